@@ -140,7 +140,7 @@ ROOMS = {
     # What a workspace offers; `Workspace` has one attribute for each of its modules.
     "verbs": {
         *("storage", "lineage", "transfer", "branches", "ingest", "transform", "reading", "provenance", "maintenance"),
-        *("add", "dry_run", "follow", "manifests", "planned_datasets", "pull", "requests"),
+        *("add", "dry_run", "follow", "manifests", "planned_datasets", "pull", "requests", "status"),
     },
 }
 

@@ -20,6 +20,10 @@ SECTIONS = {
         "init": ("workspace.system", "Make a workspace."),
         "new": ("datasets.manifests", "Write a commented manifest to start from."),
         "add": ("datasets.manifests", "Make datasets of manifests, in dependency order."),
+        "status": (
+            "datasets.status",
+            "Show what there is to do: damaged, failed, diverged, behind, stale, unpushed or unsigned.",
+        ),
         "list": ("datasets.listing", "List the datasets of the workspace."),
         "show": ("datasets.listing", "Show everything about a dataset but its data."),
         "log": ("datasets.log", "Show the history of a dataset, newest first."),

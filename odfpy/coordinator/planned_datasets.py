@@ -72,6 +72,13 @@ def absent(ref: DatasetRef) -> str:
 def similar_input(
     storage: Storage, ref: DatasetRef, wanted_by: DatasetAlias, planned: Iterable[DatasetAlias]
 ) -> str | None:
-    """A hint with inputs that may be meant: anything but the dataset that wants one."""
+    """A hint with inputs that may be meant: anything but the dataset that wants one.
+
+    Args:
+        storage: the workspace.
+        ref: the input that is nowhere.
+        wanted_by: the dataset that names it.
+        planned: names of datasets that are going to be.
+    """
     names = {str(dataset.handle) for dataset in storage.datasets()} | {str(name) for name in planned}
     return did_you_mean(str(ref), sorted(names - {str(wanted_by)}))

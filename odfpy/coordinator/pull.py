@@ -29,6 +29,7 @@ from odfpy.coordinator.requests import PullRequest
 from odfpy.coordinator.storage.approvals import SourceNotApproved
 from odfpy.coordinator.storage.clock import SourceClock
 from odfpy.coordinator.storage.commit import up_to_date, with_time
+from odfpy.coordinator.storage.last_failure import remember
 from odfpy.coordinator.storage.references import staging, without
 from odfpy.coordinator.storage.results import Progress, ProgressSink, PullOutcome, PullResult
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
@@ -39,7 +40,7 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import is_pattern, is_url
 from odfpy.engine.registry import EngineRegistry
-from odfpy.errors import DatasetNotFound, EngineError, OdfError, UsageError
+from odfpy.errors import DatasetLocked, DatasetNotFound, EngineError, OdfError, UsageError
 from odfpy.http.url import without_user
 from odfpy.repository.places.open import is_path
 from odfpy.repository.reference_transfer import ReferenceNotThere
@@ -96,6 +97,9 @@ class Puller:
             result = self._pull_unless_blocked(dataset, lineage, failed)
             if result.error is not None:
                 failed.add(dataset.handle.id)
+            # Somebody else who writes to the dataset, or an input that failed, says nothing of the dataset itself.
+            if result.outcome is not PullOutcome.SKIPPED and not isinstance(result.error, DatasetLocked):
+                remember(dataset, result.error)
             yield result
             for name in self.request.tag_names if result.error is None else ():
                 tagged = self._pull_tag(dataset, name, skip=several)

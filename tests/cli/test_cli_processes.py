@@ -116,6 +116,7 @@ HEAVY = {
         ("--help", set()),
         ("list", set()),
         ("log com.example.rates", set()),
+        ("status com.example.rates", set()),
         ("show com.example.rates", set()),
         ("config list", set()),
         ("repo list", set()),

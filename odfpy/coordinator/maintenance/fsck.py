@@ -21,6 +21,7 @@ from odfpy.codec.yaml import load_documents
 from odfpy.coordinator.maintenance.damage import damage_of
 from odfpy.coordinator.maintenance.reachable import Useless, foreign, reachable_blocks, unreferenced_objects
 from odfpy.coordinator.storage.config import Config
+from odfpy.coordinator.storage.last_failure import last_failure
 from odfpy.coordinator.storage.results import Finding, Severity, VerifyReport
 from odfpy.coordinator.storage.signers import Signers
 from odfpy.coordinator.storage.storage import StoredDataset
@@ -140,6 +141,7 @@ def _local(dataset: StoredDataset) -> Iterator[Finding]:
     readers: dict[str, Callable[[], object]] = {
         "aliases.yaml": lambda: Aliases(folder / "aliases.yaml").list("pull"),
         "config.yaml": lambda: Config.of_dataset(dataset.folder),
+        "failure.yaml": lambda: last_failure(dataset),
         "remotes.yaml": lambda: SeenHeads(folder / "remotes.yaml").get("https://example.com"),
     }
     for file in sorted(folder.glob("*.yaml")):

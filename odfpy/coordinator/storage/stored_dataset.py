@@ -127,6 +127,17 @@ class StoredDataset:
         """Return what it is derived from; nothing for a root dataset."""
         return inputs_in(self.state)
 
+    def number_in_history(self, block: Multihash) -> int | None:
+        """Sequence number of a block that the chain has gone through, None if it has not."""
+        if block not in self.layout.blocks:
+            return None
+        # The object may be left over from another history, so only the way back from the head tells.
+        number = self.chain.block(block).block.sequence_number
+        for hashed in self.chain.iter_blocks():
+            if hashed.block.sequence_number <= number:
+                return number if hashed.hash == block else None
+        return None
+
     def reloaded(self) -> StoredDataset:
         """The dataset as it is now."""
         return replace(self)

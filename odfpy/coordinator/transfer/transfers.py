@@ -69,6 +69,11 @@ class Transfers:
         """Return where a dataset is pulled from and pushed to."""
         return Aliases(dataset.folder / "info" / "aliases.yaml")
 
+    @staticmethod
+    def seen_heads(dataset: StoredDataset) -> SeenHeads:
+        """Return the heads that other places had when they were last pulled from or pushed to."""
+        return _seen_heads(dataset.folder)
+
     @property
     def required(self) -> RequiredSigners | None:
         """By whom copies must be signed."""

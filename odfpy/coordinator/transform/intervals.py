@@ -63,7 +63,7 @@ def new_intervals(
         last_block = before.last_block_hash if before else None
         last_offset = before.last_offset if before else None
         head, offset = source.state.head, source.state.last_offset
-        if last_block is not None and last_block != head and not _has_in_history(source, last_block):
+        if last_block is not None and last_block != head and source.number_in_history(last_block) is None:
             raise _diverged(dataset, source, last_block)
         interval = ExecuteTransformInput(
             source.handle.id,
@@ -106,16 +106,6 @@ def recorded_intervals(
         if last is not None and last not in covered.dataset.layout.blocks:
             raise _diverged(dataset, covered.dataset, last)
     return intervals
-
-
-def _has_in_history(source: StoredDataset, block: Multihash) -> bool:
-    if block not in source.layout.blocks:
-        return False
-    number = source.chain.block(block).block.sequence_number
-    for hashed in source.chain.iter_blocks():
-        if hashed.block.sequence_number <= number:
-            return hashed.hash == block
-    return False
 
 
 def _diverged(dataset: StoredDataset, source: StoredDataset, block: Multihash) -> InputDiverged:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.ingest.ingest_request import IngestRequest
     from odfpy.coordinator.pull import Puller
     from odfpy.coordinator.requests import PullRequest
+    from odfpy.coordinator.status import DatasetStatus
     from odfpy.data.timestamp import Timestamp
 
 
@@ -58,6 +59,29 @@ class Updates:
         puller = self._puller(request, progress)
         refs, nameless = self._chosen(request)
         return DryRun(puller).plan(refs, nameless)
+
+    def status(
+        self, refs: Sequence[str] = (), *, remote: bool = False, progress: ProgressSink = silent
+    ) -> Iterator[DatasetStatus]:
+        """Yield what is to be done about datasets; nothing is changed or locked.
+
+        Args:
+            refs: names, ids and patterns; all datasets if empty.
+            remote: ask other places for their heads; else what was seen of them last counts.
+            progress: is told how far the work is.
+
+        Yields:
+            One status a dataset, inputs first.
+
+        Raises:
+            DatasetNotFound: a name, or a pattern that fits nothing.
+        """
+        from odfpy.coordinator.status import StatusReader
+        from odfpy.settings.sections import SignaturesSection
+
+        context = self._context
+        sign = context.config.section(SignaturesSection).sign
+        return StatusReader(self._storage, context.transfers, progress, remote=remote, sign=sign).statuses(refs)
 
     def follow(
         self, request: PullRequest, pace: FollowPace | None = None, *, progress: ProgressSink = silent

@@ -1,0 +1,48 @@
+"""`odf status`: what there is to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from odfpy.cli.grammar import Form, Names, command, group, session_of
+from odfpy.cli.screen.results import plural
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.status import StatusRemark
+
+commands = group("Status.")
+
+
+@command(commands, "odf status", "odf status --remote", "odf status com.example.% -o json")
+def status(
+    context: typer.Context,
+    names: Names = None,
+    remote: Annotated[
+        bool, typer.Option("--remote", help="Ask the places that datasets are pulled from and pushed to.")
+    ] = False,
+    form: Form = None,
+) -> int:
+    """Show what there is to do: damaged, failed, diverged, behind, stale, unpushed or unsigned."""
+    session = session_of(context)
+    output = session.output_as(form)
+    found = list(session.workspace.updates.status(names or (), remote=remote, progress=session.progress))
+    session.progress.clear()
+    remarks = [(one.name, remark) for one in found for remark in one.remarks]
+    if remarks or not output.for_people:
+        columns = {"Name": "name", "Status": "status", "What": "what", "To do": "command"}
+        output.records([_tree(name, remark) for name, remark in remarks], columns)
+    if output.for_people:
+        fine = sum(not one.remarks for one in found)
+        output.say(f"{plural(len(found), 'dataset')}, {fine} with nothing to do")
+    return 1 if any(not remark.condition.is_a_choice for _, remark in remarks) else 0
+
+
+def _tree(name: str, remark: StatusRemark) -> dict[str, Any]:
+    return {
+        "name": name,
+        "status": remark.condition.value,
+        "what": remark.message,
+        "command": remark.command,
+    }

@@ -1,0 +1,218 @@
+"""`odf status`: what there is to do in a workspace, found without a lock, and without a network unless asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from odfpy.chain.ref_store import HEAD
+from odfpy.chain.signatures import MAX_SIZE, path_of
+from odfpy.coordinator.lineage.circles import is_copy
+from odfpy.coordinator.lineage.lineage import Lineage
+from odfpy.coordinator.storage.last_failure import last_failure
+from odfpy.coordinator.storage.results import DamagedDataset, Progress, ProgressSink
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.coordinator.transfer.transfers import Transfers
+from odfpy.coordinator.transform.intervals import InputDiverged, InputInterval, new_intervals
+from odfpy.coordinator.transform.run import require_transform
+from odfpy.data.multihash import Multihash
+from odfpy.dataset.identity import DatasetId
+from odfpy.dataset.kind import DatasetKind
+from odfpy.errors import DatasetNotFound, OdfError
+from odfpy.http.url import without_user
+from odfpy.repository.divergence import compare_chains
+from odfpy.repository.places.open import open_dataset
+from odfpy.repository.registry import resolve_remote
+
+
+class Condition(Enum):
+    """Something that is to be done about a dataset, the worst first."""
+
+    DAMAGED = "damaged"
+    FAILED = "failed"
+    DIVERGED = "diverged"
+    BEHIND = "behind"
+    STALE = "stale"
+    UNPUSHED = "unpushed"
+    UNSIGNED = "unsigned"
+
+    @property
+    def is_a_choice(self) -> bool:
+        """True where nothing is wrong: a person may want it like that."""
+        return self is Condition.UNSIGNED
+
+
+@dataclass(frozen=True, slots=True)
+class StatusRemark:
+    """Something to be done.
+
+    Attributes:
+        condition: what is the case.
+        message: the same with numbers and names, to stand behind a colon.
+        command: what to type.
+    """
+
+    condition: Condition
+    message: str
+    command: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetStatus:
+    """A dataset and what is to be done about it, nothing if `remarks` is empty."""
+
+    name: str
+    remarks: tuple[StatusRemark, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StatusReader:
+    """Finds out what there is to do.
+
+    Attributes:
+        transfers: the way to other places.
+        remote: whether other places are asked for their heads; else it counts what was seen of them last.
+        sign: whether commits are to be signed.
+    """
+
+    storage: Storage
+    transfers: Transfers
+    progress: ProgressSink
+    remote: bool = False
+    sign: bool = True
+
+    def statuses(self, refs: Sequence[str] = ()) -> Iterator[DatasetStatus]:
+        """The datasets of some ids, names and patterns, or all, inputs first.
+
+        Raises:
+            DatasetNotFound: a name, or a pattern that fits nothing.
+        """
+        chosen = {dataset.handle.id for dataset in self.storage.match(list(refs))} if refs else None
+        named, nameless = self.storage.scan()
+        yield from (_damaged(one) for one in nameless if chosen is None)
+        lineage = Lineage(self.storage)
+        waiting: set[DatasetId] = set()  # those that cannot be as new as what they are derived from
+        # All datasets are looked at: what is behind far above makes what is chosen stale.
+        for dataset in lineage.in_order(named, with_inputs=False):
+            status = self._status(dataset, waiting)
+            if any(remark.condition in _HOLDS_BACK for remark in status.remarks):
+                waiting.add(dataset.handle.id)
+            if chosen is None or dataset.handle.id in chosen:
+                yield status
+
+    def _status(self, dataset: StoredDataset, waiting: set[DatasetId]) -> DatasetStatus:
+        name = str(dataset.handle)
+        try:
+            return DatasetStatus(name, tuple(self._remarks(dataset, waiting)))
+        except OdfError as error:
+            return _damaged(DamagedDataset(name, error))
+
+    def _remarks(self, dataset: StoredDataset, waiting: set[DatasetId]) -> Iterator[StatusRemark]:
+        name, copy = dataset.handle, is_copy(dataset)
+        state = dataset.state
+        failure = last_failure(dataset)
+        if failure is not None:
+            text = f"{failure.message} ({failure.code}, {str(failure.time)[:16].replace('T', ' ')})"
+            yield StatusRemark(Condition.FAILED, f"the last pull: {text}", f"odf pull {name}")
+        if copy and self.remote:
+            yield from _or_why_not(self._beside_its_origin(dataset))
+        elif not copy and state.kind is DatasetKind.DERIVATIVE:
+            yield from self._beside_its_inputs(dataset)
+        if not copy and (late := [one for one in dataset.input_ids if one in waiting]):
+            inputs = ", ".join(str(self.storage.get(one).handle) for one in late)
+            yield StatusRemark(Condition.STALE, f"waits for {inputs}", f"odf pull {name} --recursive")
+        yield from _or_why_not(self._beside_its_pushed_copy(dataset))
+        if self.sign and not copy and state.head is not None and not _is_signed(dataset, state.head):
+            yield StatusRemark(Condition.UNSIGNED, "the last block has no signature")
+
+    def _beside_its_inputs(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
+        name, state = dataset.handle, dataset.state
+        try:
+            intervals = new_intervals(self.storage, dataset, require_transform(dataset, state), state)
+        except InputDiverged as error:
+            again = f"odf pull {name} --reset-derivatives-on-diverged-input"
+            yield StatusRemark(Condition.DIVERGED, error.message, again)
+        except DatasetNotFound as error:
+            yield StatusRemark(Condition.BEHIND, error.message)
+        else:
+            if new := [text for item in intervals if (text := _new(item))]:
+                yield StatusRemark(Condition.BEHIND, ", ".join(new), f"odf pull {name}")
+            if state.query_changed:
+                yield StatusRemark(Condition.BEHIND, "the query has changed", f"odf pull {name}")
+
+    def _beside_its_origin(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
+        """Compare a copy with the place that it is pulled from."""
+        url = self.transfers.pull_url(dataset)
+        if url is None:
+            return
+        name, place = dataset.handle, without_user(url)
+        head = self._head_at(dataset, url)
+        if head is None:
+            yield StatusRemark(Condition.FAILED, f"{place} does not have it any more")
+            return
+        found = compare_chains(open_dataset(url), head, dataset.layout, dataset.state.head)
+        if found.source and found.target:
+            text = f"{_blocks(len(found.target))} only here, {_blocks(len(found.source))} only at {place}"
+            yield StatusRemark(Condition.DIVERGED, text, f"odf pull {name} --force")
+        elif found.source:
+            yield StatusRemark(Condition.BEHIND, f"{place} has {_blocks(len(found.source))} more", f"odf pull {name}")
+
+    def _beside_its_pushed_copy(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
+        """Compare a dataset with the place that it was pushed to last, as far as that is known."""
+        places = self.transfers.aliases(dataset).list("push")
+        if not places or dataset.state.head is None:
+            return
+        url = resolve_remote(places[0], self.transfers.registry)
+        there = self._head_at(dataset, url) if self.remote else self.transfers.seen_heads(dataset).get(url)
+        name, place = dataset.handle, without_user(places[0])
+        if there is None and self.remote:
+            yield StatusRemark(Condition.UNPUSHED, f"{place} does not have it", f"odf push {name}")
+        if there is None or there == dataset.state.head:
+            return
+        number = dataset.number_in_history(there)
+        if number is not None:
+            text = f"{_blocks(dataset.state.sequence_number - number)} more than {place}"
+            yield StatusRemark(Condition.UNPUSHED, text, f"odf push {name}")
+        elif self.remote and not is_copy(dataset):
+            yield StatusRemark(Condition.DIVERGED, f"{place} has another history", f"odf push {name} --force")
+
+    def _head_at(self, dataset: StoredDataset, url: str) -> Multihash | None:
+        self.progress(Progress(str(dataset.handle), f"asking {without_user(url)}"))
+        return open_dataset(url).refs.get(HEAD)
+
+
+_HOLDS_BACK = (Condition.DAMAGED, Condition.FAILED, Condition.DIVERGED, Condition.BEHIND, Condition.STALE)
+
+
+def _or_why_not(remarks: Iterator[StatusRemark]) -> Iterator[StatusRemark]:
+    """Remarks that other places have a part in: that one of them cannot be asked damages nothing here."""
+    try:
+        yield from remarks
+    except OdfError as error:
+        yield StatusRemark(Condition.FAILED, error.message)
+
+
+def _damaged(dataset: DamagedDataset) -> DatasetStatus:
+    remark = StatusRemark(Condition.DAMAGED, dataset.error.message, f"odf verify {dataset.name} --repair")
+    return DatasetStatus(dataset.name, (remark,))
+
+
+def _new(item: InputInterval) -> str | None:
+    """Return what an input has that was not taken in yet."""
+    interval = item.interval
+    if interval.new_block_hash is None:
+        return None
+    if interval.new_offset is None:
+        return f"{item.dataset.handle} has new blocks"
+    count = interval.new_offset - (-1 if interval.prev_offset is None else interval.prev_offset)
+    return f"{item.dataset.handle} has {count} more record{'' if count == 1 else 's'}"
+
+
+def _blocks(count: int) -> str:
+    return f"{count} block{'' if count == 1 else 's'}"
+
+
+def _is_signed(dataset: StoredDataset, block: Multihash) -> bool:
+    side = dataset.layout.side
+    return side is None or side.read(path_of(block), MAX_SIZE) is not None

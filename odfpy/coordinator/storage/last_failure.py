@@ -1,0 +1,58 @@
+"""The last pull of a dataset, if it failed: for `odf status`, which looks later.
+
+info/failure.yaml    in the dataset's folder, from a pull that failed to the next one that does not
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from odfpy.coordinator.storage.stored_dataset import StoredDataset
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import OdfError
+from odfpy.repository.documents import load_document, save_document
+
+_KIND = "DatasetFailure"
+
+
+@dataclass(frozen=True, slots=True)
+class LastFailure:
+    """A pull that failed.
+
+    Attributes:
+        time: when it did.
+        message: why.
+        code: of the error.
+    """
+
+    time: Timestamp
+    message: str
+    code: str
+
+
+def remember(dataset: StoredDataset, error: OdfError | None) -> None:
+    """Remember that the last pull of a dataset failed, or with None that it did not.
+
+    A record that cannot be written is not worth another error: the disk may be full, which is why the pull failed.
+    """
+    path = _path(dataset)
+    with suppress(OdfError, OSError):
+        if error is not None:
+            save_document(path, _KIND, LastFailure(Timestamp.now(), error.message, error.code))
+        else:
+            path.unlink(missing_ok=True)
+
+
+def last_failure(dataset: StoredDataset) -> LastFailure | None:
+    """The failure of the last pull of a dataset, None if it did not fail, or nobody has pulled it.
+
+    Raises:
+        MalformedManifest: the record is damaged; the message names its file.
+    """
+    return load_document(_path(dataset), _KIND, LastFailure)
+
+
+def _path(dataset: StoredDataset) -> Path:
+    return dataset.folder / "info" / "failure.yaml"

@@ -1,0 +1,142 @@
+"""`odf status`: what there is to do, with the command to type, and nothing where there is nothing."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from cli.conftest import dataset_folder
+
+if TYPE_CHECKING:
+    from cli.conftest import Odf
+
+RATES, UPPER = "com.example.rates", "com.example.upper"
+
+
+def add_row(odf: Odf, number: int, name: str = RATES) -> None:
+    row = f'{{"event_time":"2024-02-01T00:00:00Z","id":{number},"name":"z"}}\n'
+    assert odf("ingest", name, "--stdin", stdin=row.encode()).code == 0
+
+
+def remarks(odf: Odf, *words: str) -> list[tuple[str, str]]:
+    return [(one["name"], one["status"]) for one in odf("status", *words, "-o", "json").json]
+
+
+def test_nothing_to_do(odf: Odf, workspace: Path) -> None:
+    shown = odf("status")
+    assert (shown.code, shown.out, shown.err) == (0, "", "6 datasets, 6 with nothing to do\n")
+    assert odf("status", "-o", "json").out == "[]\n"
+    assert "No dataset fits the pattern" in odf("status", "org.%").says
+
+
+def test_what_is_behind_and_what_waits_for_it(odf: Odf, workspace: Path) -> None:
+    manifest = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: com.example.top
+  kind: Derivative
+  metadata:
+    - kind: SetTransform
+      inputs: [{datasetRef: com.example.upper, alias: upper}]
+      transform: {kind: Sql, engine: datafusion, query: "select event_time, id, name from upper"}
+"""
+    (workspace / "top.yaml").write_text(manifest)
+    assert odf("add", "top.yaml").code == 0
+    assert odf("pull", "com.example.top").code == 0
+    assert odf("status").code == 0
+    add_row(odf, 20)
+    add_row(odf, 21)
+    shown = odf("status")
+    assert shown.code == 1
+    assert "com.example.rates has 2 more records  odf pull com.example.upper" in shown.out
+    assert "waits for com.example.upper" in shown.out
+    assert remarks(odf, "com.example.top") == [("com.example.top", "stale")], "what is not asked for counts as well"
+    assert odf("pull", "com.example.top", "--recursive").code == 0
+    assert odf("status").code == 0
+
+
+def test_a_pull_that_failed_is_remembered_until_one_does_not(odf: Odf, workspace: Path) -> None:
+    manifest = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: com.example.polled
+  kind: Root
+  metadata:
+    - kind: SetPollingSource
+      fetch: {kind: Url, url: "file://%s/polled.csv"}
+      read: {kind: Csv, header: true, ddlSchema: [event_time TIMESTAMP, id INT]}
+      merge: {kind: Ledger, primaryKey: [id]}
+"""
+    (workspace / "polled.csv").write_text("event_time,id\n2024-01-01T00:00:00Z,1\n")
+    (workspace / "polled.yaml").write_text(manifest % workspace)
+    assert odf("add", "polled.yaml").code == 0
+    assert odf("pull", "com.example.polled").code == 0
+    (workspace / "polled.csv").write_text("event_time,id\nnever,2\n")
+    assert odf("pull", "com.example.polled").code == 1
+    (remark,) = odf("status", "com.example.polled", "-o", "json").json
+    assert (remark["status"], remark["command"]) == ("failed", "odf pull com.example.polled")
+    assert "never" in remark["what"]
+    assert odf("verify", "com.example.polled").code == 0, "the record is no damage"
+    (workspace / "polled.csv").write_text("event_time,id\n2024-01-02T00:00:00Z,2\n")
+    assert odf("pull", "com.example.polled").code == 0
+    assert remarks(odf, "com.example.polled") == []
+
+
+def test_what_was_not_pushed_and_what_other_places_say(odf: Odf, workspace: Path, tmp_path: Path) -> None:
+    mirror = tmp_path / "mirror"
+    assert odf("push", RATES, "--to", f"{mirror}/").code == 0
+    assert odf("status").code == 0
+    add_row(odf, 20)
+    shown = odf("status", RATES)
+    assert (shown.code, "1 block more than file://" in shown.out) == (1, True)
+    shutil.rmtree(mirror)
+    assert remarks(odf, RATES) == [(RATES, "unpushed")], "nobody was asked"
+    assert "does not have it" in odf("status", RATES, "--remote").out
+    assert odf("push", RATES).code == 0
+    assert remarks(odf, RATES, "--remote") == []
+
+
+def test_copies_beside_their_origin(odf: Odf, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mirror = tmp_path / "mirror"
+    assert odf("push", RATES, "--to", f"{mirror}/").code == 0
+    assert odf("init", str(tmp_path / "copies")).code == 0
+    monkeypatch.chdir(tmp_path / "copies")
+    assert odf("pull", f"{mirror}/{RATES}").code == 0
+    assert remarks(odf, "--remote") == []
+    monkeypatch.chdir(workspace)
+    add_row(odf, 20)
+    assert odf("push", RATES).code == 0
+    monkeypatch.chdir(tmp_path / "copies")
+    assert remarks(odf) == [], "without asking, nothing is known of it"
+    shown = odf("status", "--remote")
+    assert (shown.code, "has 1 block more  odf pull com.example.rates" in shown.out) == (1, True)
+    monkeypatch.chdir(workspace)
+    assert odf("reset", RATES, "2", "--yes").code == 0
+    add_row(odf, 30)
+    assert remarks(odf, RATES, "--remote") == [(RATES, "diverged")]
+    shutil.rmtree(mirror)
+    monkeypatch.chdir(tmp_path / "copies")
+    assert remarks(odf, "--remote") == [(RATES, "failed")]
+
+
+def test_another_history_of_an_input(odf: Odf, workspace: Path) -> None:
+    assert odf("reset", RATES, "2", "--yes").code == 0
+    found = {one["name"]: one for one in odf("status", "-o", "json").json}
+    assert found[UPPER]["status"] == "diverged"
+    assert found[UPPER]["command"] == f"odf pull {UPPER} --reset-derivatives-on-diverged-input"
+
+
+def test_damage_and_missing_signatures(odf: Odf, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ODF_SIGNATURES_SIGN", "false")
+    add_row(odf, 20, "com.example.cities")
+    assert odf("status").code == 0, "who does not want to sign is not told"
+    monkeypatch.setenv("ODF_SIGNATURES_SIGN", "true")
+    assert remarks(odf) == [("com.example.cities", "unsigned")]
+    assert odf("status").code == 0, "that is a choice"
+    (dataset_folder(workspace, "com.example.stock") / "refs" / "head").write_text("nothing")
+    shown = odf("status")
+    assert (shown.code, "damaged" in shown.out) == (1, True)
