@@ -60,6 +60,8 @@ class InputElsewhere:
         return self.name.lower() not in str(known.alias).lower()
 
     def _is(self, known: ListedDataset) -> bool:
+        if known.id is not None:
+            return known.id == self.dataset_id  # the index is a hint only: the pull checks the id
         with suppress(OdfError):  # a dataset that is damaged is none to take
             for hashed in open_dataset(known.url).chain.iter_blocks():
                 event = hashed.block.event

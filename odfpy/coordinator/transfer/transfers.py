@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceName
 from odfpy.chain.required_signers import RequiredSigners
 from odfpy.chain.state import ChainState
@@ -24,9 +25,10 @@ from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import DatasetAlias, is_url
-from odfpy.errors import DatasetNotFound, InvalidValue, OdfError, UsageError
+from odfpy.errors import AlreadyExists, DatasetNotFound, InvalidValue, OdfError, UsageError
 from odfpy.http.url import without_user
 from odfpy.repository.exchange import fetch_dataset, send_dataset
+from odfpy.repository.places.index import IndexEntry, enter, has_index
 from odfpy.repository.places.open import is_path, normalize_url
 from odfpy.repository.reference_transfer import ReferenceNotThere, fetch_reference, send_reference
 from odfpy.repository.registry import Aliases, RepositoryRegistry, resolve_remote
@@ -215,6 +217,11 @@ class Transfers:
         url = resolve_remote(ref, self.registry)
         alias = as_name or _name_in(url)
         existing = self._existing(alias)
+        if existing is not None and expected_id not in (None, existing.handle.id):
+            raise AlreadyExists(
+                f"{without_user(ref)} is wanted as {expected_id}, and {alias} is another dataset here",
+                hint=f"Pull it under another name: odf pull {without_user(ref)} --as NAME",
+            )
         if existing is not None:
             with existing.writing() as locked:
                 result = self.pull(locked, url, taking, progress=progress)
@@ -280,7 +287,25 @@ class Transfers:
             _seen_heads(dataset.folder).remember(url, result.new_head)
         except OdfError as error:  # what was to be done is done
             notes = (*notes, f"this place could not be remembered for the next time: {error.message}")
+        try:
+            is_named = not is_url(target) and not is_path(target)
+            self._enter(dataset, url, is_in_repository=several or is_named or (to or "").endswith("/"))
+        except OdfError as error:
+            notes = (*notes, f"the index of the repository was not written: {error.message}")
         return replace(pushed, notes=notes)
+
+    def _enter(self, dataset: StoredDataset, url: str, *, is_in_repository: bool) -> None:
+        """Enter a dataset that was pushed in the index of its repository, so that static servers say what they have.
+
+        Args:
+            dataset: the dataset.
+            url: where it is now.
+            is_in_repository: whether the person named a repository; else only an index that is there is kept.
+        """
+        head = dataset.layout.refs.get(HEAD)
+        repository, _, name = url.rpartition("/")
+        if head is not None and (is_in_repository or has_index(repository)):
+            enter(repository, IndexEntry(dataset.handle.id, DatasetAlias.parse(name), head))
 
     def _target(self, dataset: StoredDataset, to: str | None, *, several: bool) -> str:
         if to is None:

@@ -3,14 +3,15 @@
     <repository>/<name>/refs/head              a dataset
     <repository>/<account>/<name>/refs/head    a dataset of an account
 
-Nodes (`odf serve`) have a list of their own; plain file servers cannot be asked what they have.
+Nodes (`odf serve`) have a list of their own. Plain file servers cannot be asked what they have: there, the index that
+pushes write says it (`odfpy.repository.places.index`).
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,12 @@ from odfpy.chain.events import AddData, ExecuteTransform, Seed, SetInfo
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
 from odfpy.data.multihash import Multihash
+from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import AccountName, DatasetAlias, DatasetName
 from odfpy.errors import InvalidValue, NotFound, OdfError, TransferError
 from odfpy.repository.divergence import read_block
 from odfpy.repository.objects import run_all
+from odfpy.repository.places.index import read_index
 from odfpy.repository.places.open import in_bucket, normalize_url, open_dataset, smart_base
 
 _PAGE = 1000
@@ -51,6 +54,7 @@ class ListedDataset:
         description: what it says of itself; where a text is looked for, if the last blocks say so.
         keywords: the same.
         problem: why nothing but the name is known.
+        id: its id, as far as an index says it.
     """
 
     alias: DatasetAlias
@@ -63,6 +67,7 @@ class ListedDataset:
     description: str | None = None
     keywords: tuple[str, ...] = ()
     problem: OdfError | None = None
+    id: DatasetId | None = None
 
 
 def list_datasets(url: str, text: str = "") -> list[ListedDataset]:
@@ -78,13 +83,21 @@ def list_datasets(url: str, text: str = "") -> list[ListedDataset]:
     """
     url = normalize_url(url)
     if urlsplit(url).scheme in ("http", "https") or smart_base(url):
-        return _on_node(url, text)
-    aliases = _in_bucket(url) if in_bucket(url) else _in_folder(url)
-    there = sorted(aliases)
+        try:
+            return _on_node(url, text)
+        except NotListable:
+            index = read_index(smart_base(url) or url)
+            if index is None:
+                raise
+        ids: dict[DatasetAlias, DatasetId | None] = {entry.name: entry.id for entry in index.values()}
+    else:
+        ids = dict.fromkeys(_in_bucket(url) if in_bucket(url) else _in_folder(url))
+    there = sorted(ids)
     found: list[ListedDataset | None] = [None] * len(there)
 
     def look(at: int) -> None:
-        found[at] = _look(there[at], f"{url}/{there[at]}", with_info=bool(text))
+        seen = _look(there[at], f"{url}/{there[at]}", with_info=bool(text))
+        found[at] = None if seen is None else replace(seen, id=ids[there[at]])
 
     run_all([partial(look, at) for at in range(len(there))])
     return [item for item in found if item is not None and speaks_of(text, item.alias, item.description, item.keywords)]
@@ -237,7 +250,7 @@ def _on_node(url: str, text: str) -> list[ListedDataset]:
             if answer.status != 200:
                 raise NotListable(
                     f"{without_user(base)} does not say what it has (status {answer.status})",
-                    hint="Plain file servers cannot; nodes (`odf serve`), folders and buckets can.",
+                    hint="Plain file servers do if `odf push` has written an index; nodes, folders and buckets do.",
                 )
             try:
                 page = [_from_node(item, url) for item in _list(json.loads(answer.readall()))]
