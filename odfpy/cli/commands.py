@@ -22,7 +22,7 @@ SECTIONS = {
         "add": ("datasets.manifests", "Make datasets of manifests, in dependency order."),
         "status": (
             "datasets.status",
-            "Show what there is to do: damaged, failed, diverged, behind, stale, unpushed or unsigned.",
+            "Show what there is to do, to what is failed, diverged, behind, stale or unpushed.",
         ),
         "list": ("datasets.listing", "List the datasets of the workspace."),
         "show": ("datasets.listing", "Show everything about a dataset but its data."),

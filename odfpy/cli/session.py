@@ -96,7 +96,7 @@ class Session:
         if yes:
             return True
         if not sys.stdin.isatty():
-            raise UsageError(f"Nobody is there to answer: {question}", hint="Confirm with --yes.")
+            raise UsageError(f"This wants a yes, and no terminal is there to ask at: {question}", hint="Add --yes.")
         put(sys.stderr, f"{question} [y/N] ")
         sys.stderr.flush()
         return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -24,7 +24,7 @@ def status(
     ] = False,
     form: Form = None,
 ) -> int:
-    """Show what there is to do: damaged, failed, diverged, behind, stale, unpushed or unsigned."""
+    """Show what there is to do, to what is damaged, failed, diverged, behind, stale, unpushed or unsigned."""
     session = session_of(context)
     output = session.output_as(form)
     found = list(session.workspace.updates.status(names or (), remote=remote, progress=session.progress))

@@ -112,7 +112,8 @@ class Storage(WorkspaceFolder):
                 pattern = DatasetPattern(text)
                 matching = [dataset for dataset in self.datasets() if pattern.matches(dataset.handle.alias)]
                 if not matching:
-                    raise DatasetNotFound(f"No dataset fits the pattern {text!r}")
+                    hint = "`odf list` shows the datasets of the workspace; `%` stands for any text."
+                    raise DatasetNotFound(f"No dataset fits the pattern {text!r}", hint=hint)
             else:
                 matching = [self.look(text) if to_look_at else self.get(text)]
             found.update((dataset.handle.id, dataset) for dataset in matching)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import DatasetAlias, is_url
-from odfpy.errors import AlreadyExists, DatasetNotFound, InvalidValue, OdfError, UsageError
+from odfpy.errors import AlreadyExists, DatasetNotFound, DatasetsDiverged, InvalidValue, OdfError, UsageError
 from odfpy.http.url import without_user
 from odfpy.repository.exchange import fetch_dataset, send_dataset
 from odfpy.repository.places.index import IndexEntry, enter, has_index
@@ -100,18 +100,20 @@ class Transfers:
         if dataset.branch is not None:
             with suppress(ReferenceNotThere):
                 return self.pull_reference(dataset, url, dataset.branch, taking, progress=progress)
-        name = str(dataset.handle)
+        name, place = str(dataset.handle), without_user(url)
         seen = _seen_heads(dataset.folder)
-        result = fetch_dataset(
-            url,
-            dataset.layout,
-            force=taking.force,
-            clock=taking.clock,
-            expected_id=dataset.handle.id,
-            seen=seen.get(url),
-            required=self.required,
-            progress=_reporter(name, "pulling", progress),
-        )
+        keep = f"`odf pull {name} --force` takes what is there; `odf pull {place} --as NAME` puts it beside this one."
+        with _hint_if_diverged(keep):
+            result = fetch_dataset(
+                url,
+                dataset.layout,
+                force=taking.force,
+                clock=taking.clock,
+                expected_id=dataset.handle.id,
+                seen=seen.get(url),
+                required=self.required,
+                progress=_reporter(name, "pulling", progress),
+            )
         seen.remember(url, result.source_head)
         _learn(result)
         return _result(name, result, lambda: dataset.reloaded().state)
@@ -277,9 +279,12 @@ class Transfers:
         aliases = self.aliases(dataset)
         target = self._target(dataset, to, several=several)
         url = resolve_remote(target, self.registry)
-        result = send_dataset(
-            dataset.layout, url, force=force, public=public, progress=_reporter(name, "pushing", progress)
-        )
+        place = without_user(url)
+        keep = f"`odf push {name} --force` replaces what is there; `odf pull {place} --as NAME` shows it first."
+        with _hint_if_diverged(keep):
+            result = send_dataset(
+                dataset.layout, url, force=force, public=public, progress=_reporter(name, "pushing", progress)
+            )
         pushed = _result(name, result, lambda: dataset.reloaded().state)
         notes = pushed.notes if to is not None else (f"to {without_user(target)}", *pushed.notes)
         try:
@@ -329,6 +334,16 @@ class Transfers:
             return self._storage.get(alias)
         except DatasetNotFound:
             return None
+
+
+@contextmanager
+def _hint_if_diverged(commands: str) -> Iterator[None]:
+    """Say which commands there are, where both sides have blocks that the other lacks."""
+    try:
+        yield
+    except DatasetsDiverged as error:
+        hint = " ".join(filter(None, (error.hint, commands)))
+        raise error.with_message(error.message, hint=hint) from None
 
 
 def _learn(moved: TransferResult) -> None:

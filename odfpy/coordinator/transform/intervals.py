@@ -36,7 +36,7 @@ def input_of(storage: Storage, item: TransformInput) -> StoredDataset:
     except DatasetNotFound as error:
         raise DatasetNotFound(
             f"The input {item.alias} ({item.dataset_ref}) is not in the workspace",
-            hint="Pull it first, from a repository that has it.",
+            hint="Pull it from a place that has it: `odf pull REPOSITORY/NAME`, or a URL; `odf search` looks.",
         ) from error
 
 
@@ -110,8 +110,8 @@ def recorded_intervals(
 
 def _diverged(dataset: StoredDataset, source: StoredDataset, block: Multihash) -> InputDiverged:
     return InputDiverged(
-        f"{dataset.handle} was derived from another history of {source.handle}: block {block} is not in it any more",
-        hint=f"{source.handle} was compacted, reset or overwritten since, or is an older copy: then pull that first."
-        f" `odf pull {dataset.handle} --reset-derivatives-on-diverged-input` makes the derivative again, from the"
-        " first row on.",
+        f"{dataset.handle} cannot go on: its input {source.handle} was compacted, reset or overwritten since, or is an"
+        f" older copy (it has block {block} no more)",
+        hint=f"`odf pull {source.handle}` brings an older copy up to date. Otherwise make the derivative again from the"
+        f" first row: `odf pull {dataset.handle} --reset-derivatives-on-diverged-input`",
     )

@@ -182,10 +182,12 @@ def transfer(
 
 def _require_writable(target: DatasetLayout) -> None:
     if not target.blocks.writable:
-        raise TransferError(
-            f"{target.refs.describe(HEAD)}: this place is read-only, nothing can be pushed to it",
-            hint="Push to a folder (a path or a file:// URL), such as the one that the server serves.",
-        )
+        place = target.refs.describe(HEAD)
+        hint = "Push to a folder (a path or a file:// URL), such as the one that the server serves."
+        if place.startswith(("http://", "https://")):
+            node = f"odf+{place.removesuffix(f'/refs/{HEAD}')}"
+            hint = f"To a node, push with --to {node}; for a static server, push to the folder that it serves."
+        raise TransferError(f"{place}: this place is read-only, nothing can be pushed to it", hint=hint)
 
 
 def head_of_source(source: DatasetLayout) -> Multihash:
@@ -198,7 +200,7 @@ def head_of_source(source: DatasetLayout) -> Multihash:
     if head is None:
         raise DatasetNotFound(
             f"No dataset there: {source.refs.describe(HEAD)} does not exist",
-            hint="Is it the place of a dataset, rather than of a repository? Has the dataset been pushed?",
+            hint="Is it the URL of a repository? `odf search --repo URL` lists the datasets in it.",
         )
     return head
 
@@ -287,10 +289,10 @@ def _diverged(
     target_head: Multihash,
     found: Divergence,
 ) -> DatasetsDiverged:
-    meeting = f"block {found.ancestor_number} ({found.ancestor})" if found.ancestor else "none"
+    since = f"after block {found.ancestor_number} ({found.ancestor})" if found.ancestor else "from the first block on"
     return DatasetsDiverged(
-        f"The two sides have diverged: {source.refs.describe(HEAD)} is at block {found.source[-1].number}"
-        f" ({source_head}), {target.refs.describe(HEAD)} is at block {found.target[-1].number} ({target_head});"
-        f" the last common block is {meeting}",
-        hint=f"--force overwrites the second with the first, which loses {len(found.target)} of its blocks.",
+        f"The two copies have different histories {since}: {source.refs.describe(HEAD)} goes on with"
+        f" {_blocks(len(found.source))} (to {source_head}), {target.refs.describe(HEAD)} with"
+        f" {_blocks(len(found.target))} (to {target_head})",
+        hint=f"--force replaces the second by the first, and drops {_blocks(len(found.target))} there.",
     )

@@ -38,7 +38,7 @@ def test_a_dataset_is_compacted_and_what_is_derived_made_again(odf: Odf, grown: 
     unasked = odf("compact", NAME)
     assert unasked.code == 2
     assert f"Compact {NAME}, with a new history?" in unasked.err
-    assert "Confirm with --yes" in unasked.err
+    assert "hint: Add --yes." in unasked.err
 
     (done,) = odf("compact", NAME, "--yes", "-o", "json").json
     assert (done["slices"], done["blocks"]) == ({"before": 3, "after": 1}, {"before": 6, "after": 4})
@@ -47,7 +47,7 @@ def test_a_dataset_is_compacted_and_what_is_derived_made_again(odf: Odf, grown: 
 
     stopped = odf("pull", DERIVED)
     assert stopped.code == 1
-    assert f"{DERIVED} was derived from another history of {NAME}" in stopped.says
+    assert f"{DERIVED} cannot go on: its input {NAME} was compacted, reset or overwritten" in stopped.says
     assert AGAIN in stopped.says
     assert odf("pull", DERIVED, AGAIN).code == 0
     assert odf("gc").err.endswith(" freed\n")

@@ -43,7 +43,7 @@ def test_manifests_of_strangers_are_approved_by_who_has_seen_them(odf: Odf, here
     listed = odf("source", "list", "-o", "json").json
     assert [(one["name"], one["approved"]) for one in listed] == [(NAME, False)]
     unasked = odf("source", "trust", NAME)
-    assert (unasked.code, "Confirm with --yes" in unasked.err) == (2, True)
+    assert (unasked.code, "hint: Add --yes." in unasked.err) == (2, True)
     assert odf("source", "trust", NAME, "--yes").code == 0
     assert [one["approved"] for one in odf("source", "list", "-o", "json").json] == [True]
 

@@ -43,7 +43,10 @@ def describe(ready: PreparedTransform | Stateful, tables: Sequence[Table]) -> An
             _stateful_step(found.step.alias, found.step.source.text, found.info) for found in ready.steps.steps
         )
         watermark = None if ready.watermark is None else in_words(ready.watermark, names)
-        reason = "as far as the query tells, rows of any time may still come or be taken back."
+        reason = (
+            "rows of any time may still come, or be taken back. A window over the event time, or a join within an"
+            " interval of it, would pass it on."
+        )
     else:
         steps = tuple(
             StepAnalysis(found.step.alias, found.step.source.text, ROW_BY_ROW, found.reason, "nothing")
@@ -51,7 +54,10 @@ def describe(ready: PreparedTransform | Stateful, tables: Sequence[Table]) -> An
         )
         watermark = _row_by_row_watermark(ready, tables)
         time = ready.form.vocab.event_time_column
-        reason = f"`{time}` is not an input's event time, nor a function of it that never decreases."
+        reason = (
+            f"`{time}` is not an input's event time, nor a function of it that never decreases. Select the input's"
+            f" event time as `{time}` to pass it on."
+        )
     notes = _on_late_rows(ready.late, names)
     return AnalyzeResponseSuccess(
         steps=steps,
