@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from odfpy.engine.control import Control
     from odfpy.engine.row_stream import RowStream
     from odfpy.engine.scans import ScanRequest
+    from odfpy.engine.worker.messages import JobProgress
 
 
 class Engine(Protocol):
@@ -91,6 +93,7 @@ class EngineRegistry:
     def __init__(self, factories: Mapping[str, Callable[[], Engine]]) -> None:
         self._factories = dict(factories)
         self._engines: dict[str, Engine] = {}
+        self._listener: Callable[[JobProgress], None] | None = None
         self._apart: int | None = None
 
     @classmethod
@@ -101,15 +104,30 @@ class EngineRegistry:
             run_dir: the workspace's folder for what runs.
             settings: of the Spark engine; its memory and time are those of DataFusion's processes, too.
         """
+        chosen = settings or EngineSettings()
+        memory = chosen.most_memory or most_memory()
+        found = cls({"datafusion": partial(_datafusion, memory, chosen.job_seconds)})
 
         def spark() -> Engine:
             from odfpy.engine.worker.client import SparkEngine
 
-            return SparkEngine(run_dir, settings)
+            return SparkEngine(run_dir, settings, found._tell)
 
-        chosen = settings or EngineSettings()
-        memory = chosen.most_memory or most_memory()
-        return cls({"spark": spark, "datafusion": partial(_datafusion, memory, chosen.job_seconds)})
+        found._factories = {"spark": spark, **found._factories}
+        return found
+
+    @contextmanager
+    def heard_by(self, listener: Callable[[JobProgress], None]) -> Iterator[None]:
+        """Let somebody hear how the engines get on with jobs that have no `Control`."""
+        before, self._listener = self._listener, listener
+        try:
+            yield
+        finally:
+            self._listener = before
+
+    def _tell(self, progress: JobProgress) -> None:
+        if self._listener is not None:
+            self._listener(progress)
 
     def with_limits(self, memory: int, seconds: float) -> EngineRegistry:
         """The same engines for servers, where DataFusion gets less.

@@ -433,7 +433,7 @@ def test_ctrl_c_while_spark_works(workspace: Path) -> None:
             "-v", "sql", "-c", "select max(id % 7) from range(1000000000000)", cwd=workspace, start_new_session=True
         )
         assert process.stderr is not None
-        assert any("query: the engine works" in line for line in process.stderr), "signs of life"
+        assert any("query: Spark works" in line for line in process.stderr), "signs of life"
         os.killpg(process.pid, signal.SIGINT)
         process.communicate(timeout=PATIENCE)
         assert process.returncode == 130

@@ -11,8 +11,11 @@ from support.processes.terminal import PATIENCE, start, terminal
 from support.servers.static_server import static_server
 
 from odfpy.cli.screen.progress import ProgressLine, describe
-from odfpy.coordinator.storage.results import Progress
+from odfpy.coordinator.storage.results import ENGINE_ACTIONS, Progress
 from odfpy.coordinator.workspace import Workspace
+from odfpy.engine.registry import EngineRegistry
+from odfpy.engine.worker.client import SparkEngine
+from odfpy.engine.worker.messages import JobProgress, Stage
 
 MEBI = 1 << 20
 
@@ -44,9 +47,22 @@ def test_a_rate_is_that_of_the_step_and_lines_do_not_come_faster_than_people_rea
 
     assert told(0, 2 * MEBI) == "x: fetching 2.0 MiB of 10.0 MiB", "the first 2 MiB were there before"
     assert told(0.05, 3 * MEBI) == ""
-    assert told(2, 6 * MEBI) == "x: fetching 6.0 MiB of 10.0 MiB, 2.0 MiB/s"
-    assert told(2.01, 10 * MEBI) == "x: fetching 10.0 MiB of 10.0 MiB, 4.0 MiB/s", "the end is always shown"
+    assert told(2, 6 * MEBI) == "x: fetching 6.0 MiB of 10.0 MiB, 2.0 MiB/s (2 s)"
+    assert told(2.01, 10 * MEBI) == "x: fetching 10.0 MiB of 10.0 MiB, 4.0 MiB/s (2 s)", "the end is always shown"
     assert told(2.02, 1 * MEBI, "pulling").startswith("x: pulling 1.0 MiB of 10.0 MiB")
+
+
+def test_an_engine_is_heard_by_whoever_waits_for_it(tmp_path: Path) -> None:
+    heard: list[object] = []
+    engines = EngineRegistry.standard(tmp_path)
+    spark = engines.get("spark")
+    assert isinstance(spark, SparkEngine)
+    assert spark._on_progress is not None
+    with engines.heard_by(heard.append):
+        spark._on_progress(JobProgress(Stage.STARTING))
+    spark._on_progress(JobProgress(Stage.RUNNING))
+    assert heard == [JobProgress(Stage.STARTING)]
+    assert {stage.value for stage in Stage} == set(ENGINE_ACTIONS)
 
 
 # --- At a terminal ---------------------------------------------------------------------------------------------------

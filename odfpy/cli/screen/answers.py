@@ -160,13 +160,12 @@ class _Wait:
 
     def tell(self, heard: EngineProgress) -> None:
         """Show what the engine says of itself."""
-        from odfpy.coordinator.storage.results import Progress
+        from odfpy.coordinator.storage.results import ENGINE_ACTIONS, Progress
 
-        action = {"starting": "the engine starts", "queued": "the engine is busy", "running": "the engine works"}
         with self._lock:
             if not self._is_over:
                 done, total = heard.tasks_done, heard.tasks or None
-                self._line(Progress("query", action[heard.stage.value], done, total, "tasks"))
+                self._line(Progress("query", ENGINE_ACTIONS[heard.stage.value], done, total, "tasks"))
 
     def end(self) -> None:
         """There are rows."""

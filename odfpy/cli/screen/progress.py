@@ -20,6 +20,10 @@ _TELLING = 0.5
 """Seconds after which a rate says something."""
 
 
+_LONG = 2
+"""Seconds after which the line says how many have gone by."""
+
+
 class ProgressLine:
     """One line on standard error that is written over and over: bytes of how many and how fast, rows, files.
 
@@ -46,7 +50,9 @@ class ProgressLine:
         elif now - self._drawn < _REDRAW and progress.done != progress.total:
             return
         self._drawn = now
-        self._show(describe(progress, self._rate(progress, now)))
+        seconds = int(now - self._begun)
+        waiting = f" ({seconds} s)" if seconds >= _LONG else ""
+        self._show(f"{describe(progress, self._rate(progress, now))}{waiting}")
 
     def clear(self) -> None:
         """Take the line away, before anything else is printed."""

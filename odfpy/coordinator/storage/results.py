@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
@@ -279,6 +279,13 @@ class Progress:
     total: int | None = None
     unit: str = ""
 
+
+ENGINE_ACTIONS: Final = {
+    "starting": "starting Spark",
+    "queued": "waiting for Spark, which has other work",
+    "running": "Spark works",
+}
+"""What the engine does in each stage of a job, in words."""
 
 ProgressSink = Callable[[Progress], None]
 """Who is told how far the work is."""
