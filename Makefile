@@ -65,6 +65,10 @@ attack: $(VENV)/develops
 	PYTHONPATH=tests $(BIN)/python -m support.attack --seconds $(SECONDS) --processes $(PROCESSES) $(ARGS)
 	$(BIN)/python -m pytest -m attack $(TESTS)
 
+# With the oldest versions that pyproject.toml allows, in an environment of its own; before a release.
+lowest:
+	@PYTHON=$(PYTHON) PROCESSES=$(PROCESSES) .ci/lowest $(TESTS)
+
 lint: $(VENV)/develops
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -86,5 +90,5 @@ bench: $(VENV)/develops
 	@for program in benchmarks/*.py; do $(BIN)/python $$program || exit 1; done
 
 clean:
-	rm -rf $(VENV) .demo .attack .search site build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) .demo .attack .search .venv-lowest site build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -7,7 +7,10 @@ one is written whenever it is present. See `docs/adr/0002-metadata-codec.md`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from functools import cache
+from importlib.metadata import version
 from typing import Any
 
 import flatbuffers
@@ -29,15 +32,41 @@ from odfpy.data.attributes import ExtraAttributes
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
+from odfpy.errors import OdfError
 
 _Builder = Any
 
 
+_EXACT = bytes.fromhex("0c000000000006000a0004000600000001000000000006000c000400060000000100000000000000")
+
+
 def write(value: Any) -> bytes:
-    """The FlatBuffer whose root table is the given record."""
+    """The FlatBuffer whose root table is the given record.
+
+    Raises:
+        OdfError: the library that is installed writes other bytes than those that hashes are made of.
+    """
+    _require_exact_bytes()
     builder = flatbuffers.Builder(1024)
     builder.Finish(_write_table(builder, value))
     return bytes(builder.Output())
+
+
+@cache
+def _require_exact_bytes() -> None:
+    # Releases of flatbuffers before 25.12.19 let two tables of different sizes share a vtable. Their blocks can be
+    # read, but have other hashes, and nobody would notice before they meet those of another implementation.
+    builder = flatbuffers.Builder(64)
+    for prepend in (builder.PrependUint64Slot, builder.PrependUint32Slot):
+        builder.StartObject(1)
+        prepend(0, 1, 0)
+        table = builder.EndObject()
+    builder.Finish(table)
+    if bytes(builder.Output()) != _EXACT:
+        raise OdfError(
+            f"flatbuffers {version('flatbuffers')} writes blocks with other hashes than other implementations",
+            hint=f"Install a release that does not: {sys.executable} -m pip install 'flatbuffers>=25.12.19'",
+        )
 
 
 def _write_table(builder: _Builder, value: Any) -> int:

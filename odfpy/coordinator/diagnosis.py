@@ -22,7 +22,9 @@ from importlib.metadata import PackageNotFoundError, requires
 from importlib.metadata import version as version_of
 from pathlib import Path
 
+from odfpy.coordinator.tested_versions import TESTED
 from odfpy.coordinator.workspace import Workspace
+from odfpy.data.multihash import Multihash
 from odfpy.engine.spark.process.java import find_java
 from odfpy.errors import EngineUnavailable, IntegrityError, OdfError, WorkspaceNotFound
 
@@ -36,6 +38,7 @@ LEAST_MEMORY = 1 << 30
 _PYTHONS = ((3, 10), (3, 13))
 # Imported to see that their native parts load; Spark's turn comes with the engine.
 _NATIVE = ("pyarrow", "duckdb", "datafusion", "cryptography", "blake3")
+_KNOWN_HASH = Multihash.parse("f16201971b5e146610008b8de28e53551e0242c35ae19c091359ef211c0edc913f2af")
 _REQUIREMENT = re.compile(r"^([\w.-]+)\s*(?:>=\s*([\d.]+))?")
 
 
@@ -67,6 +70,7 @@ def diagnose(folder: Path, *, engines: bool = True) -> Iterator[CheckResult]:
         "python": _python,
         "packages": _packages,
         "native code": _native,
+        "hashes": _bytes,
         "java": _java,
         "memory": _memory,
         "temporary files": lambda: _disk(Path(tempfile.gettempdir())),
@@ -136,7 +140,9 @@ def _packages() -> str:
         except PackageNotFoundError:
             wrong.append(f"{name} is missing")
             continue
-        found.append(f"{name} {installed}")
+        tested = TESTED.get(name, installed)
+        is_newer = _numbers(installed)[:2] > _numbers(tested)[:2]
+        found.append(f"{name} {installed}{f' (newer than {tested}, which was tested)' if is_newer else ''}")
         if least and _numbers(installed) < _numbers(least):
             wrong.append(f"{name} {installed} is older than {least}")
     if wrong:
@@ -146,6 +152,24 @@ def _packages() -> str:
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version.partition("+")[0])[:3])
+
+
+def _bytes() -> str:
+    """Check that blocks come out with the bytes that their hashes are made of, whatever library writes them."""
+    from odfpy.chain.block import MetadataBlock
+    from odfpy.chain.encoding import encode_block
+    from odfpy.chain.events import SetInfo
+    from odfpy.data.timestamp import Timestamp
+
+    time = Timestamp.parse("2024-01-02T03:04:05.678Z")
+    block = MetadataBlock(system_time=time, prev_block_hash=None, sequence_number=1, event=SetInfo("known", ("a", "b")))
+    found = Multihash.of(encode_block(block))
+    if found != _KNOWN_HASH:
+        raise OdfError(
+            f"a block that is known has the hash {found} here, and not {_KNOWN_HASH}",
+            hint=f"Install odfpy again: {sys.executable} -m pip install -U {DISTRIBUTION}",
+        )
+    return "a known block has its known hash"
 
 
 def _native() -> str:

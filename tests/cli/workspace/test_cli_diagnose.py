@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from importlib.metadata import requires
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,8 +11,10 @@ import pytest
 from cli.conftest import dataset_folder
 from support.engine.session import MEMORY
 
+from odfpy.codec import flatbuffers_writer
 from odfpy.coordinator import diagnosis
 from odfpy.coordinator.diagnosis import CheckResult, diagnose
+from odfpy.coordinator.tested_versions import TESTED
 
 if TYPE_CHECKING:
     from cli.conftest import Odf
@@ -20,6 +24,7 @@ EVERYWHERE = [
     "python",
     "packages",
     "native code",
+    "hashes",
     "java",
     "memory",
     "temporary files",
@@ -126,3 +131,37 @@ def test_the_engine_is_started_and_ended(odf: Odf, workspace: Path) -> None:
     assert told.code == 0, told.out
     assert "ok      spark: odfpy-spark" in told.out
     assert odf("engine", "status", "-o", "json").json == {"running": False}
+
+
+def test_versions_that_are_newer_than_the_tests_are_named(
+    odf: Odf, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diagnosis, "TESTED", {**TESTED, "pyarrow": "1.2.3"})
+    told = odf(*QUICK)
+    assert told.code == 0, "they may well work"
+    assert "(newer than 1.2.3, which was tested)" in told.out
+    assert told.out.count("newer than") == 1
+
+
+def test_every_package_has_a_version_that_was_tested() -> None:
+    wanted = (one for one in requires("opendatafabric") or () if "extra ==" not in one)
+    bounds = {match[1]: match[2] for one in wanted if (match := re.match(r"([\w.-]+).*?>=([\d.]+)", one))}
+    assert bounds.keys() == TESTED.keys()
+    assert all(diagnosis._numbers(TESTED[name]) >= diagnosis._numbers(least) for name, least in bounds.items())
+
+
+def test_a_library_that_writes_other_bytes_is_found_before_it_writes(
+    odf: Odf, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flatbuffers_writer, "_EXACT", b"of another release")
+    flatbuffers_writer._require_exact_bytes.cache_clear()
+    told = odf(*QUICK)
+    assert told.code == 1
+    assert "FAILED  hashes: flatbuffers " in told.out
+    refused = odf(
+        "ingest", "com.example.rates", "--stdin", stdin=b'{"event_time":"2024-02-01T00:00:00Z","id":9,"name":"z"}'
+    )
+    assert (refused.code, "writes blocks with other hashes" in refused.err) == (1, True)
+    monkeypatch.undo()
+    flatbuffers_writer._require_exact_bytes.cache_clear()
+    assert diagnosis._bytes() == "a known block has its known hash"
