@@ -6,6 +6,7 @@
 # make pictures make the pictures of the documentation again that programs make: the map, screenshots of the terminal
 # make search  search for wrong answers of the engine for an hour (SECONDS=3600), into .search
 # make attack  attack what parses others' bytes and what listens, for an hour (SECONDS=3600), into .attack
+# make lowest  run the tests with the oldest versions that pyproject.toml allows
 # make clean   remove all that make has made
 #
 # Needs make and Python 3.10 to 3.13, nothing else; pip brings the rest, Java too. Another Python: make PYTHON=python3.12 ...
@@ -21,7 +22,7 @@ TESTS ?= tests
 PROCESSES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo quick test search attack lint types docs pictures bench clean
+.PHONY: help venv demo quick test search attack lowest lint types docs pictures bench clean
 
 help:
 	@sed -n '1,/^$$/s/^# *//p' Makefile

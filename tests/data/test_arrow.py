@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.arrow_limits import as_far_as_arrow_can
 from support.chains.random_schemas import data_types, schemas
 
 from odfpy.data.schemas import schema as odf
@@ -145,7 +146,8 @@ def arrays(draw: st.DrawFn, rows: int, depth: int = 2) -> pa.Array:
     )
     if kind == "leaf":
         arrow, values = draw(st.sampled_from(LEAVES))
-        return pa.array([draw(st.sampled_from(values)) for _ in range(rows)], arrow)
+        with as_far_as_arrow_can():
+            return pa.array([draw(st.sampled_from(values)) for _ in range(rows)], arrow)
     if kind == "ree":
         return pc.run_end_encode(pa.array([draw(st.sampled_from([1, None])) for _ in range(rows)], pa.int16()))
     mask = pa.array([draw(st.booleans()) for _ in range(rows)], pa.bool_())

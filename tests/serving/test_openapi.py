@@ -53,7 +53,12 @@ def test_every_operation_is_described(schema: Any) -> None:
         assert operation["description"], (method, path)
         assert set(operation["tags"]) <= known, (method, path)
         for parameter in operation.get("parameters", []):
-            assert parameter.get("description"), (method, path, parameter["name"])
+            # Where the values have a name of their own, older releases of FastAPI put the sentence beside it.
+            assert parameter.get("description") or parameter["schema"].get("description"), (
+                method,
+                path,
+                parameter["name"],
+            )
 
 
 def test_what_comes_and_goes_as_text_has_examples(schema: Any) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,6 +16,18 @@ from odfpy.errors import IntegrityError, ObjectNotFound, OdfError
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
 
+UPGRADE: Final = f"pyarrow {pa.__version__} has no code for such columns. A newer one may: pip install -U pyarrow"
+"""What to try where a library is at fault, and not a file."""
+
+# What releases before 24 say of a null among lists of a fixed size, which others write and read.
+_NOT_DAMAGE: Final = "Expected all lists to be of size="
+
+
+def lacks_code(error: Exception) -> bool:
+    """Return whether an error of pyarrow says that it cannot do something, rather than that data are wrong."""
+    return isinstance(error, pa.ArrowNotImplementedError) or _NOT_DAMAGE in str(error)
+
+
 @contextmanager
 def reading(path: PathLike) -> Iterator[None]:
     """Turn errors of the Parquet reader into ours, also while iterating.
@@ -23,7 +35,7 @@ def reading(path: PathLike) -> Iterator[None]:
     Raises:
         ObjectNotFound: there is no such file.
         IntegrityError: the file cannot be decoded.
-        OdfError: it cannot be read, for want of permission for example.
+        OdfError: it cannot be read, for want of permission for example, or of code in the installed pyarrow.
     """
     try:
         yield
@@ -35,6 +47,8 @@ def reading(path: PathLike) -> Iterator[None]:
         if (isinstance(error, OSError) and error.errno is not None) or Path(path).is_dir():
             reason = getattr(error, "strerror", None) or "it is a folder"
             raise OdfError(f"Cannot read data file {os.fspath(path)}: {reason}") from error
+        if lacks_code(error):
+            raise OdfError(f"Cannot read data file {os.fspath(path)}: {error}", hint=UPGRADE) from error
         raise IntegrityError(
             f"Data file {os.fspath(path)} is damaged: {error}",
             hint="`odf verify --integrity` names what is damaged; pull the dataset again from where it is intact.",

@@ -19,7 +19,7 @@ from odfpy.data.schemas.arrow import plain_schema, to_arrow
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.slices.hashing_file import HashingFile
 from odfpy.data.slices.logical_hash import LogicalHasher
-from odfpy.data.slices.parquet_io import PathLike
+from odfpy.data.slices.parquet_io import UPGRADE, PathLike, lacks_code
 from odfpy.data.slices.row_groups import RowGroups
 from odfpy.data.slices.rules import check_slice_schema, conform
 from odfpy.data.timestamp import NANOS_PER_MILLI, NANOS_PER_SECOND, SECONDS_PER_DAY, Timestamp
@@ -179,9 +179,9 @@ class SliceWriter:
         try:
             yield
         except (OSError, pa.ArrowException) as error:
+            hint = UPGRADE if lacks_code(error) else "Check free space and permissions of the folder."
             raise OdfError(
-                f"Cannot write data file {self._path}: {getattr(error, 'strerror', None) or error}",
-                hint="Check free space and permissions of the folder.",
+                f"Cannot write data file {self._path}: {getattr(error, 'strerror', None) or error}", hint=hint
             ) from error
 
 
