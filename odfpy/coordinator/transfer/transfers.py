@@ -233,6 +233,11 @@ class Transfers:
         folder = self._storage.cache / "incoming" / str(Multihash.of(url.encode()))
         with writer_lock(self._storage.run / "locks" / folder.name, f"The copy of {url}"):
             layout = DatasetLayout.local(folder)
+            left = layout.refs.get(HEAD)
+            if left is not None:
+                # Of a try that ended before the dataset appeared, and may have asked for less: without a head all is
+                # checked again, and no object comes twice.
+                layout.refs.delete(HEAD, left)
             moved = fetch_dataset(
                 url,
                 layout,

@@ -258,6 +258,7 @@ def serve_push(
     target: PushTarget,
     *,
     may_force: bool = True,
+    may_bring_future: bool = True,
     clock: Timestamp | None = None,
     limits: ArchiveLimits | None = None,
     max_object_size: int = MAX_OBJECT_SIZE,
@@ -267,7 +268,8 @@ def serve_push(
 
     Args:
         target: where to.
-        may_force: whether this client may overwrite blocks that are there, and bring some of the future.
+        may_force: whether this client may overwrite blocks that are there.
+        may_bring_future: whether this client may force blocks that are of the future.
         clock: the time here, of which blocks may not be far ahead unless they are forced; any may come where none is
             given.
         limits: of blocks that may come.
@@ -296,7 +298,7 @@ def serve_push(
         incoming = place(
             read_blocks(blocks, limits or ArchiveLimits()), here, force=force, max_object_size=max_object_size
         )
-        if not force:
+        if not (force and may_bring_future):
             require_past(incoming.state.system_time, incoming.base.system_time, clock, "The push")
         yield Send(encode_ok(BlocksAccepted()))
         phase = PushPhase.ENSURING_TARGET_EXISTS

@@ -16,7 +16,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import NANOS_PER_SECOND, Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import DatasetAlias
-from odfpy.errors import AlreadyExists, DatasetNotFound
+from odfpy.errors import AlreadyExists, ConcurrentUpdate, DatasetNotFound
 from odfpy.files import make_folder
 from odfpy.repository.smart_transfer.messages import (
     VERSION,
@@ -91,6 +91,8 @@ class ServedTarget:
         alias: DatasetAlias,
         urls: SignedUrls,
         reference: ReferenceName | None = None,
+        *,
+        must_be_new: bool = False,
     ) -> None:
         """
         Args:
@@ -99,7 +101,9 @@ class ServedTarget:
             alias: the name of the dataset there.
             urls: for its objects.
             reference: the branch or tag that is pushed, of a dataset that is there; None for the head.
+            must_be_new: whether that may only be made, and not be moved.
         """
+        self._must_be_new = must_be_new
         self._served = served
         self._storage = storage
         self._alias = alias
@@ -133,7 +137,8 @@ class ServedTarget:
         """Hold the dataset's lock."""
         dataset = self._dataset()
         if dataset is not None:
-            with dataset.writing():
+            with dataset.writing() as locked:
+                self._require_new(locked)
                 yield
             return
         folder = staged_folder(self._storage, self._alias, dataset_id)
@@ -163,6 +168,12 @@ class ServedTarget:
             except AlreadyExists as error:
                 self._refuse_known(dataset_id)
                 raise Refusal(NameCollision(self._alias)) from error
+
+    def _require_new(self, dataset: StoredDataset) -> None:
+        if self._must_be_new and self._reference is not None:
+            known = dataset.layout.refs.get(self._reference.reference)
+            if known is not None:
+                raise ConcurrentUpdate(f"{self._reference} was made by somebody else in the meantime")
 
     def _refuse_known(self, dataset_id: DatasetId) -> None:
         try:

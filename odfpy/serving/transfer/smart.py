@@ -106,15 +106,29 @@ async def push(
     socket: WebSocket, place: Writable, reference: Annotated[str | None, Query(max_length=200)] = None
 ) -> None:
     """Let a client push; ours may also push a branch or tag of a dataset that is there."""
-    name, may_force = None, place.may_force
+    name, is_new = None, False
     if reference is not None:
         name, is_new = await anyio.to_thread.run_sync(pushed_reference, place, reference)
-        may_force = may_force or is_new  # one that is new drops nothing
-    target = ServedTarget(registry_of(socket), place.storage, place.alias, _urls(socket, place.storage), name)
+    # A branch or tag that is new drops nothing, so anybody who may write may force it; but only if it is still new when
+    # it moves, or else they could wait until somebody else has made it.
+    may_force = place.may_force or is_new
+    target = ServedTarget(
+        registry_of(socket),
+        place.storage,
+        place.alias,
+        _urls(socket, place.storage),
+        name,
+        must_be_new=is_new and not place.may_force,
+    )
     limit = socket.app.state.settings.max_object
     revoked = await anyio.to_thread.run_sync(lambda: UserKeys().revoked)
     conversation = serve_push(
-        target, may_force=may_force, clock=Timestamp.now(), max_object_size=limit, revoked=revoked
+        target,
+        may_force=may_force,
+        may_bring_future=place.may_force,
+        clock=Timestamp.now(),
+        max_object_size=limit,
+        revoked=revoked,
     )
     _admit(socket, place.caller, socket.app.state.settings.max_message)
     await _hold(socket, conversation, PushPhase.INITIAL_REQUEST, {TAKES_HEADER: TAKES_SIGNATURES})

@@ -20,9 +20,10 @@ from odfpy.chain.signatures import HEAD_PATH, SignatureReport, path_of, read_hea
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.storage.keys import UnusableKey, UserKeys, required_signers
 from odfpy.coordinator.storage.results import AddOutcome
+from odfpy.coordinator.storage.storage import Storage
 from odfpy.coordinator.workspace import Workspace
 from odfpy.dataset.identity import ActorId, KeyPair
-from odfpy.errors import MalformedManifest
+from odfpy.errors import MalformedManifest, OdfError
 
 
 @pytest.fixture(autouse=True)
@@ -227,6 +228,32 @@ def test_names_keys_and_the_owner_can_be_required(config: Path):
     assert required_signers(None, keys) is None
     own = keys.own().actor
     assert required_signers("alice", UserKeys()) == type(required)("alice", frozenset({alice, own}), owner=False)
+
+
+def test_what_is_required_holds_for_a_copy_that_an_earlier_try_has_left(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The first try ends between the move of the head and the appearance of the dataset."""
+    shared = str(tmp_path / "shared" / "root")
+    list(workspace.push(["root"], to=shared))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "other"))
+    other = Workspace.init(tmp_path / "elsewhere")
+
+    def cut_off(*_: object) -> None:
+        raise OdfError("cut off")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Storage, "create", cut_off)
+        (first,) = other.pull([shared])
+    assert first.error is not None
+    other.config.set("signatures.require", str(KeyPair.generate().actor))
+    (second,) = Workspace.open(other.root).pull([shared])
+    assert second.error is not None
+    assert (second.error.code, other.datasets.all()) == ("E654", [])
+    other.config.set("signatures.require", "owner")
+    (third,) = Workspace.open(other.root).pull([shared])
+    assert third.error is None
+    assert verified(Workspace.open(other.root)).ok
 
 
 def test_what_is_required_holds_for_copies_when_they_are_pulled_and_verified(

@@ -278,6 +278,23 @@ def test_diverged_branches_and_tags_are_moved_by_force_and_the_scope_admin_only(
         assert node.layout.refs.get(name.reference) == other.refs.get(name.reference)
 
 
+def test_a_branch_that_was_new_when_a_push_began_is_not_forced_once_it_is_there(
+    node: Node, staged: DatasetLayout, tmp_path: Path, become: Become, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who opens a connection early, and waits until somebody else has made the branch, gains nothing by it."""
+    send_reference(staged, node.url, STAGING)
+    other = DatasetLayout.local(tmp_path / "other")
+    fetch_dataset(node.url, other)
+    add_info(other.on(STAGING), "another idea")
+    monkeypatch.setattr("odfpy.serving.transfer.smart.pushed_reference", lambda *_: (STAGING, True))
+    with pytest.raises(TransferError, match="E121 ConcurrentUpdate: branch staging was made"):
+        send_reference(other, node.url, STAGING, force=True)
+    assert node.layout.refs.get(STAGING.reference) == staged.refs.get(STAGING.reference)
+    become(Scope.ADMIN)
+    send_reference(other, node.url, STAGING, force=True)
+    assert node.layout.refs.get(STAGING.reference) == other.refs.get(STAGING.reference)
+
+
 def test_references_move_only_from_where_they_were_seen(node: Node, staged: DatasetLayout, become: Become) -> None:
     first, second, third = (hashed.hash for hashed in staged.chain.in_order())
     refs = node_dataset(node.http).refs

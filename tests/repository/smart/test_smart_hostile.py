@@ -305,6 +305,11 @@ def test_blocks_of_the_future_are_taken_only_if_they_are_forced():
     with pytest.raises(PeerClosed):  # which has come as far as to ask for the objects
         played(serve_push(site, clock=long_ago), [request_for(batch, force=True), encode(PushBlocks(batch))])
     assert site.staged
+    refused = Site()  # who may force a new branch may not bring blocks of the future with it
+    texts = [request_for(batch, force=True), encode(PushBlocks(batch))]
+    error = told(refused, texts, clock=long_ago, may_bring_future=False)
+    assert error.error_message.startswith("E661 FromTheFuture")
+    assert not refused.staged
 
 
 def pushing(data: bytes = b"row") -> tuple[Multihash, list[str]]:
