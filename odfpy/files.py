@@ -21,6 +21,12 @@ MANY: Final = 200
 """Files for which flushing the whole file system takes less time than flushing each of them."""
 
 
+def cache_folder() -> Path:
+    """The folder of what programs of the user can make again: `$XDG_CACHE_HOME/odfpy`, by default `~/.cache/odfpy`."""
+    chosen = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (chosen if chosen.is_absolute() else Path.home() / ".cache") / "odfpy"
+
+
 def configuration_folder() -> Path:
     """Return the folder of the user's own settings, keys and tokens (XDG Base Directory Specification)."""
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "odf"

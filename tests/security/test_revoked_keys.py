@@ -621,6 +621,18 @@ def test_made_up_keys_neither_crowd_out_what_was_learnt_nor_fill_the_file(tmp_pa
     assert file.load().learnt == (true, *junk[-20:])
 
 
+def test_processes_that_learn_of_keys_at_once_lose_nothing(tmp_path: Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from odfpy.coordinator.storage import revoked_keys
+
+    pairs = [KeyPair(number.to_bytes(32, "big")) for number in range(1, 25)]
+    learnt = [KeyRevocation.made_by(pair, pair.actor, Reason.RETIRED, TIME) for pair in pairs]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda one: revoked_keys.RevokedKeysFile().add(learnt=[one]), learnt))
+    assert set(revoked_keys.RevokedKeysFile().load().learnt) == set(learnt)
+
+
 def test_a_place_that_names_many_signers_gets_few_questions(there: DatasetLayout, tmp_path: Path) -> None:
     pairs = [KeyPair(number.to_bytes(32, "big")) for number in range(1, 200)]
     for at, hashed in enumerate(there.chain.in_order()):

@@ -19,7 +19,7 @@ from odfpy.chain.revocations import KeyRevocation, KnownRevocations, honoured_in
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import ActorId, DatasetId
 from odfpy.errors import MalformedManifest
-from odfpy.files import configuration_folder
+from odfpy.files import configuration_folder, locked_folder
 from odfpy.repository.documents import load_document, save_document
 
 if TYPE_CHECKING:
@@ -70,18 +70,20 @@ class RevokedKeysFile:
             learnt: of others. There is room for some, which those who make up keys cannot fill for good.
             named: keys that the user cares for, about which everything is remembered.
         """
-        known = self.load()
-        names = {str(key) for key in named}
-        every = tuple(dict.fromkeys((*known.learnt, *learnt)))
-        strangers = [one for one in every if one.key not in names]
-        dropped = set(strangers[:-_MOST_LEARNT])
-        new = replace(
-            known,
-            made=tuple(dict.fromkeys((*known.made, *made))),
-            learnt=tuple(one for one in every if one not in dropped),
-        )
-        if new != known:
-            save_document(self._path, _KIND, _Document(new.made, new.learnt))
+        # Of two processes that learn of keys at the same time, neither may write over what the other has learnt.
+        with locked_folder(self._path.parent):
+            known = self.load()
+            names = {str(key) for key in named}
+            every = tuple(dict.fromkeys((*known.learnt, *learnt)))
+            strangers = [one for one in every if one.key not in names]
+            dropped = set(strangers[:-_MOST_LEARNT])
+            new = replace(
+                known,
+                made=tuple(dict.fromkeys((*known.made, *made))),
+                learnt=tuple(one for one in every if one not in dropped),
+            )
+            if new != known:
+                save_document(self._path, _KIND, _Document(new.made, new.learnt))
 
 
 def end_of_key(

@@ -194,6 +194,9 @@ class Storage(WorkspaceFolder):
 
     def delete(self, dataset: StoredDataset) -> None:
         """Remove a dataset, its cache and its key; call it under `editing` and the dataset's lock."""
+        # First of all: a crash after this leaves a dataset whose source has to be approved again. Otherwise an
+        # approval would be left for a dataset that is gone, and would hold for whoever clones it again.
+        self.approvals.withdraw(dataset.handle.id)
         doomed = self.scratches / f"deleted-{secrets.token_hex(4)}"
         doomed.parent.mkdir(parents=True, exist_ok=True)
         dataset.folder.rename(doomed)  # gone at once for everybody, then removed at leisure
@@ -203,7 +206,6 @@ class Storage(WorkspaceFolder):
         # After the folder: a crash in between leaves a key of no use. The other way round, the dataset could not sign
         # any more.
         self.keys.delete(dataset.handle.id)
-        self.approvals.withdraw(dataset.handle.id)
 
     @property
     def approvals(self) -> Approvals:

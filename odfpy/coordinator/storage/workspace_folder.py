@@ -13,11 +13,13 @@
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +27,7 @@ from typing import TYPE_CHECKING
 from odfpy.coordinator.storage.key_store import KeyStore
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import OdfError, UnsupportedVersion, WorkspaceNotFound
+from odfpy.files import cache_folder
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -79,9 +82,23 @@ class WorkspaceFolder:
         return self.odf / "run"
 
     @property
+    def engine_run(self) -> Path:
+        """Folder of the engine: that of locks, or one of the user where nothing may be written to the workspace."""
+        return self._written_by_user("run")
+
+    @property
     def batch_run(self) -> Path:
         """The same of engines that give a second opinion, and end with the verification that has started them."""
-        return self.odf / "run-batch"
+        return self._written_by_user("run-batch")
+
+    def _written_by_user(self, name: str) -> Path:
+        """A folder in the workspace, or in the user's cache where nothing may be written to the workspace."""
+        here = self.odf / name
+        nearest = here if here.exists() else self.odf
+        if os.access(nearest, os.W_OK | os.X_OK):
+            return here
+        place = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]
+        return cache_folder() / place / name
 
     @property
     def cache(self) -> Path:
@@ -95,16 +112,32 @@ class WorkspaceFolder:
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """A new empty folder on the same file system as the datasets, removed at the end."""
-        folder = self.scratches / f"{os.getpid()}-{secrets.token_hex(4)}"
-        try:
+        """A new empty folder on the same file system as the datasets, removed at the end.
+
+        Where nothing may be written to the workspace, nothing will be committed either, and any file system does.
+        """
+        with ExitStack() as ending:
+            try:
+                folder, lock = self._new_scratch()
+                ending.callback(os.close, lock)
+                ending.callback(_remove, folder)
+                self.sweep()
+                yield folder
+            except PermissionError as error:
+                raise OdfError(f"No permission to write {error.filename or self.scratches}") from error
+
+    def _new_scratch(self) -> tuple[Path, int]:
+        """A new scratch folder, and what holds its lock."""
+        while True:
+            folder = self.scratches / f"{os.getpid()}-{secrets.token_hex(4)}"
             folder.mkdir(parents=True)
-            self.sweep()
-            yield folder
-        except PermissionError as error:
-            raise OdfError(f"No permission to write {error.filename or folder}") from error
-        finally:
-            _remove(folder)
+            with suppress(FileNotFoundError):  # a process that does not see ours took it for left over
+                lock = os.open(folder, os.O_RDONLY)
+                with suppress(OSError):  # a file system without locks, where only the process tells
+                    fcntl.flock(lock, fcntl.LOCK_EX)
+                if folder.exists():
+                    return folder, lock
+                os.close(lock)
 
     def sweep(self) -> None:
         """Remove the scratch folders of processes that were killed."""
@@ -117,12 +150,14 @@ class WorkspaceFolder:
         owners = [(folder, folder.name.partition("-")[0]) for folder in folders]
         # Where another process has got the id since, an abandoned folder passes for one in use, and stays for a later
         # sweep.
-        return [folder for folder, owner in owners if not owner.isdigit() or not Path("/proc", owner).exists()]
+        left = [folder for folder, owner in owners if not owner.isdigit() or not Path("/proc", owner).exists()]
+        # Containers that share a workspace do not see each other's processes, but their locks.
+        return [folder for folder in left if not _is_held(folder)]
 
     @property
     def scratches(self) -> Path:
         """Folder of the scratch folders."""
-        return self.run / "scratch"
+        return self.engine_run / "scratch"
 
     # --- Datasets ---
 
@@ -160,6 +195,23 @@ class WorkspaceFolder:
         from odfpy.coordinator.storage.signing import Signing  # only writers pay for importing it
 
         return Signing(self.root)
+
+
+def _is_held(folder: Path) -> bool:
+    """Return whether a process holds the lock of a folder."""
+    try:
+        lock = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system without locks
+        return False
+    finally:
+        os.close(lock)
+    return False
 
 
 def _remove(folder: Path) -> None:

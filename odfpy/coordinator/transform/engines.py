@@ -11,7 +11,7 @@ from odfpy.settings.sections import EngineSection
 
 def engine_registry(storage: Storage, config: Config) -> EngineRegistry:
     """The registry; no engine is started before it is used."""
-    return EngineRegistry.standard(storage.run, engine_settings(storage, config))
+    return EngineRegistry.standard(storage.engine_run, engine_settings(storage, config))
 
 
 def engine_settings(storage: Storage, config: Config) -> EngineSettings:

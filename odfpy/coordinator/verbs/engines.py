@@ -27,13 +27,13 @@ class Engines:
         """Return what the Spark engine is doing, None when none is running."""
         from odfpy.engine.worker.admin import engine_status
 
-        return engine_status(self._context.storage.run)
+        return engine_status(self._context.storage.engine_run)
 
     def stop(self, *, force: bool = False) -> Status | None:
         """End the Spark engine, and return what it was; None when none was running."""
         from odfpy.engine.worker.admin import stop_engine
 
-        return stop_engine(self._context.storage.run, force=force)
+        return stop_engine(self._context.storage.engine_run, force=force)
 
     def analyze(self, ref: str) -> AnalyzeResponseSuccess | None:
         """Return what the engine says of a derivative's query; None when the schema of an input is not known yet.
