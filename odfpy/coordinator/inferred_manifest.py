@@ -1,4 +1,4 @@
-"""The text of a manifest for a source that was looked at: what was found, and in comments why, and what else could be."""
+"""The text of a manifest for a source that was looked at: what was found, in comments why, and what else could be."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from odfpy.ingest.inference.columns import Column
     from odfpy.ingest.inference.infer import Findings
 
-_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})  # of some YAML or other
+_UNBROKEN: Final = re.compile(r"(?:`[^`]*`|[^ ])+")
 _LONGEST: Final = 110  # characters of a line of comment
 _MOST_NAMED: Final = 10
 
@@ -50,13 +51,14 @@ def _lines(name: str, found: Findings) -> Iterator[str]:
 
 def _seen(found: Findings) -> str:
     """Return what the findings are about, in words."""
-    rows = f"{found.rows} row" + "s" * (found.rows != 1)
-    what = (
-        f"all {rows}" if found.is_whole and found.rows > 1 else f"the {rows}" if found.is_whole else f"the first {rows}"
-    )
-    file = found.sample.name
     files = len(found.sample.names)
-    return f"{what} of {file}" + (f", the first of {files} files" if files > 1 else "")
+    return f"{_rows(found)} of {found.sample.name}" + (f", the first of {files} files" if files > 1 else "")
+
+
+def _rows(found: Findings) -> str:
+    """Return which rows were seen."""
+    rows = f"{found.rows} row" + "s" * (found.rows != 1)
+    return f"the first {rows}" if not found.is_whole else f"all {rows}" if found.rows > 1 else f"the {rows}"
 
 
 # --- Parts -----------------------------------------------------------------------------------------------------------
@@ -65,16 +67,18 @@ def _seen(found: Findings) -> str:
 def _vocabulary(found: Findings) -> Iterator[str]:
     if found.vocabulary is None:
         return
+    names = to_tree(found.vocabulary)
     columns = {column.name for column in found.columns}
     yield "    - kind: SetVocab"
-    for key, value in to_tree(found.vocabulary).items():
+    if not columns.issuperset(names.values()):
+        yield from _comment("      ", "Columns of the data have the names of system columns, which get others.")
+        yield from (f"      {key}: {_scalar(value)}" for key, value in names.items() if value not in columns)
+    for key, value in names.items():
         if value in columns:
-            yield from _comment("      ", "The event time is not called event_time in the data, so it is named here.")
-        else:
             yield from _comment(
-                "      ", "The data has a column of that name itself, so the system column gets another."
+                "      ", "The column that says when something happened; the data does not call it event_time."
             )
-        yield f"      {key}: {_scalar(value)}"
+            yield f"      {key}: {_scalar(value)}"
 
 
 def _fetch(found: Findings) -> Iterator[str]:
@@ -122,7 +126,7 @@ def _read(found: Findings) -> Iterator[str]:
         note = _NOTES.get(key)
         yield f"        {key}: {_flow(value)}" + (f"  # {note}" if note else "")
     for one in found.left_out:
-        yield from _comment("        ", f"Left out: {one.name!r}, {one.reason}.")
+        yield from _comment("        ", f"Left out {one.name!r}: {one.reason}.")
     yield "        schema:"
     yield from _comment("          ", "A type that is not an Option is required: its values are never null.")
     yield "          fields:"
@@ -147,7 +151,7 @@ def _role(column: Column, found: Findings) -> str:
     if chosen is None or chosen.name != column.name:
         return ""
     others = found.event_time.others
-    nulls = f"; {found.event_time.nulls} rows have none" if found.event_time.nulls else ""
+    nulls = f"; null in {found.event_time.nulls} of {_rows(found)}" if found.event_time.nulls else ""
     return "  # the event time" + nulls + (f"; others that could be: {visible(_names(others))}" if others else "")
 
 
@@ -155,8 +159,7 @@ def _merge(found: Findings) -> Iterator[str]:
     yield from _comment("        ", f"{found.choice.strategy.KIND}: {found.choice.reason}.")
     if found.keys:
         keys = "; ".join(_names(key.columns, " + ") for key in found.keys)
-        every = "all" if found.is_whole else "the first"
-        yield from _comment("        ", f"Without nulls and unique in {every} {found.rows} rows: {keys}.")
+        yield from _comment("        ", f"Without nulls and unique in {_rows(found)}: {keys}.")
     elif found.rows:
         yield from _comment("        ", "No column, and no two of them, are without nulls and unique in the rows seen.")
     yield from (f"        {line}" for line in _strategy(found.choice.strategy))
@@ -182,7 +185,7 @@ def _names(names: Sequence[str], between: str = ", ") -> str:
 def _comment(indent: str, text: str) -> Iterator[str]:
     """The lines of a comment. Names and values of others cannot end it: what is no plain character is spelled out."""
     line = ""
-    for word in visible(text).split(" "):
+    for word in _UNBROKEN.findall(visible(text)):
         if line and len(indent) + len(line) + len(word) > _LONGEST:
             yield f"{indent}# {line}"
             line = ""
@@ -208,8 +211,6 @@ def _flow(tree: Any) -> str:
 def _scalar(text: str) -> str:
     """A text, in quotes where it could be taken for something else."""
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
-        return text
-    if text.isascii() and text.isprintable() and re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]*", text):
         return text
     return '"' + "".join(map(_character, text)) + '"'
 

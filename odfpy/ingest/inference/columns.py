@@ -29,7 +29,7 @@ from odfpy.errors import IngestError, SchemaError
 from odfpy.ingest.inference.delimited import names_of
 from odfpy.ingest.inference.sample import Sample
 from odfpy.ingest.inference.times import written_times
-from odfpy.ingest.inference.types import Guess, guess_type, null_marker
+from odfpy.ingest.inference.types import Guess, guess_type, marker_in, null_marker
 from odfpy.ingest.read import FilePart, parts_of, read
 from odfpy.ingest.read.csv import first_record
 from odfpy.ingest.read.csv_text import Dialect
@@ -139,10 +139,21 @@ def _csv_columns(step: ReadCsv, sample: Sample) -> FoundColumns:
         table = read(replace(step, schema=schema), sample.path, name=sample.name)
     texts = dict(zip(names, table.columns, strict=True))
     guesses = {name: guess_type(column, name) for name, column in texts.items()}
+    guesses |= {name: _mixed(texts[name], guess) for name, guess in guesses.items()}
     times = written_times(texts, guesses)
     step = replace(step, date_format=times.date_format, timestamp_format=times.timestamp_format)
     origins = dict(zip(names, cells, strict=True)) if step.header else {}
     return FoundColumns(step, tuple(_columns(guesses | dict(times.guesses), origins)))
+
+
+def _mixed(texts: pa.ChunkedArray, guess: Guess) -> Guess:
+    """The guess, with a remark where only a word for null keeps texts from being numbers or times."""
+    if not isinstance(guess.type, odf.String) or guess.remark is not None:
+        return guess
+    marker = marker_in(texts)
+    return (
+        guess if marker is None else Guess(guess.type, f"text, since {marker!r} is among the values; see `nullValue`")
+    )
 
 
 def _columns(guesses: Mapping[str, Guess], origins: Mapping[str, str]) -> Iterator[Column]:
@@ -165,7 +176,8 @@ def _json_columns(step: ReadStep, sample: Sample) -> FoundColumns:
             field = infer_schema([{name: value} for value in values]).field(0)
             _require_storable(field)
         except Misfit as misfit:
-            reason = f"{misfit.path} is no {misfit.wanted} in record {misfit.row + 1}, where it is {misfit.shown}"
+            where = "" if misfit.path == name else f" in {misfit.path}"
+            reason = f"record {misfit.row + 1} has {misfit.shown}{where}, which is no {misfit.wanted}"
             left_out.append(LeftOut(name, reason))
             continue
         except SchemaError as error:

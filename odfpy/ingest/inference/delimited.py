@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
 from typing import Final
@@ -23,6 +23,8 @@ _SEPARATORS: Final = ("\t", ";", "|", ",")
 
 _YEAR: Final = re.compile(r"(?:19|20|21)\d\d")
 _FEWEST_YEARS: Final = 3
+_MOST: Final = 0.6  # of records
+_OPENING: Final = re.compile(rb'^"', re.MULTILINE)
 
 
 def dialect_of(text: bytes) -> ReadCsv:
@@ -32,14 +34,25 @@ def dialect_of(text: bytes) -> ReadCsv:
         text: the beginning of a file, as UTF-8 without byte order mark, which ends with a line.
     """
     text = _beginning(text)
-    found = _most_even(text, '"')
-    if found is None and b'"' in text:
-        found = _most_even(text, "")  # quotes that are no quotes: inches, for one
-    if found is None:
-        found = ReadCsv(separator=_most_likely(text))
+    found = next(_readings(text), None) or _uneven(text) or next(_alone(text), ReadCsv())
     if b'"' not in text and b"'" in text and _is_quoted(text, replace(found, quote="'")):
         found = replace(found, quote="'")
     return replace(found, header=has_header([record.cells for record in _some(text, found)]))
+
+
+def _readings(text: bytes) -> Iterator[ReadCsv]:
+    """The ways to read a text in which all records have the same number of values, the likely ones first."""
+    yield from _even(text, '"')
+    if b'"' not in text:
+        yield from _even(text, "'")
+    if not _OPENING.search(text):
+        yield from _even(text, "")  # quotes that are no quotes: inches, for one
+
+
+def _alone(text: bytes) -> Iterator[ReadCsv]:
+    """The ways to read a text as a single column."""
+    yield from _even(text, '"', is_alone=True)
+    yield from _even(text, "", is_alone=True)
 
 
 def _beginning(text: bytes) -> bytes:
@@ -53,32 +66,27 @@ def _some(text: bytes, step: ReadCsv) -> list[Record]:
     return list(islice(records(text, Dialect.of(step)), _MOST_RECORDS))
 
 
-def _most_even(text: bytes, quote: str) -> ReadCsv | None:
-    """The first separator by which all records have the same number of values, rather more than one."""
-    alone = None
-    for separator in _SEPARATORS:
+def _even(text: bytes, quote: str, *, is_alone: bool = False) -> Iterator[ReadCsv]:
+    """The separators by which all records have the same number of values: several, or one where it is alone."""
+    for separator in reversed(_SEPARATORS) if is_alone else _SEPARATORS:
         step = ReadCsv(separator=separator, quote=None if quote == '"' else quote)
         found = _some(text, step)
-        if not found or not all(record.is_closed for record in found[:-1]):
-            continue
-        if len(found) > 1 and not found[-1].is_closed:
+        if len(found) > 1 and not found[-1].is_closed and len(text) >= _LOOKED_AT // 2:
             found = found[:-1]  # the text may be cut within it
         widths = {len(record.cells) for record in found}
-        if len(widths) == 1 and (widths != {1}):
-            return step
-        if widths == {1} and all(record.is_closed for record in found):
-            alone = step  # the last one: a comma, if no value has any
-    return alone
+        if len(widths) == 1 and (widths == {1}) is is_alone and all(record.is_closed for record in found):
+            yield step
 
 
-def _most_likely(text: bytes) -> str:
-    """The separator of a text that is uneven by any: what is wrong with it, the reader says."""
-
-    def evenness(separator: str) -> int:
-        widths = Counter(len(record.cells) for record in _some(text, ReadCsv(separator=separator)))
-        return max((count for width, count in widths.items() if width > 1), default=0)
-
-    return max(reversed(_SEPARATORS), key=evenness)
+def _uneven(text: bytes) -> ReadCsv | None:
+    """The separator by which most records have the same number of values; what is wrong with others, a reader says."""
+    shares = {}
+    for separator in reversed(_SEPARATORS):
+        step = ReadCsv(separator=separator)
+        widths = Counter(len(record.cells) for record in _some(text, step))
+        shares[max((count for width, count in widths.items() if width > 1), default=0) / (widths.total() or 1)] = step
+    best = max(shares)
+    return shares[best] if best > _MOST else None
 
 
 def _is_quoted(text: bytes, step: ReadCsv) -> bool:

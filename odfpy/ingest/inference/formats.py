@@ -31,6 +31,7 @@ _MARKS: Final = ((codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"
 _FALLBACK: Final = ("windows-1252", "latin-1")
 _OTHERS: Final = (
     (b"%PDF", "a PDF document"),
+    (b"PK\x05\x06", "an empty archive"),
     (b"SQLite format 3", "an SQLite database"),
     (b"\xd0\xcf\x11\xe0", "a workbook or document of an older office program"),
     (b"ARROW1", "an Arrow or Feather file"),
@@ -46,7 +47,8 @@ _OTHERS: Final = (
 )
 _KNOWN: Final = "Known are CSV, JSON, NDJSON, GeoJSON, Parquet and zipped shapefiles, also packed with zip or gzip."
 _DELIMITED: Final = (".csv", ".tsv", ".tab", ".psv")
-_ARRAY: Final = re.compile(rb'"((?:[^"\\.])+)"\s*:\s*\[\s*(?=\{|\])')
+_TOKEN: Final = re.compile(r'("(?:[^"\\]|\\.)*")(?:\s*:)?|[\[\]{}]')
+_OBJECT: Final = re.compile(r"\s*\{")
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +205,29 @@ def _step_of_beginning(text: bytes, *, is_whole: bool) -> ReadStep | None:
         return ReadNdJson() if text.lstrip()[1:].lstrip()[:1] in (b'"', b"}") else None
     if re.search(rb'"type"\s*:\s*"FeatureCollection"', text[:4096]):
         return ReadGeoJson()
-    found = _ARRAY.search(text)
-    return None if found is None else ReadJson(sub_path=json.loads(b'"' + found[1] + b'"'))
+    keys = _way_to_first_rows(text.decode())
+    return None if keys is None else ReadJson(sub_path=keys)
+
+
+def _way_to_first_rows(document: str) -> str | None:
+    """Return the keys, joined by dots, that lead to the first array of objects in an object that breaks off."""
+    keys: list[str] = []  # of the objects around the place
+    arrays = 0
+    last = ""
+    for token in _TOKEN.finditer(document):
+        mark = token[0].strip()
+        if mark == "[" and not arrays and _OBJECT.match(document, token.end()):
+            way = [*keys[1:], last]
+            return ".".join(way) if all(key and "." not in key for key in way) else None
+        if mark == "{" and not arrays:
+            keys.append(last)
+        elif mark == "}" and not arrays:
+            keys = keys[:-1]
+        elif mark in ("[", "]"):
+            arrays += 1 if mark == "[" else -1
+        elif mark.endswith(":"):
+            last = json.loads(token[1])
+    return None
 
 
 def _way_to_rows(document: dict[str, Any]) -> str | None:

@@ -114,7 +114,7 @@ def infer(step: FetchUrl | FetchFilesGlob, context: FetchContext, limits: Unpack
     event_time = find_event_time(columns.columns, rows)  # (4)
     name = None if event_time.column is None else event_time.column.name
     keys = find_keys(columns.columns, rows, name)
-    choice, others = choose_strategy(keys, columns.columns, rows.num_rows, name)
+    choice, others = choose_strategy(keys, columns.columns, rows.num_rows, event_time)
     declared = _declared(columns, event_time, choice)
     if name is None:
         step = replace(step, event_time=_event_time_source(step, fetched))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,9 +15,11 @@ from odfpy.chain.sources import (
     MergeUpsertStream,
 )
 from odfpy.ingest.inference.columns import Column
+from odfpy.ingest.inference.event_time import FoundEventTime
 from odfpy.ingest.inference.keys import Key
 
 _FEWEST_ROWS: Final = 2
+_MANY_ROWS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class Choice:
 
 
 def choose_strategy(
-    keys: Sequence[Key], columns: Sequence[Column], rows: int, event_time: str | None
+    keys: Sequence[Key], columns: Sequence[Column], rows: int, event_time: FoundEventTime
 ) -> tuple[Choice, tuple[Choice, ...]]:
     """The strategy to take, and others.
 
@@ -40,48 +42,55 @@ def choose_strategy(
         keys: candidates, the better ones first.
         columns: of the source.
         rows: how many rows were seen.
-        event_time: column of the event time, None if there is none.
+        event_time: the column of the event time, if there is one.
     """
     key = _chosen(keys, columns, rows, event_time)
+    candidate = key or (keys[0].columns if keys else tuple(column.name for column in columns[:1]))
     if key is None:
-        why = "no column tells rows apart" if rows else "there is no row that could tell what is a key"
-        reason = f"{why}: every row is new, so a file that comes again is in the dataset twice"
-        return Choice(MergeAppend(), reason), _others(MergeAppend(), keys[0].columns if keys else None)
-    named = _and(key)
-    if event_time is not None:
-        strategy: MergeStrategy = MergeLedger(key)
-        reason = f"events, told apart by {named}: rows with a new key are appended, known ones are dropped"
+        why = "nothing tells rows apart" if not keys else "no key is certain" if rows else "there are no rows"
+        strategy: MergeStrategy = MergeAppend()
+        reason = f"{why}, so every row is new; a file that comes again is in the dataset twice"
+    elif event_time.column is not None:
+        strategy = MergeLedger(key)
+        reason = f"events, told apart by {_and(key)}; rows with a new key are appended, known ones are dropped"
     else:
         strategy = MergeSnapshot(key)
-        reason = f"no event time, but {named} names each row once: the file is the whole current state"
-    return Choice(strategy, reason), _others(strategy, key)
+        reason = f"no event time, but {_and(key)} names each row once; the file is the whole current state"
+    return Choice(strategy, reason), tuple(_others(strategy, candidate))
 
 
 def _chosen(
-    keys: Sequence[Key], columns: Sequence[Column], rows: int, event_time: str | None
+    keys: Sequence[Key], columns: Sequence[Column], rows: int, event_time: FoundEventTime
 ) -> tuple[str, ...] | None:
-    """The first key by name. Otherwise rows of events are told apart by their time, and one row tells nothing."""
+    """The first key by name. Otherwise events are told apart by their time, and one row tells nothing."""
     named = next((key.columns for key in keys if key.is_named), None)
     if named is not None or rows < _FEWEST_ROWS:
         return named
-    if event_time is not None:
-        return next(
-            (key.columns for key in sorted(keys, key=lambda key: len(key.columns)) if event_time in key.columns), None
-        )
-    first = columns[0].name if columns else None
-    return next((key.columns for key in keys if len(key.columns) > 1 or key.columns[0] == first), None)
+    if event_time.column is None:
+        first = columns[0].name if columns else None
+        return next((key.columns for key in keys if len(key.columns) > 1 or key.columns[0] == first), None)
+    if event_time.nulls:
+        return None  # what may be null is no part of a key
+    time = event_time.column.name
+    with_time = [key.columns for key in keys if time in key.columns and len(key.columns) > 1]
+    alone = [key.columns[0] for key in keys if len(key.columns) == 1 and key.columns[0] != time]
+    by_time = any(key.columns == (time,) for key in keys)
+    # Few rows have times of their own by chance, and a ledger drops what it takes for known: rather a column more.
+    if by_time and (rows >= _MANY_ROWS or not (alone or with_time)):
+        return (time,)
+    return with_time[0] if with_time else (time, alone[0]) if alone else None
 
 
-def _others(chosen: MergeStrategy, key: tuple[str, ...] | None) -> tuple[Choice, ...]:
-    key = key or ("id",)
-    found = [
-        Choice(MergeAppend(), "only new events come, each once"),
-        Choice(MergeLedger(key), "events come again and again; rows with a new key are appended"),
-        Choice(MergeSnapshot(key), "each file is the whole current state: differences are added, corrected, retracted"),
-        Choice(MergeUpsertStream(key), "each file has changes; the last row of a key counts"),
-        Choice(MergeChangelogStream(key), "rows bring a column `op` that says what is added, retracted, corrected"),
-    ]
-    return tuple(choice for choice in found if type(choice.strategy) is not type(chosen))
+def _others(chosen: MergeStrategy, key: tuple[str, ...]) -> Iterator[Choice]:
+    for strategy, when in (
+        (MergeAppend(), "only new events come, each once"),
+        (MergeLedger(key), "events come again, and only rows with a new key count"),
+        (MergeSnapshot(key), "each file is the whole current state, whose changes count"),
+        (MergeUpsertStream(key), "each file has changes, and the last row of a key counts"),
+        (MergeChangelogStream(key), "rows say themselves, in a column `op`, what is added, retracted and corrected"),
+    ):
+        if type(strategy) is not type(chosen):
+            yield Choice(strategy, when)
 
 
 def _and(names: Sequence[str]) -> str:

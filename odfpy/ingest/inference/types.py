@@ -24,6 +24,7 @@ _MONEY: Final = re.compile(
     r"|usd|eur|gbp|chf|jpy"
 )
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_MARKERS: Final = ("NA", "N/A", "n/a", "NULL", "null", "NaN", "None", "\\N", "-", "?")
 _MONEY_DIGITS: Final = 18
 _CENTS: Final = 2
 
@@ -124,9 +125,15 @@ def null_marker(columns: Iterable[pa.ChunkedArray]) -> str | None:
     columns = list(columns)
     if any(column.null_count for column in columns):
         return None
-    for marker in ("NA", "N/A", "n/a", "NULL", "null", "NaN", "None", "\\N", "-", "?"):
-        with_it = [column for column in columns if pc.any(pc.equal(column, marker)).as_py()]
-        if any(_is_typed_without(column, marker) for column in with_it):
+    return next((marker for column in columns if (marker := marker_in(column)) is not None), None)
+
+
+def marker_in(column: pa.ChunkedArray) -> str | None:
+    """The word without which a column of text is one of numbers or times."""
+    if column.null_count == len(column):
+        return None
+    for marker in _MARKERS:
+        if pc.any(pc.equal(column, marker)).as_py() and _is_typed_without(column, marker):
             return marker
     return None
 
