@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 from odfpy.chain.sources import FetchFilesGlob, MergeAppend, MergeStrategy
 from odfpy.codec.tree import to_tagged_tree, to_tree
 from odfpy.data.schemas.type_text import type_text
-from odfpy.visible import visible
 
 if TYPE_CHECKING:
     from odfpy.ingest.inference.columns import Column
@@ -152,7 +151,7 @@ def _role(column: Column, found: Findings) -> str:
         return ""
     others = found.event_time.others
     nulls = f"; null in {found.event_time.nulls} of {_rows(found)}" if found.event_time.nulls else ""
-    return "  # the event time" + nulls + (f"; others that could be: {visible(_names(others))}" if others else "")
+    return "  # the event time" + nulls + (f"; others that could be: {_spelled(_names(others))}" if others else "")
 
 
 def _merge(found: Findings) -> Iterator[str]:
@@ -185,7 +184,7 @@ def _names(names: Sequence[str], between: str = ", ") -> str:
 def _comment(indent: str, text: str) -> Iterator[str]:
     """The lines of a comment. Names and values of others cannot end it: what is no plain character is spelled out."""
     line = ""
-    for word in _UNBROKEN.findall(visible(text)):
+    for word in _UNBROKEN.findall(_spelled(text)):
         if line and len(indent) + len(line) + len(word) > _LONGEST:
             yield f"{indent}# {line}"
             line = ""
@@ -212,20 +211,20 @@ def _scalar(text: str) -> str:
     """A text, in quotes where it could be taken for something else."""
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
         return text
-    return '"' + "".join(map(_character, text)) + '"'
+    return '"' + _spelled(re.sub(r'(["\\])', r"\\\1", text)) + '"'
 
 
-def _character(character: str) -> str:
-    if character in '"\\':
-        return f"\\{character}"
-    if character.isprintable():
-        return character
-    code = ord(character)
+def _spelled(text: str) -> str:
+    """The text with all that is not printed spelled out, as YAML does within quotes: it stays on its line."""
+    return "".join(one if one.isprintable() else _code(ord(one)) for one in text)
+
+
+def _code(code: int) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def findings_tree(found: Findings) -> dict[str, Any]:
-    """What was found, for programs.
+    """Return what was found, for programs.
 
     Args:
         found: what was inferred.

@@ -7,7 +7,7 @@ import os
 import re
 import tempfile
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote, urlsplit
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/|[^/\\])")
+_SECRET: Final = re.compile(r"(?:^|[&_-])(?:key|apikey|token|secret|password|pwd|sig|signature)=", re.IGNORECASE)
 _KNOWN: Final = (
     ".csv", ".tsv", ".json", ".ndjson", ".jsonl", ".geojson", ".geojsonl", ".parquet", ".txt", ".gz", ".zip",
 )  # fmt: skip
@@ -89,6 +90,7 @@ def infer_manifest(place: str, name: str | None, folder: Path) -> InferredManife
             options=limits.sources,
         )
         found = infer(step, context, limits.unpack)
+        found = replace(found, remarks=(*found.remarks, *_remarks_on_secrets(step)))
         text = manifest_text(alias, found)
         # The rows are made by the manifest as it is written, read again: what it says is what is shown.
         (snapshot,) = load_snapshots(text, "the inferred manifest", refuse_impossible)
@@ -119,6 +121,14 @@ def name_for(place: str) -> str:
             hint=f"Say one: `odf new NAME --from {place}`. {error.hint or ''}".strip(),
         ) from error
     return stem
+
+
+def _remarks_on_secrets(step: FetchUrl | FetchFilesGlob) -> tuple[str, ...]:
+    """Return what to do about a URL with something in it that may be nobody else's business."""
+    url = urlsplit(step.url if isinstance(step, FetchUrl) else "")
+    if "${{" in url.geturl() or not (url.password or _SECRET.search(url.query)):
+        return ()
+    return ("the URL may have a secret in it; write ${{ env.NAME }} in its place, and set that variable",)
 
 
 def _root(folder: Path) -> tuple[Path, bool]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,8 @@ from odfpy.cli.screen.terminal import paint
 from odfpy.errors import AlreadyExists, OdfError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from odfpy.cli.screen.output import Output
     from odfpy.coordinator.storage.results import AddResult
 
@@ -88,7 +90,18 @@ def _new_from(place: str, name: str | None, file: str | None, folder: Path, outp
         output.text(found.text.rstrip("\n"))
     else:
         output.arrow(found.rows)
+        for remark in _remarks(found.findings):
+            output.say(f"note: {remark}")
         output.say(f"Wrote {target}; read it, then run `odf add {target}`, `odf pull {found.name}`")
+
+
+def _remarks(findings: dict[str, Any]) -> Iterator[str]:
+    """Yield what the person should look at first; the manifest has all of it."""
+    if not findings["isWhole"]:
+        yield f"only the first {findings['rows']} rows were looked at; what comes later may not fit"
+    yield from findings["remarks"]
+    if findings["leftOut"]:
+        yield f"left out, since no column can hold it: {', '.join(repr(one['name']) for one in findings['leftOut'])}"
 
 
 def _write(target: Path, text: str) -> None:

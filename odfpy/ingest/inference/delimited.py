@@ -1,4 +1,4 @@
-"""How a delimited text is written: separator, quote, and whether the first record has names."""
+"""The dialect of a delimited text: separator, quote, and whether the first record has names."""
 
 from __future__ import annotations
 

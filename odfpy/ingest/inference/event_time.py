@@ -27,7 +27,7 @@ _OF_OTHER_THINGS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class FoundEventTime:
-    """What can be the event time.
+    """The event time of a source, as far as its columns tell.
 
     Attributes:
         column: the one to take; None if there is none.

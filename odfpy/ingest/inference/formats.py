@@ -53,7 +53,7 @@ _OBJECT: Final = re.compile(r"\s*\{")
 
 @dataclass(frozen=True, slots=True)
 class FoundFormat:
-    """How to read a sample.
+    """The way to read a sample.
 
     Attributes:
         read: the read step, still without a schema.

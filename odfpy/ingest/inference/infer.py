@@ -44,10 +44,12 @@ from odfpy.ingest.inference.sample import Sample, take_sample, unpacked
 from odfpy.ingest.inference.strategy import Choice, choose_strategy
 from odfpy.ingest.pipeline import ingest_rows
 from odfpy.ingest.read import FilePart, read_part
+from odfpy.ingest.read.part import WHOLE
 
 SHOWN_ROWS: Final = 10
 """Rows that are shown as they would be."""
 
+_LARGEST_LAST: Final = 64 << 20
 _DATED: Final = (
     EventTimeFromPath(r"(\d{4}-\d{2}-\d{2})", "%Y-%m-%d"),
     EventTimeFromPath(r"(\d{4}_\d{2}_\d{2})", "%Y_%m_%d"),
@@ -58,7 +60,7 @@ _DATED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What is known of a source after a look at its first rows.
+    """All that is known of a source after a look at its first rows.
 
     Attributes:
         fetch: where its data comes from.
@@ -119,10 +121,11 @@ def infer(step: FetchUrl | FetchFilesGlob, context: FetchContext, limits: Unpack
     if name is None:
         step = replace(step, event_time=_event_time_source(step, fetched))
         fetched = _timed(step, fetched, context.now)
+    read = _with_schema(columns.read, declared)
     return Findings(
         fetch=step,
         prepare=prepare,
-        read=_with_schema(columns.read, declared),
+        read=read,
         columns=declared,
         left_out=columns.left_out,
         rows=rows.num_rows,
@@ -134,8 +137,24 @@ def infer(step: FetchUrl | FetchFilesGlob, context: FetchContext, limits: Unpack
         choice=choice,
         others=others,
         vocabulary=_vocabulary([column.name for column in declared], name),  # (5)
-        remarks=found.remarks,
+        remarks=(*found.remarks, *_remarks_on_last(read, fetched, context, limits)),
     )
+
+
+def _remarks_on_last(read: ReadStep, fetched: Sample, context: FetchContext, limits: UnpackLimits) -> tuple[str, ...]:
+    """Return what keeps the last of several files from being read like the first: sources change over the years."""
+    if fetched.last is None:
+        return ()
+    scratch = context.scratch / "last"
+    scratch.mkdir()
+    try:
+        _, sample = unpacked(fetched.last, scratch, limits)
+        sample = find_format(sample, scratch).sample
+        if sample.path.stat().st_size <= _LARGEST_LAST:
+            read_part(read, sample.path, WHOLE, name=sample.name)
+    except OdfError as error:
+        return (f"the last file does not fit what follows from the first: {error.message}",)
+    return ()
 
 
 def first_rows(

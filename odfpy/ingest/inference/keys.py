@@ -25,7 +25,7 @@ class Key:
     """Columns that tell the rows seen apart.
 
     Attributes:
-        columns: their names; for two, a part of them alone does not.
+        columns: their names; more than one where a part of them does not, or may do so by chance.
         is_named: whether the name of one says that it identifies something.
     """
 
@@ -44,14 +44,18 @@ def find_keys(columns: Sequence[Column], rows: pa.Table, event_time: str | None)
     if not rows.num_rows:
         return ()
     fit = [one for one in columns if _may_be_key(one, rows.column(one.name))]
-    order = {one.name: (_rank(one.name), number) for number, one in enumerate(fit)}
+    order = {
+        one.name: (_rank(one.name), not isinstance(one.plain, odf.String), number) for number, one in enumerate(fit)
+    }
     fit.sort(key=lambda one: order[one.name])
     alone = [one.name for one in fit if _is_unique(rows, (one.name,))]
     found = [Key((name,), _rank(name) < _UNNAMED) for name in alone if name != event_time]
     rest = [one.name for one in fit if one.name not in alone][:_MOST_COLUMNS]
     found += _together(rows, rest, event_time)
-    if event_time in alone:
-        found.append(Key((str(event_time),), is_named=False))
+    if event_time is not None and event_time in alone:
+        found.append(Key((event_time,), is_named=False))
+        # Times may differ by chance, and several things have times of their own.
+        found += [Key((event_time, name), _rank(name) < _UNNAMED) for name in rest[:1]]
     return tuple(sorted(found, key=lambda key: (not key.is_named, event_time not in key.columns))[:_MOST_KEYS])
 
 

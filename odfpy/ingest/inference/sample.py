@@ -51,7 +51,8 @@ class Sample:
         name: what messages call the input; without secrets.
         event_time: event time of its rows that bring none.
         is_whole: whether nothing of the input is missing.
-        names: names of all inputs, of a source that has several.
+        names: names of all inputs, of a source that may have several.
+        last: the last of several inputs.
     """
 
     path: Path
@@ -59,6 +60,7 @@ class Sample:
     event_time: Timestamp
     is_whole: bool = True
     names: tuple[str, ...] = ()
+    last: Sample | None = None
 
     def head(self, size: int) -> bytes:
         """The first bytes.
@@ -91,8 +93,8 @@ def take_sample(step: FetchUrl | FetchFilesGlob, context: FetchContext) -> Sampl
     with closing(fetch(step, context)) as inputs:
         found = list(islice(inputs, _MOST_FILES))
     if found:
-        first = found[0]
-        return Sample(first.path, first.name, first.event_time, names=tuple(one.name for one in found))
+        first, *others = (Sample(one.path, one.name, one.event_time) for one in found)
+        return replace(first, names=tuple(one.name for one in found), last=others[-1] if others else None)
     raise FetchError(f"There is nothing at {without_secrets(step.url if isinstance(step, FetchUrl) else step.path)}")
 
 
