@@ -63,6 +63,11 @@ def find_event_time(columns: Sequence[Column], rows: pa.Table) -> FoundEventTime
     return FoundEventTime(best, others, rows.column(best.name).null_count)
 
 
+def is_of_changes(name: str) -> bool:
+    """Return whether a time by its name says when a row was last changed, so that each change has another."""
+    return bool(set(words_of(name)) & _OF_CHANGES)
+
+
 def _rank(name: str) -> int:
     plain = name.strip().lower().replace(" ", "_").replace("-", "_")
     words = set(words_of(name))
@@ -72,7 +77,7 @@ def _rank(name: str) -> int:
         return 400
     if plain in _PLAIN:
         return 100 + _PLAIN.index(plain)
-    if words & _OF_CHANGES:
+    if is_of_changes(name):
         return 300
     return 200 if words & _TELLING else 250
 

@@ -14,6 +14,10 @@ from odfpy.data.schemas import schema as odf
 from odfpy.ingest.inference.columns import Column
 from odfpy.ingest.inference.types import is_money, words_of
 
+_OWN: Final = frozenset({"id", "uuid", "guid"})
+_EVENTS: Final = frozenset(
+    {"event", "transaction", "tx", "trade", "order", "message", "log", "row", "record", "invoice", "payment", "booking"}
+)
 _MOST_COLUMNS: Final = 16  # that are tried in pairs
 _MOST_KEYS: Final = 6
 _IDS: Final = frozenset({"id", "uuid", "guid", "key", "code", "isin", "iban", "sku", "ean", "isbn", "hash", "number"})
@@ -69,6 +73,12 @@ def _rank(name: str) -> int:
     if set(words[-1:]) & _IDS or set(words[:1]) & {"id", "uuid"}:
         return 1
     return 2 if set(words[-1:]) & _NAMES else _UNNAMED
+
+
+def names_events(name: str) -> bool:
+    """Return whether a column by its name has numbers of events: `id` and `trade_id`, but not `isin` or `city_id`."""
+    words = words_of(name)
+    return words[-1:] != [] and words[-1] in _OWN and all(word in _EVENTS for word in words[:-1])
 
 
 def _may_be_key(column: Column, values: pa.ChunkedArray) -> bool:

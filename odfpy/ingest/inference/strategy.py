@@ -15,8 +15,8 @@ from odfpy.chain.sources import (
     MergeUpsertStream,
 )
 from odfpy.ingest.inference.columns import Column
-from odfpy.ingest.inference.event_time import FoundEventTime
-from odfpy.ingest.inference.keys import Key
+from odfpy.ingest.inference.event_time import FoundEventTime, is_of_changes
+from odfpy.ingest.inference.keys import Key, names_events
 
 _FEWEST_ROWS: Final = 2
 _MANY_ROWS: Final = 20
@@ -64,8 +64,10 @@ def _chosen(
 ) -> tuple[str, ...] | None:
     """The first key by name. Otherwise events are told apart by their time, and one row tells nothing."""
     named = next((key.columns for key in keys if key.is_named), None)
-    if named is not None or rows < _FEWEST_ROWS:
-        return named
+    if named is not None:
+        return named if event_time.column is None or event_time.nulls else _of_events(named, event_time.column.name)
+    if rows < _FEWEST_ROWS:
+        return None
     if event_time.column is None:
         first = columns[0].name if columns else None
         return next((key.columns for key in keys if len(key.columns) > 1 or key.columns[0] == first), None)
@@ -79,6 +81,13 @@ def _chosen(
     if by_time and (rows >= _MANY_ROWS or not (alone or with_time)):
         return (time,)
     return with_time[0] if with_time else (time, alone[0]) if alone else None
+
+
+def _of_events(key: tuple[str, ...], time: str) -> tuple[str, ...]:
+    """The key with the time, unless it names events: what names things comes again whenever something happens to them."""
+    if time in key or (all(map(names_events, key)) and not is_of_changes(time)):
+        return key
+    return (time, *key)
 
 
 def _others(chosen: MergeStrategy, key: tuple[str, ...]) -> Iterator[Choice]:
