@@ -84,7 +84,7 @@ def _chosen(
 
 
 def _of_events(key: tuple[str, ...], time: str) -> tuple[str, ...]:
-    """The key with the time, unless it names events: what names things comes again whenever something happens to them."""
+    """The key with the time, unless it names events: what names a thing comes again with whatever happens to it."""
     if time in key or (all(map(names_events, key)) and not is_of_changes(time)):
         return key
     return (time, *key)

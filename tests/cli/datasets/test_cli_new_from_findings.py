@@ -93,9 +93,9 @@ def test_the_event_time_is_chosen_by_name(header: str, wanted: str | None, other
 STRATEGIES = {
     b"id,date,v\n1,2024-01-01,1\n2,2024-01-01,1\n": {"kind": "Ledger", "primaryKey": ["id"]},
     b"id,date,v\n1,2024-01-01,1\n1,2024-01-02,1\n": {"kind": "Ledger", "primaryKey": ["date", "id"]},
-    b"isin,date,v\\nA,2024-01-01,1\\nB,2024-01-01,1\\n": {"kind": "Ledger", "primaryKey": ["date", "isin"]},
-    b"tradeId,date,v\\nA,2024-01-01,1\\nB,2024-01-01,1\\n": {"kind": "Ledger", "primaryKey": ["tradeId"]},
-    b"id,updated_at,v\\n1,2024-01-01,1\\n2,2024-01-01,1\\n": {"kind": "Ledger", "primaryKey": ["updated_at", "id"]},
+    b"isin,date,v\nA,2024-01-01,1\nB,2024-01-01,1\n": {"kind": "Ledger", "primaryKey": ["date", "isin"]},
+    b"tradeId,date,v\nA,2024-01-01,1\nB,2024-01-01,1\n": {"kind": "Ledger", "primaryKey": ["tradeId"]},
+    b"id,updated_at,v\n1,2024-01-01,1\n2,2024-01-01,1\n": {"kind": "Ledger", "primaryKey": ["updated_at", "id"]},
     b"date,city,v\n2024-01-01,a,1\n2024-01-01,b,1\n2024-01-02,a,1\n": {
         "kind": "Ledger",
         "primaryKey": ["date", "city"],

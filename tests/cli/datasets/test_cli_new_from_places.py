@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from support.ingest.new_from import comes_as_shown, first_rows, folder
 from support.servers.static_server import send, static_server
 
 __all__ = ["folder"]
+
+REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 def test_the_name_is_that_of_the_file(odf: Odf, folder: Path):
@@ -216,3 +219,12 @@ def test_what_is_not_certain_is_said_on_the_screen(odf: Odf, folder: Path):
         server.special["token=s3cr3t"] = lambda handler: send(handler, PEOPLE)
         made = odf("new", "--from", f"{server.url}/c.csv?token=s3cr3t")
     assert "note: the URL may have a secret in it" in made.err
+
+
+def test_the_example_of_the_page_is_what_comes_of_its_file(odf: Odf, folder: Path):
+    page = (REPOSITORY / "docs" / "sources.md").read_text(encoding="utf-8").partition("## A manifest from data\n")[2]
+    data, screen, manifest = re.findall(r"^```[a-z]+\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[:3]
+    (folder / "rates-2024.csv").write_text(data)
+    made = odf("new", "--from", "rates-2024.csv")
+    assert f"$ odf new --from rates-2024.csv\n{made.out}" == screen
+    assert (folder / "rates-2024.yaml").read_text() == manifest
