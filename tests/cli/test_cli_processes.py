@@ -120,6 +120,8 @@ HEAVY = {
         ("show com.example.rates", set()),
         ("config list", set()),
         ("repo list", set()),
+        ("new com.example.x --file -", set()),
+        ("new x --from {folder}/new.ndjson --file -", {"numpy", "pyarrow", "duckdb"}),
         ("token list", set()),
         ("push com.example.rates --to {folder}/", set()),
         ("tail com.example.rates", {"numpy", "pyarrow"}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,21 +14,36 @@ from odfpy.cli.screen.terminal import paint
 from odfpy.errors import AlreadyExists, OdfError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from odfpy.cli.screen.output import Output
     from odfpy.coordinator.storage.results import AddResult
 
 commands = group("Manifests.")
 
 
-@command(commands, "odf new com.example.rates", "odf new com.example.big-trades --derivative --file trades.yaml")
+@command(
+    commands,
+    "odf new com.example.rates",
+    "odf new --from rates-2024.csv",
+    "odf new com.example.rates --from https://example.com/rates.csv",
+    "odf new com.example.big-trades --derivative --file trades.yaml",
+)
 def new(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="Name of the dataset to be.", metavar="NAME")],
+    name: Annotated[
+        str | None, typer.Argument(help="Name of the dataset to be; with --from, that of the file.", metavar="NAME")
+    ] = None,
     root: Annotated[bool, typer.Option("--root", help="Takes in outside data (default).")] = False,
     derivative: Annotated[bool, typer.Option("--derivative", help="Computed from other datasets.")] = False,
+    place: Annotated[
+        str | None,
+        typer.Option("--from", help="Infer it from a file, a folder, a pattern of files or a URL.", metavar="PLACE"),
+    ] = None,
     file: Annotated[
         str | None, typer.Option("--file", "-f", help="Where to write it, `-` for the screen.", metavar="PATH")
     ] = None,
+    form: Form = None,
 ) -> None:
     """Write a commented manifest to start from."""
     from odfpy.coordinator.template_manifest import template
@@ -36,20 +51,86 @@ def new(
 
     if root and derivative:
         raise UsageError("A dataset is either --root or --derivative")
-    output = session_of(context).output
+    session = session_of(context)
+    output = session.output_as(form)
+    if place is not None:
+        if derivative:
+            raise UsageError("--from is for root datasets", hint="A derivative has its data from other datasets.")
+        _new_from(place, name, file, Path(session.folder), output)
+        return
+    if name is None:
+        raise UsageError("The dataset needs a name", hint="Write `odf new NAME`, or `odf new --from FILE`.")
     text = template(name, DatasetKind.DERIVATIVE if derivative else DatasetKind.ROOT)
     if file == "-":
         output.text(text.rstrip("\n"))
         return
     target = Path(file or f"{name}.yaml")
-    try:
-        with target.open("x", encoding="utf-8") as stream:
-            stream.write(text)
-    except FileExistsError:
-        raise AlreadyExists(f"{target} is there already", hint="Choose another file with --file.") from None
-    except OSError as error:
-        raise OdfError(f"Cannot write {target}: {error.strerror}", hint="Choose another file with --file.") from error
+    _write(target, text)
     output.say(f"Wrote {target}; change it, then run `odf add {target}`")
+
+
+def _new_from(place: str, name: str | None, file: str | None, folder: Path, output: Output) -> None:
+    """Infer a manifest, write it, and show the first rows that it would give."""
+    from odfpy.coordinator.inferring import infer_manifest, name_for
+
+    target = None if file == "-" else Path(file or f"{name or name_for(place)}.yaml")
+    if target is not None and target.exists():  # before something large is fetched
+        raise _taken(target)
+    found = infer_manifest(place, name, folder)
+    if target is not None:
+        _write(target, found.text)
+    if not output.for_people:
+        from odfpy.data.rows.plain_values import columns_of, plain
+
+        names = found.rows.column_names
+        rows = [dict(zip(names, map(plain, row), strict=True)) for row in zip(*columns_of(found.rows), strict=True)]
+        written = None if target is None else str(target)
+        output.tree({"name": found.name, "file": written, "manifest": found.text, **found.findings, "firstRows": rows})
+    elif target is None:
+        output.text(found.text.rstrip("\n"))
+    else:
+        output.arrow(found.rows)
+        for remark in _remarks(found.findings):
+            output.say(f"note: {remark}")
+        output.say(f"Wrote {target}; read it, then run `odf add {target}`, `odf pull {found.name}`")
+
+
+def _remarks(findings: dict[str, Any]) -> Iterator[str]:
+    """Yield what the person should look at first; the manifest has all of it."""
+    if not findings["isWhole"]:
+        yield f"only the first {findings['rows']} rows were looked at; what comes later may not fit"
+    yield from findings["remarks"]
+    if findings["leftOut"]:
+        yield f"left out, since no column can hold it: {', '.join(repr(one['name']) for one in findings['leftOut'])}"
+
+
+def _write(target: Path, text: str) -> None:
+    """Write a new file; one that cannot be written whole is removed.
+
+    Raises:
+        AlreadyExists: it is there.
+        OdfError: it cannot be written.
+    """
+    try:
+        stream = target.open("x", encoding="utf-8")
+    except FileExistsError:
+        raise _taken(target) from None
+    except OSError as error:
+        raise _cannot_write(target, error) from error
+    try:
+        with stream:
+            stream.write(text)
+    except OSError as error:
+        target.unlink(missing_ok=True)
+        raise _cannot_write(target, error) from error
+
+
+def _taken(target: Path) -> AlreadyExists:
+    return AlreadyExists(f"{target} is there already", hint="Choose another file with --file.")
+
+
+def _cannot_write(target: Path, error: OSError) -> OdfError:
+    return OdfError(f"Cannot write {target}: {error.strerror}", hint="Choose another file with --file.")
 
 
 @command(commands, "odf add rates.yaml", "odf add --recursive snapshots/", "odf add --replace - < rates.yaml")

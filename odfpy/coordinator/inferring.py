@@ -1,0 +1,215 @@
+"""`odf new --from`: from a place with data to a manifest, and to the first rows as its dataset would have them."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import tempfile
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, unquote, urlsplit
+
+from odfpy.chain.encoding import load_snapshots
+from odfpy.chain.events import SetPollingSource, SetVocab
+from odfpy.chain.sources import FetchFilesGlob, FetchUrl, SourceOrdering
+from odfpy.coordinator.inferred_manifest import findings_tree, manifest_text
+from odfpy.coordinator.ingest.fetch_limits import fetch_limits
+from odfpy.coordinator.manifests import refuse_impossible
+from odfpy.coordinator.storage.config import Config
+from odfpy.coordinator.storage.workspace_folder import WorkspaceFolder
+from odfpy.data.timestamp import Timestamp
+from odfpy.data.vocabulary import DEFAULT_VOCABULARY
+from odfpy.dataset.names import DatasetAlias
+from odfpy.errors import InvalidValue, NotFound, UsageError, WorkspaceNotFound
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/|[^/\\])")
+_SECRET: Final = re.compile(r"(?:^|[&_-])(?:key|apikey|token|secret|password|pwd|sig|signature)=", re.IGNORECASE)
+_KNOWN: Final = (
+    ".csv", ".tsv", ".json", ".ndjson", ".jsonl", ".geojson", ".geojsonl", ".parquet", ".txt", ".gz", ".zip",
+)  # fmt: skip
+_SUFFIXES: Final = frozenset({*_KNOWN, ".tab", ".psv", ".pq", ".shp", ".gzip"})
+
+
+@dataclass(frozen=True, slots=True)
+class InferredManifest:
+    """A manifest for a place with data.
+
+    Attributes:
+        name: name of the dataset.
+        text: the manifest, with comments.
+        rows: the first rows as the dataset would have them, with system columns.
+        findings: what was found, for programs.
+    """
+
+    name: str
+    text: str
+    rows: pa.Table
+    findings: dict[str, Any]
+
+
+def infer_manifest(place: str, name: str | None, folder: Path) -> InferredManifest:
+    """Look at some data, and write the manifest of a dataset that takes it in.
+
+    Nothing is written but scratch files. There need not be a workspace; if there is one, its settings hold, and paths
+    of files in it start from its folder.
+
+    Args:
+        place: a file, a folder, a pattern of files, or a URL.
+        name: name of the dataset, None to take it from the place.
+        folder: where to look for the workspace.
+
+    Raises:
+        IngestError: the data cannot be fetched or read, or there is none; the message says what and where.
+        UsageError: the place makes no sense, or gives no name.
+        NotFound: there is no such file.
+    """
+    from odfpy.ingest.fetch import FetchContext
+    from odfpy.ingest.inference.infer import first_rows, infer
+
+    root, is_workspace = _root(folder)
+    step = _fetch_step(place, root, is_workspace=is_workspace)
+    alias = name or name_for(place)
+    DatasetAlias.parse(alias)
+    limits = fetch_limits(Config.load(root))
+    now = Timestamp.now()
+    with tempfile.TemporaryDirectory(prefix="odf-new-") as scratch:
+        context = FetchContext(
+            now=now,
+            root=root,
+            scratch=Path(scratch),
+            environment=os.environ,
+            max_bytes=limits.max_bytes,
+            timeout=limits.timeout,
+            retries=limits.retries,
+            options=limits.sources,
+        )
+        found = infer(step, context, limits.unpack)
+        found = replace(found, remarks=(*found.remarks, *_remarks_on_secrets(step)))
+        text = manifest_text(alias, found)
+        # The rows are made by the manifest as it is written, read again: what it says is what is shown.
+        (snapshot,) = load_snapshots(text, "the inferred manifest", refuse_impossible)
+        source = next(event for event in snapshot.metadata if isinstance(event, SetPollingSource))
+        named = next((event for event in snapshot.metadata if isinstance(event, SetVocab)), None)
+        vocabulary = named.vocabulary if named else DEFAULT_VOCABULARY
+        rows = first_rows(source, vocabulary, found, now, Path(scratch))
+    shown = rows.drop_columns([vocabulary.system_time_column]) if rows.num_columns else rows
+    return InferredManifest(alias, text, shown, findings_tree(found))
+
+
+def name_for(place: str) -> str:
+    """A name for the dataset of a place: that of its file or folder, without what says its format.
+
+    Raises:
+        UsageError: it is no name of a dataset.
+    """
+    path = unquote(urlsplit(place).path) if _is_url(place) else place
+    parts = [part for part in PurePosixPath(os.path.normpath(path)).parts if not glob.has_magic(part)]
+    stem = parts[-1] if parts and parts[-1] not in ("/", "..", ".") else Path.cwd().name
+    while (suffix := PurePosixPath(stem).suffix) and suffix.lower() in _SUFFIXES:
+        stem = stem.removesuffix(suffix)
+    try:
+        DatasetAlias.parse(stem)
+    except InvalidValue as error:
+        raise UsageError(
+            f"{stem!r} is no name of a dataset",
+            hint=f"Say one: `odf new NAME --from {place}`. {error.hint or ''}".strip(),
+        ) from error
+    return stem
+
+
+def _remarks_on_secrets(step: FetchUrl | FetchFilesGlob) -> tuple[str, ...]:
+    """Return what to do about a URL with something in it that may be nobody else's business."""
+    url = urlsplit(step.url if isinstance(step, FetchUrl) else "")
+    if "${{" in url.geturl() or not (url.password or _SECRET.search(url.query)):
+        return ()
+    return ("the URL may have a secret in it; write ${{ env.NAME }} in its place, and set that variable",)
+
+
+def _root(folder: Path) -> tuple[Path, bool]:
+    """The folder that relative paths start from, and whether it is that of a workspace."""
+    try:
+        return WorkspaceFolder.find(folder).root, True
+    except WorkspaceNotFound:
+        return folder.resolve(), False
+
+
+def _is_url(place: str) -> bool:
+    return _SCHEME.match(place) is not None and not Path(place).exists()
+
+
+def _fetch_step(place: str, root: Path, *, is_workspace: bool) -> FetchUrl | FetchFilesGlob:
+    """The fetch step for a place, with paths that mean the same wherever the command was called.
+
+    Raises:
+        NotFound: there is no such file.
+        UsageError: it is no place.
+    """
+    if not place:
+        raise UsageError("--from wants a file, a folder or a URL, not an empty text")
+    if _is_url(place):
+        return FetchUrl(_whole_file_url(place, root, is_workspace=is_workspace))
+    path = Path(os.path.abspath(place))  # noqa: PTH100 - `..` and links are as they were typed
+    if path.is_file():
+        return FetchUrl("file:" + quote(_from_root(path, root, is_workspace=is_workspace)))
+    if path.is_dir():
+        pattern = glob.escape(_from_root(path, root, is_workspace=is_workspace)) + "/" + _pattern_in(path)
+        return FetchFilesGlob(pattern.removeprefix("./"), order=SourceOrdering.BY_NAME)
+    if glob.has_magic(place):
+        base = "" if Path(place).is_absolute() else glob.escape(str(Path.cwd())) + "/"
+        pattern = _from_root(Path(base + place), root, is_workspace=is_workspace, start=glob.escape(str(root)))
+        return FetchFilesGlob(pattern, order=SourceOrdering.BY_NAME)
+    raise NotFound(
+        f"There is no file {place}", hint="--from takes a file, a folder, a pattern such as 'in/*.csv', or a URL."
+    )
+
+
+def _whole_file_url(url: str, root: Path, *, is_workspace: bool) -> str:
+    """The URL; a path in a `file:` URL starts from the workspace, or if there is none from the root."""
+    scheme, _, rest = url.partition(":")
+    if scheme.lower() != "file":
+        return url
+    if rest.startswith("/") or is_workspace:
+        return f"file:{rest}"
+    return "file:" + quote(str(root / unquote(rest)))
+
+
+def _from_root(path: Path, root: Path, *, is_workspace: bool, start: str | None = None) -> str:
+    """A path from the folder of the workspace on, if it is in there; else the whole path."""
+    if is_workspace:
+        for one in (path, path.resolve()):
+            if one.is_relative_to(start or root):
+                return one.relative_to(start or root).as_posix()
+    return path.as_posix()
+
+
+def _pattern_in(folder: Path) -> str:
+    """A pattern for the data files of a folder: those with the ending that most of them have.
+
+    Raises:
+        NotFound: there are none.
+        UsageError: the folder cannot be read.
+    """
+    try:
+        names = [path.name for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")]
+    except OSError as error:
+        raise UsageError(f"Cannot read the folder {folder}: {error.strerror}") from error
+    endings = Counter("".join(_endings(name)) for name in sorted(names))
+    endings.pop("", None)
+    if not endings:
+        raise NotFound(f"No file in {folder} has an ending that tells a format", hint=f"Known are {', '.join(_KNOWN)}.")
+    return f"*{endings.most_common(1)[0][0]}"
+
+
+def _endings(name: str) -> list[str]:
+    """The suffixes at the end of a name that tell a format, such as `.csv` and `.gz`."""
+    found: list[str] = []
+    while (suffix := PurePosixPath(name).suffix) and suffix.lower() in _SUFFIXES:
+        found.insert(0, suffix)
+        name = name.removesuffix(suffix)
+    return found

@@ -1,0 +1,106 @@
+"""The merge strategy for a source, with the reason, and the others that could be meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from odfpy.chain.sources import (
+    MergeAppend,
+    MergeChangelogStream,
+    MergeLedger,
+    MergeSnapshot,
+    MergeStrategy,
+    MergeUpsertStream,
+)
+from odfpy.ingest.inference.columns import Column
+from odfpy.ingest.inference.event_time import FoundEventTime, is_of_changes
+from odfpy.ingest.inference.keys import Key, names_events
+
+_FEWEST_ROWS: Final = 2
+_MANY_ROWS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A merge strategy and when it is the right one."""
+
+    strategy: MergeStrategy
+    reason: str
+
+
+def choose_strategy(
+    keys: Sequence[Key], columns: Sequence[Column], rows: int, event_time: FoundEventTime
+) -> tuple[Choice, tuple[Choice, ...]]:
+    """The strategy to take, and others.
+
+    A ledger where rows have a key and an event time, a snapshot where they have a key and no event time, and Append
+    where nothing tells rows apart.
+
+    Args:
+        keys: candidates, the better ones first.
+        columns: of the source.
+        rows: how many rows were seen.
+        event_time: the column of the event time, if there is one.
+    """
+    key = _chosen(keys, columns, rows, event_time)
+    candidate = key or (keys[0].columns if keys else tuple(column.name for column in columns[:1]))
+    if key is None:
+        why = "nothing tells rows apart" if not keys else "no key is certain" if rows else "there are no rows"
+        strategy: MergeStrategy = MergeAppend()
+        reason = f"{why}, so every row is new; a file that comes again is in the dataset twice"
+    elif event_time.column is not None:
+        strategy = MergeLedger(key)
+        reason = f"events, told apart by {_and(key)}; rows with a new key are appended, known ones are dropped"
+    else:
+        strategy = MergeSnapshot(key)
+        reason = f"no event time, but {_and(key)} names each row once; the file is the whole current state"
+    return Choice(strategy, reason), tuple(_others(strategy, candidate))
+
+
+def _chosen(
+    keys: Sequence[Key], columns: Sequence[Column], rows: int, event_time: FoundEventTime
+) -> tuple[str, ...] | None:
+    """The first key by name. Otherwise events are told apart by their time, and one row tells nothing."""
+    named = next((key.columns for key in keys if key.is_named), None)
+    if named is not None:
+        return named if event_time.column is None or event_time.nulls else _of_events(named, event_time.column.name)
+    if rows < _FEWEST_ROWS:
+        return None
+    if event_time.column is None:
+        first = columns[0].name if columns else None
+        return next((key.columns for key in keys if len(key.columns) > 1 or key.columns[0] == first), None)
+    if event_time.nulls:
+        return None  # what may be null is no part of a key
+    time = event_time.column.name
+    with_time = [key.columns for key in keys if time in key.columns and len(key.columns) > 1]
+    alone = [key.columns[0] for key in keys if len(key.columns) == 1 and key.columns[0] != time]
+    by_time = any(key.columns == (time,) for key in keys)
+    # Few rows have times of their own by chance, and a ledger drops what it takes for known: rather a column more.
+    if by_time and (rows >= _MANY_ROWS or not (alone or with_time)):
+        return (time,)
+    return with_time[0] if with_time else (time, alone[0]) if alone else None
+
+
+def _of_events(key: tuple[str, ...], time: str) -> tuple[str, ...]:
+    """The key with the time, unless it names events: what names a thing comes again with whatever happens to it."""
+    if time in key or (all(map(names_events, key)) and not is_of_changes(time)):
+        return key
+    return (time, *key)
+
+
+def _others(chosen: MergeStrategy, key: tuple[str, ...]) -> Iterator[Choice]:
+    for strategy, when in (
+        (MergeAppend(), "only new events come, each once"),
+        (MergeLedger(key), "events come again, and only rows with a new key count"),
+        (MergeSnapshot(key), "each file is the whole current state, whose changes count"),
+        (MergeUpsertStream(key), "each file has changes, and the last row of a key counts"),
+        (MergeChangelogStream(key), "rows say themselves, in a column `op`, what is added, retracted and corrected"),
+    ):
+        if type(strategy) is not type(chosen):
+            yield Choice(strategy, when)
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join(names)
