@@ -50,7 +50,7 @@ test: $(VENV)/develops
 	$(BIN)/python -m pytest --numprocesses $(PROCESSES) $(TESTS)
 
 # A few examples of each property; no Spark, no servers, no processes that are killed.
-QUICK := $(addprefix tests/,chain codec data dataset ethereum http ingest query security state test_architecture.py test_files.py)
+QUICK := $(addprefix tests/,chain codec data dataset ethereum http ingest provenance query security state test_architecture.py test_files.py)
 quick: $(VENV)/develops
 	$(BIN)/python -m pytest --numprocesses $(PROCESSES) --hypothesis-profile quick \
 		-m 'not spark and not attack and not processes' --ignore tests/ingest/read/test_fuzz_readers.py $(QUICK)

@@ -57,7 +57,7 @@ PACKAGES = {
     },
     "repository": {"errors", "extras", "files", "http", "sandbox", "data", "dataset", "codec", "chain"},
     "query": {"errors", "data", "dataset", "codec", "chain", "engine"},
-    "provenance": {"errors", "data", "dataset"},
+    "provenance": {"visible", "errors", "data", "dataset"},
     "coordinator": {
         "errors",
         "files",

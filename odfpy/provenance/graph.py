@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from typing import Final
+
+from odfpy.data.rows.text_table import cells
+from odfpy.provenance.layout import GAP, MARGIN, Box, Layout, Size, laid_out
+from odfpy.visible import visible
 
 _CHARACTER: Final = 7.2
 _LINE: Final = 17
 _PADDING: Final = 10
-_GAP: Final = 40
+_PAPER: Final = 14
+_LINES: Final = "#7d7d7d"  # can be seen on white and on black
 _ARROW: Final = (
-    "<style>.odf-graph text{font:12px monospace}.odf-graph .t{font-weight:bold}</style>"
     '<defs><marker id="odf-arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
-    '<path d="M0,0 L8,4 L0,8 z" fill="#666"/></marker></defs>'
+    f'<path d="M0,0 L8,4 L0,8 z" fill="{_LINES}"/></marker></defs>'
 )
+_FONT: Final = "Courier"
+"""For Graphviz. Without fonts it knows how wide letters are for a few names, of which this one means any `monospace` in
+a browser. Others it takes for Times, whose letters are so narrow that text stands out of its box."""
+
 _COLOURS: Final = {"root": "#e3f1e3", "derivative": "#e3ebf7", "asked": "#fbf0d4", "more": "#f2f2f2"}
 
 
@@ -58,32 +66,34 @@ class Graph:
 def dot(graph: Graph) -> str:
     """The graph for Graphviz."""
     lines = [
-        f"digraph {_quoted(graph.title)} {{",
+        f"digraph {_quoted(visible(graph.title))} {{",
         "  rankdir=LR;",
-        '  node [shape=box, style="filled,rounded", fontname="sans-serif", fontsize=10];',
+        f'  node [shape=box, style="filled,rounded", fontname="{_FONT}", fontsize=10];',
+        f'  edge [fontname="{_FONT}", fontsize=9];',
     ]
     for node in graph.nodes:
-        label = _quoted("\n".join(node.lines)).replace("\n", "\\l")
-        lines.append(f'  {_quoted(node.key)} [label={label[:-1]}\\l", fillcolor={_quoted(_COLOURS[node.kind])}];')
+        label = "".join(f"{_label(line)}\\l" for line in node.lines)
+        lines.append(f'  {_quoted(node.key)} [label="{label}", fillcolor={_quoted(_COLOURS[node.kind])}];')
     for edge in graph.edges:
-        label = f" [label={_quoted(edge.label)}, style=dashed]" if edge.label else ""
+        label = f' [label="{_label(edge.label)}", style=dashed]' if edge.label else ""
         lines.append(f"  {_quoted(edge.of)} -> {_quoted(edge.made)}{label};")
     return "\n".join([*lines, "}"])
 
 
 def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return f'"{_escaped(text)}"'
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _label(text: str) -> str:
+    """A text as a line of a label: what Graphviz would take for an entity of HTML is none."""
+    return _escaped(visible(text).replace("&", "&amp;"))
 
 
 # --- A page ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Box:
-    x: float
-    y: float
-    width: float
-    height: float
 
 
 def html(graph: Graph, text: Sequence[str] = ()) -> str:
@@ -93,15 +103,16 @@ def html(graph: Graph, text: Sequence[str] = ()) -> str:
         graph: the graph.
         text: lines to be shown as they are.
     """
-    shown = f"<pre>{escape(chr(10).join(text))}</pre>" if text else ""
+    title = escape(visible(graph.title))
+    shown = f"<pre>{escape(chr(10).join(map(visible, text)))}</pre>" if text else ""
     return "\n".join(
         [
             "<!DOCTYPE html>",
             '<html lang="en"><head><meta charset="utf-8">',
             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
-            f"<title>{escape(graph.title)}</title>",
-            "<style>body{font:14px sans-serif;margin:24px}svg{max-width:none}pre{font-size:12px}</style></head><body>",
-            f"<h1>{escape(graph.title)}</h1>",
+            f"<title>{title}</title>",
+            "<style>body{font:14px sans-serif;margin:24px}pre{font-size:12px}</style></head><body>",
+            f"<h1>{title}</h1>",
             svg(graph),
             shown,
             "</body></html>",
@@ -110,36 +121,43 @@ def html(graph: Graph, text: Sequence[str] = ()) -> str:
 
 
 def svg(graph: Graph) -> str:
-    """The drawing alone, to be put into a page."""
-    boxes, width, height = _laid_out(graph.nodes)
-    parts = [_drawn_edge(edge, boxes) for edge in graph.edges if edge.made in boxes and edge.of in boxes]
-    parts += [_drawn_box(node, boxes[node.key]) for node in graph.nodes]
-    size = f'width="{width:.0f}" height="{height:.0f}"'
-    start = f'<svg xmlns="http://www.w3.org/2000/svg" class="odf-graph" role="img" {size}>'
-    return "\n".join([start, _ARROW, *parts, "</svg>"])
+    """The drawing alone, to be put into a page; it has as many pixels as it needs, and scrolls where there is no room.
+
+    Texts are made as wide as there is room for them (`textLength`), whatever the font of the reader.
+    """
+    sizes = {node.key: _size(node) for node in graph.nodes}
+    edges = [edge for edge in graph.edges if edge.made in sizes and edge.of in sizes]
+    layout = laid_out(sizes, [(edge.made, edge.of) for edge in edges])
+    parts = [_drawn_edge(edge, route) for edge, route in zip(edges, layout.routes, strict=True)]
+    parts += [_drawn_box(node, layout.boxes[node.key]) for node in graph.nodes]
+    labels, end = _labels(edges, layout)
+    width, height = f"{layout.width:.0f}", f"{max(layout.height, end + MARGIN):.0f}"
+    title = escape(visible(graph.title))
+    start = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="odf-graph" role="img" aria-label="{title}"'
+        f' width="{width}" height="{height}" viewBox="0 0 {width} {height}" font-family="monospace" font-size="12"'
+        ' style="max-width:none;white-space:pre">'
+    )
+    return "\n".join(['<div style="overflow-x:auto">', start, _ARROW, *parts, *labels, "</svg></div>"])
 
 
-def _laid_out(nodes: Sequence[GraphNode]) -> tuple[Mapping[str, _Box], float, float]:
-    """A column for each layer, what is made of others on the right."""
-    layers: defaultdict[int, list[GraphNode]] = defaultdict(list)
-    for node in nodes:
-        layers[node.layer].append(node)
-    found: dict[str, _Box] = {}
-    x, highest = float(_PADDING), 0.0
-    for layer in sorted(layers, reverse=True):
-        width = max(len(line) for node in layers[layer] for line in node.lines) * _CHARACTER + 2 * _PADDING
-        y = float(_PADDING)
-        for node in layers[layer]:
-            height = len(node.lines) * _LINE + _PADDING
-            found[node.key] = _Box(x, y, width, height)
-            y += height + _PADDING
-        x, highest = x + width + _GAP * 2, max(highest, y)
-    return found, x, highest + _PADDING
+def _size(node: GraphNode) -> Size:
+    width = max(_width(line) for line in node.lines) + 2 * _PADDING
+    return Size(node.layer, float(round(width)), len(node.lines) * _LINE + _PADDING)
 
 
-def _drawn_box(node: GraphNode, box: _Box) -> str:
+def _width(text: str) -> float:
+    return cells(visible(text)) * _CHARACTER
+
+
+def _text(text: str, x: float, y: float, more: str = "") -> str:
+    length = f' textLength="{_width(text):.1f}" lengthAdjust="spacingAndGlyphs"' if text else ""
+    return f'<text x="{x:.0f}" y="{y:.0f}"{length}{more}>{escape(visible(text))}</text>'
+
+
+def _drawn_box(node: GraphNode, box: Box) -> str:
     lines = [
-        f'<text x="{box.x + _PADDING:.0f}" y="{box.y + _LINE * (at + 1):.0f}"{_title(at)}>{escape(line)}</text>'
+        _text(line, box.x + _PADDING, box.y + _LINE * (at + 1), "" if at else ' font-weight="bold"')
         for at, line in enumerate(node.lines)
     ]
     frame = (
@@ -149,20 +167,45 @@ def _drawn_box(node: GraphNode, box: _Box) -> str:
     return "".join([frame, *lines])
 
 
-def _title(line: int) -> str:
-    return ' class="t"' if line == 0 else ""
-
-
-def _drawn_edge(edge: GraphEdge, boxes: Mapping[str, _Box]) -> str:
-    made, of = boxes[edge.made], boxes[edge.of]
-    x1, y1 = of.x + of.width, of.y + of.height / 2
-    x2, y2 = made.x, made.y + made.height / 2
-    bend = max(_GAP, (x2 - x1) / 2)
+def _drawn_edge(edge: GraphEdge, route: Sequence[tuple[float, float]]) -> str:
+    """A line that bends in gaps, and is straight within columns; where it turns around, it stays in the gap as well."""
+    path = [f"M{route[0][0]:.0f},{route[0][1]:.0f}"]
+    for number, ((x1, y1), (x2, y2)) in enumerate(pairwise(route)):
+        if number % 2:
+            path.append(f"L{x2:.0f},{y2:.0f}")
+            continue
+        out, into = _bends(x1, x2, is_first=number == 0, is_last=number == len(route) - 2)
+        path.append(f"C{out:.0f},{y1:.0f} {into:.0f},{y2:.0f} {x2:.0f},{y2:.0f}")
     dashed = ' stroke-dasharray="5 4"' if edge.label else ""
-    line = (
-        f'<path d="M{x1:.0f},{y1:.0f} C{x1 + bend:.0f},{y1:.0f} {x2 - bend:.0f},{y2:.0f} {x2:.0f},{y2:.0f}" fill="none"'
-        f' stroke="#666"{dashed} marker-end="url(#odf-arrow)"/>'
-    )
-    if not edge.label:
-        return line
-    return f'{line}<text x="{(x1 + x2) / 2:.0f}" y="{(y1 + y2) / 2 - 4:.0f}" fill="#666">{escape(edge.label)}</text>'
+    return f'<path d="{" ".join(path)}" fill="none" stroke="{_LINES}"{dashed} marker-end="url(#odf-arrow)"/>'
+
+
+def _bends(x1: float, x2: float, *, is_first: bool, is_last: bool) -> tuple[float, float]:
+    """Where the handles of a curve from one place across to another are; a curve stays between its ends and handles."""
+    if x1 != x2:
+        return (x1 + x2) / 2, (x1 + x2) / 2
+    turn = GAP / 2 if is_first else -GAP / 2 if is_last else 0
+    return x1 + turn, x1 + turn
+
+
+def _labels(edges: Sequence[GraphEdge], layout: Layout) -> tuple[list[str], float]:
+    """What edges say, on the line in its first gap; once for all lines that begin at a box. Also, where labels end.
+
+    Labels of a gap move down where one would cover another. They stand on paper, since other lines may pass below.
+    """
+    middles: dict[tuple[float, float, str], list[float]] = {}
+    for edge, route in zip(edges, layout.routes, strict=True):
+        if edge.label:
+            (x, y), (_, other) = route[:2]
+            middles.setdefault((x, y, edge.label), []).append((y + other) / 2)
+    found = sorted((x, sum(ys) / len(ys), label) for (x, _, label), ys in middles.items())
+    parts, free, column, end = [], 0.0, 0.0, 0.0
+    for x, y, label in found:
+        top = max(float(round(y)) - _PAPER / 2, free if x == column else 0.0)
+        column, free = x, top + _PAPER + 2
+        width = _width(label) + 8
+        left = x + (GAP - width) / 2
+        paper = f'<path d="M{left:.0f},{top:.0f} h{width:.0f} v{_PAPER} h-{width:.0f} z" fill="#f2f2f2"/>'
+        parts.append(paper + _text(label, left + 4, top + 11, ' fill="#444"'))
+        end = max(end, free)
+    return parts, end

@@ -1,18 +1,19 @@
 """Answers as simple charts, in the terminal or as a PNG file.
 
 The first column is across: times and numbers make lines, names make bars. Every other column of numbers is drawn; a
-single column is drawn over the number of the row.
+single column is drawn over the number of the row. A single row is no chart, and is shown in numbers.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from odfpy.cli.screen.terminal import paint
+from odfpy.cli.screen.ticks import Ticks, number_text, number_ticks, one_day, time_ticks
 from odfpy.data.rows.text_table import cells
 from odfpy.errors import NothingToPlot, OdfError
 from odfpy.extras import needs_extra
@@ -26,8 +27,12 @@ MOST_POINTS: Final = 100_000
 """Rows that are drawn; nobody sees more."""
 
 MOST_BARS: Final = 40
-_TICKS: Final = 5
+_ROOM_IN_FILES: Final = 90
+"""Letters that a PNG file has room for across."""
+
 _TALLEST: Final = 24
+_ROOM_UP: Final = 24
+"""Letters of labels of the vertical axis: few labels, since there are few lines."""
 _LARGEST: Final = 1e300
 """Numbers beyond it are left out: the difference of two must be one, too."""
 
@@ -39,11 +44,14 @@ class Series:
     """A line, or the bars of a colour.
 
     Attributes:
-        points: where across, and how high; without those that are null.
+        points: where across, and how high; without those that are null. They go to the right, in whatever order rows
+            came.
+        rows: the numbers of their rows.
     """
 
     name: str
     points: tuple[tuple[float, float], ...]
+    rows: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,29 +63,33 @@ class Chart:
         series: what goes up.
         names: of the bars; empty for lines.
         is_time: whether lines go over time, in seconds from 1970.
+        values: of a single row with numbers, what is in its columns, by their names; it is shown instead of a drawing.
     """
 
     across: str
     series: tuple[Series, ...]
     names: tuple[str, ...] = ()
     is_time: bool = False
+    values: tuple[tuple[str, str], ...] = ()
 
-    def tick(self, at: float, span: float) -> str:
-        """A place across in words.
+    def ticks(self, room: int) -> Ticks:
+        """Places across at which there are labels, in order.
 
         Args:
-            at: the place.
-            span: from the first to the last; long ones need no time of day.
+            room: how many letters there is room for.
         """
-        if not self.is_time:
-            return f"{at:.6g}"
-        from datetime import datetime, timedelta, timezone
+        places = [x for series in self.series for x, _ in series.points]
+        first, last = min(places), max(places)
+        if self.is_time:
+            return time_ticks(first, last, room, whole=all(place % 86_400 == 0 for place in places))
+        return number_ticks(first, last, room, whole=all(place % 1 == 0 for place in places))
 
-        try:
-            moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=at)
-        except OverflowError:
-            return f"{at:.6g}"
-        return moment.strftime("%Y-%m-%d" if span >= 4 * 86_400 else "%m-%d %H:%M" if span >= 600 else "%H:%M:%S")
+    @property
+    def label(self) -> str:
+        """What goes across, and the day if labels have only the time of day."""
+        places = [x for series in self.series for x, _ in series.points] if self.is_time else []
+        day = one_day(min(places), max(places)) if places else None
+        return self.across if day is None else f"{self.across}, {day}"
 
 
 def chart_of(table: pa.Table) -> Chart:
@@ -89,7 +101,26 @@ def chart_of(table: pa.Table) -> Chart:
     chart = _chart_of(table)
     if not any(series.points for series in chart.series):
         raise NothingToPlot("The answer has no numbers to draw: they are null, or not finite")
-    return chart
+    rows = _drawn_rows(chart)
+    if len(chart.names) > 1 or len(rows) > 1:
+        return chart
+    return replace(chart, values=_values(table, rows.pop()))
+
+
+def _drawn_rows(chart: Chart) -> set[int]:
+    return {row for series in chart.series for row in series.rows}
+
+
+def _values(table: pa.Table, row: int) -> tuple[tuple[str, str], ...]:
+    """The columns of a row that a chart would have shown: its numbers with all their digits, and what goes across."""
+    from odfpy.cli.screen.output import cell
+    from odfpy.data.rows.plain_values import columns_of, plain
+
+    only = table.slice(row, 1)
+    is_shown = [_is_number(field.type) for field in table.schema]
+    is_shown[0] = is_shown[0] or not _is_flag(table.schema[0].type)
+    pairs = zip(table.schema.names, columns_of(only), is_shown, strict=True)
+    return tuple((visible(name), visible(cell(plain(value)))) for name, (value,), shown in pairs if shown)
 
 
 def _chart_of(table: pa.Table) -> Chart:
@@ -132,8 +163,10 @@ def _bars(across: str, column: pa.Array, numbers: Sequence[tuple[str, Sequence[f
 
 
 def _series(name: str, across: Sequence[float | None], high: Sequence[float | None]) -> Series:
-    pairs = zip(across, high, strict=True)
-    return Series(name, tuple((x, y) for x, y in pairs if _is_drawn(x) and _is_drawn(y)))
+    rows = enumerate(zip(across, high, strict=True))
+    found = [((x, y), row) for row, (x, y) in rows if _is_drawn(x) and _is_drawn(y)]
+    found.sort(key=lambda one: one[0][0])
+    return Series(name, tuple(point for point, _ in found), tuple(row for _, row in found))
 
 
 def _is_drawn(number: float | None) -> TypeGuard[float]:
@@ -173,6 +206,8 @@ def draw(chart: Chart) -> str:
     """The chart in letters, as wide as the terminal."""
     import shutil
 
+    if chart.values:
+        return _listed(chart.values)
     import plotext
 
     size = shutil.get_terminal_size((80, 24))
@@ -188,22 +223,27 @@ def draw(chart: Chart) -> str:
         xs, ys = zip(*series.points, strict=True) if series.points else ((), ())
         draw_as = plotext.plot if len(xs) > 1 else plotext.scatter
         draw_as(xs, ys, label=visible(series.name), color=colour)
-    every = sorted(x for series in chart.series for x, _ in series.points)
-    if every:
-        span = every[-1] - every[0]
-        ticks = sorted({every[0] + span * at / (_TICKS - 1) for at in range(_TICKS)})
-        plotext.xticks(ticks, [chart.tick(at, span) for at in ticks])
-    plotext.xlabel(visible(chart.across))
+    heights = [y for series in chart.series for _, y in series.points]
+    up = number_ticks(min(heights), max(heights), _ROOM_UP)
+    plotext.yticks([at for at, _ in up], [label for _, label in up])
+    across = chart.ticks(size.columns - max(len(label) for _, label in up) - 2)
+    plotext.xticks([at for at, _ in across], [label for _, label in across])
+    plotext.xlabel(visible(chart.label))
     text = str(plotext.build())
     text = text if is_coloured else str(plotext.uncolorize(text))
     return "\n".join(line.rstrip() for line in text.splitlines())
+
+
+def _listed(values: Sequence[tuple[str, str]]) -> str:
+    names = max(cells(name) for name, _ in values)
+    return "\n".join(f"{name}{' ' * (names - cells(name))}  {text}" for name, text in values)
 
 
 def _drawn_bars(chart: Chart, width: int, *, is_coloured: bool) -> str:
     """Bars to the right, one below the other: names need room."""
     names = max(map(cells, chart.names))
     values = [y for series in chart.series for _, y in series.points]
-    room = max(10, width - names - max((len(f"{y:.6g}") for y in values), default=0) - 4)
+    room = max(10, width - names - max((len(number_text(y)) for y in values), default=0) - 4)
     largest = max((abs(y) for y in values), default=0) or 1
     highs = [dict(series.points) for series in chart.series]
     lines = []
@@ -216,7 +256,9 @@ def _drawn_bars(chart: Chart, width: int, *, is_coloured: bool) -> str:
             label = name if at == 0 else ""
             y = high.get(row)
             bar = "" if y is None else "█" * round(room * abs(y) / largest)
-            shown = "" if y is None else f"{'-' if y < 0 and bar else ''}{_painted(bar, at, is_coloured)} {y:.6g}"
+            shown = (
+                "" if y is None else f"{'-' if y < 0 and bar else ''}{_painted(bar, at, is_coloured)} {number_text(y)}"
+            )
             lines.append(f"{label}{' ' * (names - cells(label))}  {shown}".rstrip())
     return "\n".join(lines)
 
@@ -254,6 +296,10 @@ def write_png(chart: Chart, path: Path) -> None:
 
 
 def _fill(axes: Any, chart: Chart) -> None:
+    if chart.values:
+        axes.set_axis_off()
+        axes.text(0.5, 0.5, "\n".join(f"{name}: {text}" for name, text in chart.values), size=24, **_IN_THE_MIDDLE)
+        return
     width = 0.8 / len(chart.series)
     for number, series in enumerate(chart.series):
         xs = [x for x, _ in series.points]
@@ -262,12 +308,13 @@ def _fill(axes: Any, chart: Chart) -> None:
             axes.bar([x + (number - (len(chart.series) - 1) / 2) * width for x in xs], ys, width, label=series.name)
         else:
             axes.plot(xs, ys, label=series.name, marker="." if len(xs) < 50 else "")
-    every = sorted(x for series in chart.series for x, _ in series.points)
     if chart.names:
         axes.set_xticks(range(len(chart.names)), chart.names, rotation=30, ha="right")
-    elif chart.is_time and every:
-        span = every[-1] - every[0]
-        ticks = [every[0] + span * at / (_TICKS - 1) for at in range(_TICKS)]
-        axes.set_xticks(ticks, [chart.tick(at, span) for at in ticks])
-    axes.set_xlabel(chart.across)
+    else:
+        ticks = chart.ticks(_ROOM_IN_FILES)
+        axes.set_xticks([at for at, _ in ticks], [label for _, label in ticks])
+    axes.set_xlabel(chart.label)
     axes.legend()
+
+
+_IN_THE_MIDDLE: Final = {"ha": "center", "va": "center", "wrap": True}

@@ -9,12 +9,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from support.queries.cases import QUICK, Case, Pull, Tuned, corpus, parsed
+from support.queries.cases import QUICK, Case, Tuned, corpus
 from support.queries.traces import Traces, without
-
-from odfpy.dataset.transform import TemporalTable
 
 pytestmark = pytest.mark.spark
 
@@ -69,44 +66,6 @@ def test_groups_that_rows_do_not_show_may_stand_for_each_other(quick: Tuned, tmp
 def ways_by_row(found: list[tuple[str, list[frozenset[tuple[int, int]]]]]) -> dict[str, list[list[tuple[int, int]]]]:
     """All ways in which rows are made, by what they say."""
     return {text: sorted(sorted(way) for way in ways) for text, ways in found}
-
-
-RATES = [pa.field("cur", pa.string()), pa.field("rate", pa.int32())]
-FACTS = [pa.field("id", pa.int32()), pa.field("cur", pa.string())]
-AS_OF = (
-    "SELECT f.event_time, f.id, r.rate FROM facts f {kind} JOIN rates r "
-    "ON f.cur = r.cur AND f.event_time >= r.valid_from AND f.event_time < r.valid_to"
-)
-
-
-@pytest.mark.parametrize("kind", ["", "LEFT"][: max(1, EXAMPLES)])
-def test_versions_are_cited(kind: str, quick: Tuned, tmp_path: Path) -> None:
-    rates = ["+A 2024-01-01T00:00 eur 1", "+A 2024-01-03T00:00 eur 2", "+A 2024-01-02T00:00 usd 7"]
-    facts = ["+A 2024-01-02T00:00 1 eur", "+A 2024-01-04T00:00 2 eur", "+A 2024-01-01T00:00 3 usd"]
-    rows = {"facts": [parsed(one, FACTS) for one in facts], "rates": [parsed(one, RATES) for one in rates]}
-    marks = {"facts": "2024-01-09T00:00", "rates": "2024-01-09T00:00"}
-    steps = [(None, AS_OF.format(kind=kind))]
-    case = Case("as of", "", steps, {"facts": FACTS, "rates": RATES}, {}, [Pull(rows, marks)])
-    traces = Traces(quick, case, tmp_path, (TemporalTable("rates", ("cur",)),))
-    traces.arrive(case.pulls[0])
-    found = dict(holds(traces))
-    assert found["+A 2024-01-02T00:00 1 1"] == {(0, 0), (1, 0), (1, 1)}
-    assert found["+A 2024-01-04T00:00 2 2"] == {(0, 1), (1, 1)}
-
-
-def test_of_a_log_with_corrections_all_entries_of_the_key_are_cited(quick: Tuned, tmp_path: Path) -> None:
-    eur = ["+A 2024-01-01T00:00 eur 1", "+A 2024-01-03T00:00 eur 2", "-C 2024-01-03T00:00 eur 2"]
-    rates = [*eur, "+C 2024-01-03T00:00 eur 5", "+A 2024-01-02T00:00 usd 7"]
-    rows = {"facts": [parsed("+A 2024-01-04T00:00 2 eur", FACTS)], "rates": [parsed(one, RATES) for one in rates]}
-    marks = {"facts": "2024-01-09T00:00", "rates": "2024-01-09T00:00"}
-    steps = [(None, AS_OF.format(kind=""))]
-    case = Case("as of", "", steps, {"facts": FACTS, "rates": RATES}, {}, [Pull(rows, marks)])
-    traces = Traces(quick, case, tmp_path, (TemporalTable("rates", ("cur",)),))
-    traces.arrive(case.pulls[0])
-    ((text, (cited, *_)),) = traces.traced() or []
-    assert text == "+A 2024-01-04T00:00 2 5"
-    assert cited == {(0, 0), (1, 0), (1, 1), (1, 2), (1, 3)}
-    assert text in traces.result(cited)
 
 
 def holds(traces: Traces, *, others: bool = True) -> list[tuple[str, frozenset[tuple[int, int]]]]:

@@ -40,10 +40,12 @@ class Annotator:
 
     Attributes:
         has_sessions: whether any of them has had a session window.
+        own_rows: whether a row of a window function is made of its row below alone, whatever the function reads.
     """
 
-    def __init__(self, catalyst: Catalyst) -> None:
+    def __init__(self, catalyst: Catalyst, *, own_rows: bool = False) -> None:
         self.catalyst = catalyst
+        self.own_rows = own_rows
         self.ids = Identifiers(catalyst)
         self.has_sessions = False
 
@@ -73,6 +75,8 @@ class Annotator:
                 return self._aggregate(items(plan.groupingExpressions()), items(plan.aggregateExpressions()), plan)
             case "Distinct":
                 return self._aggregate(columns(plan), columns(plan), plan)
+            case "Window" if self.own_rows:
+                return self._as_below(plan)
             case "Window":
                 return window(self.ids, plan, self.annotate(plan.child()))
             case "Offset":

@@ -152,7 +152,7 @@ class _AsOf:
         keys = [*(fact for fact, _ in self.pairs), inputs_at.value]
         mine = planner.stateful_input(self.facts, keys, [given], waits=True, forget=[given], late=[given])
         valid = None if bounds.end is None or not bounds.is_exact or bounds.shows_end else (bounds.begin, bounds.end)
-        looked_up = Lookup(mine.stateful_inputs[0].number, self.plan.condition().get(), valid)
+        looked_up = Lookup(mine.stateful_inputs[0].number, self.plan.condition().get(), valid, bounds.shows_end)
         began = [CompletenessRule(bounds.begin, self._past, inclusive=True)]
         keys = [version for _, version in self.pairs]
         others = planner.stateful_input(self.versions, keys, forget=self._ended, late=began, looked_up=looked_up)

@@ -1,0 +1,138 @@
+"""Places on an axis that are worth a label: round numbers, and moments at which a day, a month or a year begins in UTC.
+
+A label says exactly where it is. So places are chosen first, then written, never the other way round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta, timezone
+from math import ceil, floor, log10
+from typing import Final, TypeAlias
+
+Ticks: TypeAlias = Sequence[tuple[float, str]]
+"""Places in growing order, with their labels."""
+
+_MOST: Final = 8
+_BETWEEN: Final = 2
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_SECOND: Final = 1_000_000
+_DAY: Final = 86_400 * _SECOND
+_MONDAY: Final = 4 * _DAY
+"""The first Monday after the beginning of 1970."""
+
+_CLOCK: Final = tuple(
+    _SECOND * count
+    for unit, counts in ((1, (1, 2, 5, 10, 15, 30)), (60, (1, 2, 5, 10, 15, 30)), (3600, (1, 2, 3, 6, 12)))
+    for count in (unit * number for number in counts)
+)
+_DAYS: Final = (1, 2, 7, 14)
+_MONTHS: Final = (1, 2, 3, 6, *(12 * years * ten for ten in (1, 10, 100, 1000) for years in (1, 2, 5)))
+
+
+def number_ticks(first: float, last: float, room: int, *, whole: bool = False) -> Ticks:
+    """Round numbers between two, both included.
+
+    Args:
+        first: the least number.
+        last: the greatest; if it is the same, it is the only tick.
+        room: how many letters there is room for.
+        whole: whether halves make no sense.
+    """
+    first, last = float(first), float(last)
+    span = last - first
+    if span <= 0 or span / max(abs(first), abs(last)) < 1e-9:  # floats have no round numbers so close to each other
+        return [(first, number_text(first))]
+    power = floor(log10(span / _MOST))
+    for exponent in range(power, power + 3):
+        for factor in (1, 2, 5):
+            step = factor * 10.0**exponent
+            low, high = ceil(first / step - 1e-9), floor(last / step + 1e-9)
+            if high - low >= _MOST or (whole and step < 1):
+                continue
+            places = [number * step for number in range(low, high + 1)]
+            found = [(place, number_text(round(place, max(0, 1 - exponent)))) for place in places]
+            if _fits(found, room) and len(found) > 1:
+                return found
+    return [(first, number_text(first)), (last, number_text(last))]
+
+
+def _fits(ticks: Ticks, room: int) -> bool:
+    return len(ticks) <= _MOST and sum(len(label) + _BETWEEN for _, label in ticks) <= room + _BETWEEN
+
+
+def number_text(number: float) -> str:
+    """A number as people write it: all digits of a whole one, some of others."""
+    number = float(number) or 0.0  # there is a -0.0
+    return f"{number:.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:.10g}"
+
+
+def time_ticks(first: float, last: float, room: int, *, whole: bool = False) -> Ticks:
+    """Moments between two, both included, at which something begins.
+
+    Args:
+        first: in seconds from 1970.
+        last: in seconds, too; if it is the same, it is the only tick.
+        room: how many letters there is room for.
+        whole: whether hours make no sense.
+    """
+    low, high = round(first * _SECOND), round(last * _SECOND)
+    try:
+        begin, end = _moment(low), _moment(high)
+    except OverflowError:  # no calendar has these years
+        return number_ticks(first, last, room)
+    if low == high:
+        return [(first, _in_full(begin))]
+    for places, form in _candidates(low, high, whole=whole):
+        found = [(place / _SECOND, _moment(place).strftime(form)) for place in places]
+        if _fits(found, room) and len(found) > 1:
+            return found
+    return [(first, _in_full(begin)), (last, _in_full(end))]
+
+
+def one_day(first: float, last: float) -> str | None:
+    """The day that all moments are of, since labels leave it out then; None where there are several."""
+    try:
+        begin, end = (_moment(round(at * _SECOND)).date() for at in (first, last))
+    except OverflowError:
+        return None
+    return str(begin) if begin == end and first != last else None
+
+
+def _candidates(low: int, high: int, *, whole: bool) -> Iterator[tuple[Sequence[int], str]]:
+    """Places in microseconds and how to write them, the closest ones first, but not more than are ever shown."""
+    begin, end = _moment(low), _moment(high)
+    date = "" if begin.date() == end.date() else "%Y-%m-%d "
+    for step in () if whole else _CLOCK:
+        if (high - low) // step <= _MOST:
+            form = "%H:%M" if step % (60 * _SECOND) == 0 else "%H:%M:%S"
+            yield range(-(-low // step) * step, high + 1, step), date + form
+    for days in _DAYS:
+        step, first = days * _DAY, _MONDAY if days % 7 == 0 else -(-low // _DAY) * _DAY
+        if (high - low) // step <= _MOST:
+            yield range(low + (first - low) % step, high + 1, step), "%Y-%m-%d"
+    for months in _MONTHS:
+        if ((end.year - begin.year) * 12 + end.month - begin.month) // months <= _MOST:
+            yield list(_month_starts(begin, end, months)), "%Y" if months % 12 == 0 else "%Y-%m"
+
+
+def _month_starts(begin: datetime, end: datetime, months: int) -> Iterator[int]:
+    """The first days of every so many months, counted from the beginning of the calendar, in microseconds."""
+    number = -(-(begin.year * 12 + begin.month - 1) // months) * months
+    while (year := number // 12) <= end.year:
+        start = datetime(max(year, 1), number % 12 + 1, 1, tzinfo=timezone.utc)
+        if begin <= start <= end:
+            yield (start - _EPOCH) // timedelta(microseconds=1)
+        number += months
+
+
+def _moment(micros: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=micros)
+
+
+def _in_full(moment: datetime) -> str:
+    """A moment with as much of its time of day as it needs."""
+    if moment.hour == moment.minute == moment.second == moment.microsecond == 0:
+        return f"{moment:%Y-%m-%d}"
+    text = moment.isoformat(sep=" ", timespec="seconds" if not moment.microsecond else "microseconds")
+    return text.removesuffix("+00:00")
