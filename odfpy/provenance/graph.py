@@ -181,7 +181,7 @@ def _drawn_edge(edge: GraphEdge, route: Sequence[tuple[float, float]]) -> str:
 
 
 def _bends(x1: float, x2: float, *, is_first: bool, is_last: bool) -> tuple[float, float]:
-    """Where the handles of a curve from one place across to another are; a curve stays between its ends and handles."""
+    """The handles of a curve from one place across to another; a curve stays between its ends and handles."""
     if x1 != x2:
         return (x1 + x2) / 2, (x1 + x2) / 2
     turn = GAP / 2 if is_first else -GAP / 2 if is_last else 0
@@ -189,7 +189,7 @@ def _bends(x1: float, x2: float, *, is_first: bool, is_last: bool) -> tuple[floa
 
 
 def _labels(edges: Sequence[GraphEdge], layout: Layout) -> tuple[list[str], float]:
-    """What edges say, on the line in its first gap; once for all lines that begin at a box. Also, where labels end.
+    """The labels of edges, on the line in its first gap; once for all lines that begin at a box. Also, where labels end.
 
     Labels of a gap move down where one would cover another. They stand on paper, since other lines may pass below.
     """

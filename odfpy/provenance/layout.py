@@ -42,7 +42,7 @@ class Box:
 
     @property
     def middle(self) -> float:
-        """Where edges begin and end."""
+        """The height at which edges begin and end."""
         return self.y + self.height / 2
 
 
@@ -152,7 +152,7 @@ def _swept(columns: Sequence[Sequence[_Slot]], *, to_right: bool) -> list[list[_
 
 
 def _crossings(columns: Sequence[Sequence[_Slot]]) -> int:
-    """How many pairs of lines cross in the gaps."""
+    """The number of pairs of lines that cross in the gaps."""
     count = 0
     for left, right in pairwise(columns):
         places = {id(slot): at for at, slot in enumerate(right)}
@@ -209,7 +209,7 @@ def _place(column: Sequence[_Slot], wanted: Sequence[float]) -> None:
 
 
 def _lefts(columns: Sequence[Sequence[_Slot]]) -> tuple[list[float], float]:
-    """Where the columns begin, and the width of all; there is a gap outside where edges turn around."""
+    """The beginnings of the columns, and the width of all; there is a gap outside where edges turn around."""
     turns_left = any(slot.column == 0 and not slot.width for slot in columns[0]) if columns else False
     turns_right = any(not slot.width for slot in columns[-1]) if columns else False
     lefts, x = [], float(MARGIN + (GAP if turns_left else 0))

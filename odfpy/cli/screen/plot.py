@@ -86,7 +86,7 @@ class Chart:
 
     @property
     def label(self) -> str:
-        """What goes across, and the day if labels have only the time of day."""
+        """The title of the axis across, with the day if labels have only the time of day."""
         places = [x for series in self.series for x, _ in series.points] if self.is_time else []
         day = one_day(min(places), max(places)) if places else None
         return self.across if day is None else f"{self.across}, {day}"
