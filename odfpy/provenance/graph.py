@@ -189,7 +189,7 @@ def _bends(x1: float, x2: float, *, is_first: bool, is_last: bool) -> tuple[floa
 
 
 def _labels(edges: Sequence[GraphEdge], layout: Layout) -> tuple[list[str], float]:
-    """The labels of edges, on the line in its first gap; once for all lines that begin at a box. Also, where labels end.
+    """The labels of edges, on the line in its first gap; once for all lines that begin at a box; and where they end.
 
     Labels of a gap move down where one would cover another. They stand on paper, since other lines may pass below.
     """
