@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.client.backend import Backend
 from odfpy.client.dataset import Dataset
-from odfpy.client.html import table
 from odfpy.client.moments import PointInTime
 from odfpy.client.rows import Rows
+from odfpy.data.rows.html_table import table
 from odfpy.errors import UsageError, did_you_mean
 from odfpy.query.dialects import dialect_named
 from odfpy.query.query import Query

@@ -7,10 +7,11 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from odfpy.client.backend import Backend, DatasetFacts
-from odfpy.client.html import cell, facts, sparkline, table
+from odfpy.client.html import facts, sparkline
 from odfpy.client.lineage import Lineage
 from odfpy.client.moments import Instant, PointInTime, instant_text, moment_text
 from odfpy.client.rows import SHOWN_ROWS, Rows
+from odfpy.data.rows.html_table import cell, table
 from odfpy.data.schemas.schema import DataSchema, Option
 from odfpy.data.schemas.type_text import type_text
 from odfpy.errors import OdfError
@@ -176,7 +177,7 @@ class Dataset:
             drawn = sparkline(self.rows_per_day())
         except OdfError as error:
             return f"<div><i>rows per day: {cell(error.message)}</i></div>"
-        return f"<div>{drawn} <small>rows per day</small></div>" if drawn else ""
+        return f"<div>{drawn}</div>" if drawn else ""
 
 
 class AsAt(Rows):

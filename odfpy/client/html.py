@@ -1,40 +1,20 @@
-"""Pieces of HTML for notebooks. Whatever comes from data is escaped: names of columns are data, too."""
+"""Pieces of HTML for notebooks. Whatever comes from data is escaped."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import date, timedelta
 from html import escape
-from typing import Any, Final
+from typing import Final
 
-MOST_CHARACTERS: Final = 120
 MOST_BARS: Final = 90
-_HEIGHT: Final = 28
-_BAR: Final = 3
-
-
-def cell(value: Any) -> str:
-    """A plain value, cut if it is long."""
-    if value is None:
-        return '<i style="opacity:.5">null</i>'
-    text = str(value)
-    if len(text) > MOST_CHARACTERS:
-        text = text[: MOST_CHARACTERS - 1] + "…"
-    return escape(text)
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[Any]], *, hints: Sequence[str] = ()) -> str:
-    """A table.
-
-    Args:
-        header: names of the columns.
-        rows: plain values.
-        hints: the text on each column when the mouse is over its name.
-    """
-    titles = [f' title="{escape(hint)}"' for hint in hints] or [""] * len(header)
-    head = "".join(f"<th{title}>{cell(name)}</th>" for name, title in zip(header, titles, strict=True))
-    body = "".join(f"<tr>{''.join(f'<td>{cell(value)}</td>' for value in row)}</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+_WIDTH: Final = 240
+_HEIGHT: Final = 40
+_NARROWEST: Final = 3
+_WIDEST: Final = 30
+_LETTER: Final = 6.6
+_LINE: Final = 14
+_BARS: Final = "#4878b0"  # can be seen on white and on black; texts have the colour of those around them
 
 
 def facts(pairs: Iterable[tuple[str, str | None]]) -> str:
@@ -42,31 +22,64 @@ def facts(pairs: Iterable[tuple[str, str | None]]) -> str:
     return " · ".join(f"{escape(name)} <b>{escape(text)}</b>".strip() for name, text in pairs if text is not None)
 
 
-def sparkline(rows_per_day: Mapping[date, int]) -> str:
-    """Rows per day as bars, as SVG within the text; several days make a bar where there are many."""
-    if not rows_per_day:
+def sparkline(rows_per_day: Mapping[date, int | None]) -> str:
+    """Rows per day as bars, as SVG within the text; several days make a bar where there are many.
+
+    The greatest, the least and the last number stand beside the bars, the days below them. Days that are not there are
+    gaps, and count as no rows.
+
+    Args:
+        rows_per_day: how many rows each day has; None is not known, as if the day was not there.
+    """
+    known = {day: rows for day, rows in rows_per_day.items() if rows is not None}
+    if not known:
         return ""
-    first, last = min(rows_per_day), max(rows_per_day)
+    first, last = min(known), max(known)
     count = (last - first).days + 1
     days = -(-count // MOST_BARS)  # of a bar
     bars = [0] * -(-count // days)
-    for day, rows in rows_per_day.items():
+    for day, rows in known.items():
         bars[(day - first).days // days] += rows
-    most = max(bars)
+    step = min(max(_WIDTH // len(bars), _NARROWEST), _WIDEST)
     parts = []
     for at, rows in enumerate(bars):
         if not rows:
             continue
-        height = max(1, round(rows / most * _HEIGHT))
+        height = max(1, round(rows / max(bars) * _HEIGHT))
         begin = first + timedelta(days * at)
         when = str(begin) if days == 1 else f"{begin} and {days - 1} more"
         parts.append(
-            f'<rect x="{at * _BAR}" y="{_HEIGHT - height}" width="{_BAR - 1}" height="{height}" fill="#4878b0">'
-            f"<title>{when}: {rows}</title></rect>"
+            f'<rect x="{at * step}" y="{_HEIGHT - height}" width="{step - 1}" height="{height}" fill="{_BARS}">'
+            f"<title>{when}: {rows:,}</title></rect>"
         )
-    width = len(bars) * _BAR
-    label = f"rows per day from {first} to {last}, {most} at most" + ("" if days == 1 else f" in {days} days")
+    span = str(first) if first == last else f"{first} to {last}"
+    below = f"rows per {'day' if days == 1 else f'{days} days'}, {span}"
+    beside = _numbers(bars)
+    wide = len(bars) * step
+    texts = [_text(line, wide + 8, _LINE * (at + 1) - 3) for at, line in enumerate(beside)]
+    texts.append(_text(below, 0, _HEIGHT + _LINE))
+    width = round(max(wide + 8 + max(map(len, beside)) * _LETTER, len(below) * _LETTER)) + 2
+    height = _HEIGHT + _LINE + 6
+    ground = f'<path d="M0,{_HEIGHT}.5 h{wide}" stroke="currentColor" stroke-opacity="0.4"/>'
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{label}" width="{width}" height="{_HEIGHT}"'
-        f' viewBox="0 0 {width} {_HEIGHT}">{"".join(parts)}</svg>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{below}: {", ".join(beside)}" width="{width}"'
+        f' height="{height}" viewBox="0 0 {width} {height}" font-family="monospace" font-size="11"'
+        f' style="max-width:none">{ground}{"".join([*parts, *texts])}</svg>'
+    )
+
+
+def _numbers(bars: list[int]) -> list[str]:
+    """What bars amount to, one number if they are all the same."""
+    if len(bars) == 1:
+        return [f"{bars[0]:,}"]
+    if min(bars) == max(bars):
+        return [f"each {bars[0]:,}"]
+    return [f"max  {max(bars):,}", f"min  {min(bars):,}", f"last {bars[-1]:,}"]
+
+
+def _text(text: str, x: int, y: int) -> str:
+    """A text as wide as there is room for it, whatever the font."""
+    return (
+        f'<text x="{x}" y="{y}" textLength="{len(text) * _LETTER:.1f}" lengthAdjust="spacingAndGlyphs"'
+        f' fill="currentColor" style="white-space:pre">{escape(text)}</text>'
     )

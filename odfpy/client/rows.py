@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.client.backend import Backend
 from odfpy.client.frames import pandas_frame, polars_frame
-from odfpy.client.html import cell, table
+from odfpy.data.rows.html_table import cell, table
 from odfpy.data.rows.plain_values import columns_of, plain
 from odfpy.query.query import Query
 

@@ -140,7 +140,7 @@ def _root(folder: Path) -> tuple[Path, bool]:
 
 
 def _is_url(place: str) -> bool:
-    return _SCHEME.match(place) is not None and not Path(place).exists()
+    return _SCHEME.match(place) is not None and not os.path.exists(place)  # noqa: PTH110 - whatever the name is
 
 
 def _fetch_step(place: str, root: Path, *, is_workspace: bool) -> FetchUrl | FetchFilesGlob:
@@ -155,9 +155,9 @@ def _fetch_step(place: str, root: Path, *, is_workspace: bool) -> FetchUrl | Fet
     if _is_url(place):
         return FetchUrl(_whole_file_url(place, root, is_workspace=is_workspace))
     path = Path(os.path.abspath(place))  # noqa: PTH100 - `..` and links are as they were typed
-    if path.is_file():
+    if os.path.isfile(path):  # noqa: PTH113 - also of a name that is too long, or in a folder of others
         return FetchUrl("file:" + quote(_from_root(path, root, is_workspace=is_workspace)))
-    if path.is_dir():
+    if os.path.isdir(path):  # noqa: PTH112
         pattern = glob.escape(_from_root(path, root, is_workspace=is_workspace)) + "/" + _pattern_in(path)
         return FetchFilesGlob(pattern.removeprefix("./"), order=SourceOrdering.BY_NAME)
     if glob.has_magic(place):

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Final
 
 MARGIN: Final = 10
-GAP: Final = 96
+GAP: Final = 128
 """Between columns, in pixels: edges bend there, and their labels stand there."""
 
 _BETWEEN: Final = 18

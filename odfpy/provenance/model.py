@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, TypeAlias
+from html import escape
+from typing import Any, Final, TypeAlias
 
 from odfpy.data.multihash import Multihash
+from odfpy.data.rows.html_table import cell, table
 from odfpy.data.timestamp import Timestamp
-from odfpy.data.vocabulary import OperationType
+from odfpy.data.vocabulary import DatasetVocabulary, OperationType
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
+from odfpy.provenance.values import MOST_ROWS, counted, plain_value, ranges_text, short_text
+from odfpy.visible import visible
 
 Rows: TypeAlias = Mapping[DatasetId, tuple[int, ...]]
 """Rows of datasets: their offsets, in order."""
+
+_LONGEST: Final = 1_000
+"""Letters of a row in a notebook."""
 
 
 class Check(Enum):
@@ -118,6 +125,7 @@ class TracedDataset:
         check: what came of replaying the rows that were cited.
         remark: more on that.
         followed: whether it is a derivative of which the rows were traced.
+        vocab: what it calls its event time and its system time.
     """
 
     id: DatasetId
@@ -130,9 +138,10 @@ class TracedDataset:
     check: Check = Check.SKIPPED
     remark: str | None = None
     followed: bool = False
+    vocab: DatasetVocabulary = field(default_factory=DatasetVocabulary)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Provenance:
     """The answer: the dataset that was asked about, then those that it is derived from, each before its own inputs.
 
@@ -161,3 +170,27 @@ class Provenance:
     def dataset(self, dataset_id: DatasetId) -> TracedDataset:
         """One of the datasets."""
         return next(one for one in self.datasets if one.id == dataset_id)
+
+    def __repr__(self) -> str:
+        return f"<origins of row {self.offset} of {self.datasets[0].name}: {self.check.value}>"
+
+    def _repr_html_(self) -> str:
+        """Return a table of the rows, for notebooks."""
+        first = self.datasets[0]
+        title = f"<div><b>{cell(first.name)}</b>, row {self.offset}: {escape(self.check.value)}</div>"
+        header = ["Dataset", "Offset", "Op", "Event time", "Values", "Made of"]
+        return title + table(
+            header, (line for dataset in self.datasets for line in self._lines(dataset)), longest=_LONGEST
+        )
+
+    def _lines(self, dataset: TracedDataset) -> Iterator[list[Any]]:
+        names = {one.id: one.name for one in self.datasets}
+        hidden = (dataset.vocab.event_time_column, dataset.vocab.system_time_column)
+        for row in dataset.rows[:MOST_ROWS]:
+            data = {name: value for name, value in row.values.items() if name not in hidden}
+            values = ", ".join(f"{name}={short_text(value)}" for name, value in data.items())
+            of = "; ".join(f"{names.get(one, str(one))} {ranges_text(rows)}" for one, rows in row.made_of.items())
+            time = plain_value(row.values.get(hidden[0]))
+            yield [dataset.name, row.offset, row.operation.symbol, time, visible(values), of]
+        if (more := len(dataset.rows) - MOST_ROWS) > 0:
+            yield [dataset.name, f"... and {counted(more)} more", "", "", "", ""]

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from odfpy.data.rows.plain_values import plain
 from odfpy.dataset.identity import DatasetId
 from odfpy.provenance.graph import Graph, GraphEdge, GraphNode
 from odfpy.provenance.model import ColumnSource, Origin, Provenance, Rows, TracedDataset, TracedRow
+from odfpy.provenance.values import MOST_ROWS, counted, plain_value, ranges_text, short_text
 
-_MOST_ROWS: Final = 10
 _MOST_BOXES: Final = 24
-_LONGEST_VALUE: Final = 40
-_SYSTEM_TIME: Final = "system_time"
 
 
 # --- Text ------------------------------------------------------------------------------------------------------------
@@ -23,11 +19,12 @@ _SYSTEM_TIME: Final = "system_time"
 def lines(answer: Provenance) -> Iterator[str]:
     """The answer for people: what was asked about first, then dataset by dataset down to the roots."""
     names = {dataset.id: dataset.name for dataset in answer.datasets}
-    yield f"{answer.datasets[0].name}, row {answer.offset}: {_row_text(answer.row)}"
+    first = answer.datasets[0]
+    yield f"{first.name}, row {answer.offset}: {_row_text(first, answer.row)}"
     for number, dataset in enumerate(answer.datasets):
         if number:
             yield ""
-            yield f"{dataset.name} ({dataset.kind.value.lower()}), {_counted(len(dataset.rows))}"
+            yield f"{dataset.name} ({dataset.kind.value.lower()}), {counted(len(dataset.rows))}"
         yield from _rows_lines(dataset, names, is_first=number == 0)
         for step in dataset.steps:
             yield f"  how    {step.alias or 'query'}: {step.query_class}, {step.reason}"
@@ -44,9 +41,9 @@ def column_text(one: ColumnSource) -> str:
 
 
 def _rows_lines(dataset: TracedDataset, names: Mapping[DatasetId, str], *, is_first: bool) -> Iterator[str]:
-    for row in dataset.rows[:_MOST_ROWS]:
+    for row in dataset.rows[:MOST_ROWS]:
         if not is_first:
-            yield f"  {row.offset}  {_row_text(row)}"
+            yield f"  {row.offset}  {_row_text(dataset, row)}"
         if row.made_of:
             yield f"  why    {_cited(row.made_of, names)}" + (f" (one of {row.ways} ways)" if row.ways > 1 else "")
         if row.because_of:
@@ -57,49 +54,18 @@ def _rows_lines(dataset: TracedDataset, names: Mapping[DatasetId, str], *, is_fi
             yield f"         unknown: {row.problem}"
         if row.offset in dataset.origins:
             yield f"         {origin_text(dataset.origins[row.offset])}"
-    if len(dataset.rows) > _MOST_ROWS:
-        yield f"  ... and {_counted(len(dataset.rows) - _MOST_ROWS)} more (`-o json` has all of them)"
+    if len(dataset.rows) > MOST_ROWS:
+        yield f"  ... and {counted(len(dataset.rows) - MOST_ROWS)} more (`-o json` has all of them)"
 
 
-def _row_text(row: TracedRow) -> str:
-    values = (f"{name}={_short(value)}" for name, value in row.values.items() if name != _SYSTEM_TIME)
+def _row_text(dataset: TracedDataset, row: TracedRow) -> str:
+    hidden = dataset.vocab.system_time_column
+    values = (f"{name}={short_text(value)}" for name, value in row.values.items() if name != hidden)
     return f"{row.operation.symbol}  {'  '.join(values)}"
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON has it; times as elsewhere in what we print."""
-    if isinstance(value, datetime):
-        return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return plain(value)
-
-
-def _short(value: Any) -> str:
-    text = str(_plain(value))
-    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
-
-
-def _counted(count: int) -> str:
-    return "1 row" if count == 1 else f"{count} rows"
 
 
 def _cited(rows: Rows, names: Mapping[DatasetId, str]) -> str:
     return "; ".join(f"{names.get(one, str(one))} {ranges_text(offsets)}" for one, offsets in rows.items())
-
-
-def ranges_text(offsets: Sequence[int]) -> str:
-    """Offsets in growing order, runs of them as one: `0-3, 7`."""
-    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges(offsets))
-
-
-def ranges(offsets: Sequence[int]) -> list[tuple[int, int]]:
-    """Offsets in growing order as ranges, both ends included."""
-    found: list[tuple[int, int]] = []
-    for offset in offsets:
-        if found and found[-1][1] == offset - 1:
-            found[-1] = found[-1][0], offset
-        else:
-            found.append((offset, offset))
-    return found
 
 
 def origin_text(origin: Origin) -> str:
@@ -165,7 +131,7 @@ def _row_tree(row: TracedRow, origin: Origin | None) -> dict[str, Any]:
     found: dict[str, Any] = {
         "offset": row.offset,
         "op": row.operation.symbol,
-        "values": {name: _plain(value) for name, value in row.values.items()},
+        "values": {name: plain_value(value) for name, value in row.values.items()},
         "madeOf": {str(one): list(offsets) for one, offsets in row.made_of.items()},
         "becauseOf": {str(one): list(offsets) for one, offsets in row.because_of.items()},
         "takesBack": row.takes_back,
@@ -209,7 +175,8 @@ def _key(dataset_id: DatasetId, offset: int, shown: Mapping[DatasetId, set[int]]
 
 def _box(dataset: TracedDataset, row: TracedRow, layer: int) -> GraphNode:
     text = [f"{dataset.name} {row.offset}  {row.operation.symbol}"]
-    text += [f"{name}: {_short(value)}" for name, value in row.values.items() if name != _SYSTEM_TIME]
+    hidden = dataset.vocab.system_time_column
+    text += [f"{name}: {short_text(value)}" for name, value in row.values.items() if name != hidden]
     if row.offset in dataset.origins:
         text.append(origin_text(dataset.origins[row.offset]))
     return GraphNode(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli.conftest import Odf
@@ -54,15 +56,47 @@ def test_any_table_comes_as_shown_or_is_refused(
     separator = data.draw(st.sampled_from(",;\t|"))
     sink = io.StringIO()
     csv.writer(sink, delimiter=separator, lineterminator=data.draw(st.sampled_from(["\n", "\r\n"]))).writerows(rows)
-    folder = tmp_path_factory.mktemp("any")
-    with inside(folder):
-        assert odf("init").code == 0
-        Path("a.csv").write_text(sink.getvalue(), encoding="utf-8", newline="")
-        found = odf("new", "x", "--from", "a.csv", "-o", "json")
-        if found.code:
-            assert found.code in (1, 2)
-            assert found.says
-            assert not Path("x.yaml").exists()
-            return
+    with inside(tmp_path_factory.mktemp("any")):
+        comes_as_shown_or_is_refused(odf, "a.csv", sink.getvalue())
+
+
+VALUES = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-(2**64), 2**64),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.sampled_from(["", "2024-01-01", "2024-01-01T10:00:00+02:00", "31.12.2024", "007", "x"]),
+        st.text(max_size=4),
+    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=2),
+    max_leaves=4,
+)
+NAMES = st.sampled_from(["id", "event_time", "date", "op", "offset", "a b", "a.b", "ä", "", "ID"])
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    records=st.lists(st.dictionaries(NAMES, VALUES, max_size=4), min_size=1, max_size=4),
+    file=st.sampled_from(["a.json", "a.ndjson"]),
+)
+def test_any_json_comes_as_shown_or_is_refused(
+    records: list[dict[str, Any]], file: str, odf: Odf, tmp_path_factory: pytest.TempPathFactory
+):
+    text = json.dumps(records) if file == "a.json" else "\n".join(map(json.dumps, records))
+    with inside(tmp_path_factory.mktemp("any")):
+        comes_as_shown_or_is_refused(odf, file, text)
+
+
+def comes_as_shown_or_is_refused(odf: Odf, file: str, text: str) -> None:
+    """Check one of the two, in a new workspace in the current folder."""
+    assert odf("init").code == 0
+    Path(file).write_text(text, encoding="utf-8", newline="")
+    found = odf("new", "x", "--from", file, "-o", "json")
+    if found.code:
+        assert found.code in (1, 2)
+        assert found.says
+        assert not Path("x.yaml").exists()
+    else:
         Path("x.yaml").unlink()
-        comes_as_shown(odf, "a.csv")
+        comes_as_shown(odf, file)

@@ -41,6 +41,9 @@ def test_the_name_is_that_of_the_file(odf: Odf, folder: Path):
         (["x", "--from", "gone.csv"], "There is no file gone.csv"),
         (["x", "--from", "gone/*.csv"], "No file matches"),
         (["x", "--from", ""], "--from wants a file"),
+        (["x", "--from", "a" * 5000], "There is no file aaaa"),
+        (["x", "--from", "https:" + "a" * 5000], "Not an http or https URL"),
+        (["--from", "/"], "is no name of a dataset"),
         (["x", "--from", "empty"], "No file in"),
         (["x", "--from", "gopher://x/a.csv"], "nothing is known of the scheme gopher:"),
         (["x", "--from", "file:gone.csv"], "Cannot read file:gone.csv"),
@@ -228,3 +231,26 @@ def test_the_example_of_the_page_is_what_comes_of_its_file(odf: Odf, folder: Pat
     made = odf("new", "--from", "rates-2024.csv")
     assert f"$ odf new --from rates-2024.csv\n{made.out}" == screen
     assert (folder / "rates-2024.yaml").read_text() == manifest
+
+
+@pytest.mark.parametrize("file", ["large.csv.gz", "large.zip", "large.parquet"])
+@pytest.mark.parametrize("is_on_server", [False, True])
+def test_of_a_large_packed_file_only_the_beginning_is_looked_at(
+    file: str, is_on_server: bool, odf: Odf, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("odfpy.ingest.inference.columns._PARQUET_BYTES", 1 << 20)
+    ids = range(300_000)
+    text = b"id,text\n" + b"".join(b"%d,the text of number %d\n" % (one, one) for one in ids)
+    made = {
+        "large.csv.gz": lambda: gzip.compress(text, 1),
+        "large.zip": lambda: zipped(large__csv=text),
+        "large.parquet": lambda: parquet(pa.table({"id": ids}), row_group_size=100_000),
+    }
+    (folder / file).write_bytes(made[file]())
+    with static_server(folder) as server:
+        place = f"{server.url}/{file}" if is_on_server else file
+        found = odf("new", "x", "--from", place, "-o", "json").json
+        assert not found["isWhole"]
+        assert 90_000 < found["rows"] < 300_000
+        (folder / "x.yaml").unlink()
+        comes_as_shown(odf, place)

@@ -314,6 +314,37 @@ def test_rows_that_many_runs_have_made_are_traced_together(
     assert (together, [len(question.rows) for question in asked]) == ([1, 3, 1], [1, 1, 1, 1])
 
 
+AS_OF = (
+    "select f.event_time, f.id, r.name from source f left join more r"
+    " on f.id = r.id and f.event_time >= r.valid_from and f.event_time < r.valid_to"
+)
+
+
+def test_rows_with_and_without_a_version_are_checked_together(workspace: Workspace) -> None:
+    """One finds the version of its key, which the snapshot of day 3 lacks; the other one comes later, and finds none."""
+    joined = derivative("priced", "facts", AS_OF, "spark")
+    joined = joined.replace("alias: source}", "alias: source}, {datasetRef: prices, alias: more}")
+    joined = joined.replace("kind: Sql,", "kind: Sql, temporalTables: [{name: more, primaryKey: [id]}],")
+    by_id = "select max(event_time) as event_time, id, count(*) as n, count(name) as known from source group by id"
+    texts = (root("facts", "{kind: Append}"), root("prices"), joined, derivative("known", "priced", by_id, "spark"))
+    workspace.add([one for text in texts for one in load_snapshots(text, "manifest")])
+    for name, row, day in (("prices", "1 a", 1), ("facts", "1 x", 2), ("prices", "2 b", 3), ("facts", "1 y", 4)):
+        feed(workspace, name, row, day=day)
+    for name in ("prices", "facts"):
+        feed(workspace, name, "2 c", day=6)
+    for name in ("priced", "known"):
+        pull_only(workspace, name)
+    of_one = next(
+        offset for offset, line in enumerate(lines(workspace, "known")) if line.split()[3:] == ["1", "2", "1"]
+    )
+    answer = workspace.provenance("known", of_one)
+    assert {line: cited(row) for line, row in zip("xy", made_of(answer, "priced").values(), strict=True)} == {
+        "x": [0, 0],
+        "y": [1],
+    }
+    assert answer.check is Check.CONFIRMED
+
+
 def test_inputs_are_known_by_their_ids_and_must_be_there(top: Workspace) -> None:
     top.datasets.rename("two", "renamed")
     assert top.provenance("top", 0, check=False).datasets[1].name == "renamed"

@@ -124,3 +124,34 @@ def test_a_version_made_of_several_rows_is_cited_with_them(as_of: AsOf) -> None:
     cited = as_of.cited()
     assert cited["+A 2024-01-02T00:00 1 3"] == {(0, 0), (1, 0), (1, 1)}
     assert cited["+A 2024-01-04T00:00 2 4"] == {(0, 1), (1, 2)}
+
+
+def test_a_row_that_counts_without_a_version_must_not_find_one_that_was_over(as_of: AsOf) -> None:
+    """The second fact is in the group of the first one, so that the end of the version is what it is made of, too."""
+    query = f"""
+        SELECT max(f.event_time) AS event_time, f.cur, count(*) AS n, count(r.rate) AS known
+        FROM facts f {{kind}} JOIN rates r ON f.cur = r.cur AND {IN_FORCE} GROUP BY f.cur
+    """
+    ended = [GROWING[0], "-R 2024-01-03T00:00 eur 1"]
+    as_of.given(query.format(kind="LEFT"), TWO_FACTS, ended)
+    assert as_of.cited() == {"+A 2024-01-04T00:00 eur 2 1": {(0, 0), (0, 1), (1, 0), (1, 1)}}
+
+
+def test_a_group_of_rows_that_have_found_a_version_is_made_of_what_they_found(as_of: AsOf) -> None:
+    query = f"""
+        SELECT max(f.event_time) AS event_time, f.cur, sum(r.rate) AS known
+        FROM facts f JOIN rates r ON f.cur = r.cur AND {IN_FORCE} GROUP BY f.cur
+    """
+    as_of.given(query, [*TWO_FACTS, "+A 2024-01-06T00:00 3 eur"], [*GROWING, "-R 2024-01-05T00:00 eur 2"])
+    assert as_of.cited() == {"+A 2024-01-04T00:00 eur 3": {(0, 0), (0, 1), (1, 0), (1, 1)}}
+
+
+def test_a_table_that_is_read_twice_is_cited_with_its_ends(as_of: AsOf) -> None:
+    """As of an hour before the version was in force, as of the row it was over."""
+    before = IN_FORCE.replace("r.", "b.").replace("f.event_time", "f.event_time - INTERVAL '1' HOUR")
+    query = f"""
+        SELECT f.event_time, f.id, b.rate AS before, r.rate FROM facts f
+        LEFT JOIN rates b ON f.cur = b.cur AND {before} LEFT JOIN rates r ON f.cur = r.cur AND {IN_FORCE}
+    """
+    as_of.given(query, ["+A 2024-01-03T00:00 1 eur"], [GROWING[0], "-R 2024-01-03T00:00 eur 1"])
+    assert as_of.cited() == {"+A 2024-01-03T00:00 1 1 -": {(0, 0), (1, 0), (1, 1)}}

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 PEOPLE = b"id,name,born,height\n1,Ada,1815-12-10,1.6\n2,Grace,1906-12-09,1.7\n"
 
 
-def parquet(table: pa.Table) -> bytes:
+def parquet(table: pa.Table, row_group_size: int | None = None) -> bytes:
     sink = io.BytesIO()
-    pq.write_table(table, sink)
+    pq.write_table(table, sink, row_group_size=row_group_size)
     return sink.getvalue()
 
 

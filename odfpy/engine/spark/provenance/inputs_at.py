@@ -27,6 +27,7 @@ from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, columns, 
 from odfpy.engine.spark.plan.times import MILLISECOND, Clock
 from odfpy.engine.spark.provenance.annotate import Annotator
 from odfpy.engine.spark.provenance.identifiers import IDS, identifier, leaf
+from odfpy.engine.spark.provenance.in_force import tells_only_what_was_in_force
 from odfpy.engine.watermark import input_watermark
 from odfpy.errors import UnsupportedQuery
 
@@ -65,29 +66,11 @@ class TransformAt:
     def result(self) -> Node:
         """The rows of the result, with its columns and the identifiers."""
         for fragment in self.ready.steps.fragments:
-            own_rows = self._is_in_force_only(fragment.source)
+            own_rows = tells_only_what_was_in_force(self.ready.steps, fragment.source)
             annotator = Annotator(self.catalyst, own_rows=True) if own_rows else self.annotator
             self._fragments[fragment.source] = self._annotated(fragment.info, annotator)
         output = self.ready.steps.output
         return self._annotated(self.ready.steps.last.info) if output is None else self._fragments[output.source]
-
-    def _is_in_force_only(self, source: int) -> bool:
-        """Return whether a source is a temporal table of which the query only tells what was in force at some time.
-
-        There a version is made of the row that began it. What ended it, or came before it, decides when another one is
-        in force; without these it would be in force for longer, and give the same. So it is only where rows look it up:
-        where versions that no row looks up are shown, they wait for their ends.
-        """
-        readers = [
-            stateful_input
-            for fragment in self.ready.steps.fragments
-            for stateful_input in fragment.info.stateful_inputs
-            if source in sources_read(stateful_input.plan)
-        ]
-        last = self.ready.steps.last.info.free
-        if not readers or (last is not None and source in sources_read(last)):
-            return False
-        return all(one.looked_up is not None and not one.looked_up.shows_end for one in readers)
 
     def _annotated(self, info: PlanInfo, annotator: Annotator | None = None) -> Node:
         plan = self._over_sources(info.free) if info.free is not None else self._built(info)

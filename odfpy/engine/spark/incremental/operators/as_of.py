@@ -44,6 +44,7 @@ from odfpy.engine.spark.plan.times import MILLISECOND, DerivedWatermark, Functio
 TEMPORAL: Final = "temporal-table join"
 _OF_FACTS_ON_THE_LEFT: Final = ("Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti", "ExistenceJoin")
 _OF_FACTS_ON_THE_RIGHT: Final = ("Inner", "Cross", "RightOuter")
+_ONLY_WITH_VERSION: Final = ("Inner", "Cross", "LeftSemi")
 _ONE_SIDE: Final = ("LeftSemi", "LeftAnti", "ExistenceJoin")
 
 
@@ -152,7 +153,8 @@ class _AsOf:
         keys = [*(fact for fact, _ in self.pairs), inputs_at.value]
         mine = planner.stateful_input(self.facts, keys, [given], waits=True, forget=[given], late=[given])
         valid = None if bounds.end is None or not bounds.is_exact or bounds.shows_end else (bounds.begin, bounds.end)
-        looked_up = Lookup(mine.stateful_inputs[0].number, self.plan.condition().get(), valid, bounds.shows_end)
+        condition, shows_lonely = self.plan.condition().get(), self.kind not in _ONLY_WITH_VERSION
+        looked_up = Lookup(mine.stateful_inputs[0].number, condition, valid, bounds.shows_end, shows_lonely)
         began = [CompletenessRule(bounds.begin, self._past, inclusive=True)]
         keys = [version for _, version in self.pairs]
         others = planner.stateful_input(self.versions, keys, forget=self._ended, late=began, looked_up=looked_up)

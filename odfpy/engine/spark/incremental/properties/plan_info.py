@@ -100,12 +100,14 @@ class Lookup:
         valid: from when and until when a row is valid, where a change of it counts only for the time in which it makes
             a difference; None where every change counts for as long as the row is valid.
         shows_end: whether the query makes more of the end of a row than to compare it with the time looked up.
+        shows_lonely: whether a row that finds none gives something, too.
     """
 
     by: int
     condition: Node
     valid: tuple[Node, Node] | None
     shows_end: bool
+    shows_lonely: bool
 
 
 Best = Callable[[Node, Clock], Node]

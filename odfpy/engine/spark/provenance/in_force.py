@@ -1,0 +1,47 @@
+"""Temporal tables of which the rows that began versions are enough to say why a row of the result is there.
+
+What ended a version, or came before it, decides when another one is in force. Without these the version would be in
+force for longer, and a row that has looked it up at its time would find it all the same. So the row that began the
+version is the only one of its key that is needed (ADR 0024), unless
+
+- the result depends on the end: the query shows it, or shows versions that no row looks up, which wait for it;
+- a cited row would find a version that was over at its time. A row that has found one finds no other; but one that has
+  found none, and counts nevertheless, may do so where it is cited together with rows that have: in a group, or where
+  one table is read twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from odfpy.engine.spark.incremental.operators.steps import Steps
+from odfpy.engine.spark.incremental.properties.keys import sources_read
+from odfpy.engine.spark.plan.operators import ROW_OPERATORS
+
+_OF_ONE_ROW_EACH: Final = ROW_OPERATORS | {"Join"}
+"""Operators of which each row is made of one row of every input at most."""
+
+
+def tells_only_what_was_in_force(steps: Steps, source: int) -> bool:
+    """Return whether a source is a temporal table of which rows that began versions are all that is to be cited.
+
+    Args:
+        steps: the transform.
+        source: number of the source.
+    """
+    readers = [one for fragment in steps.fragments for one in fragment.info.stateful_inputs]
+    plans = [one.plan for one in readers] + ([] if steps.last.info.free is None else [steps.last.info.free])
+    reads = Counter(number for plan in plans for number in sources_read(plan))
+    lookups = [one.looked_up for one in readers if source in sources_read(one.plan)]
+    if len(lookups) != 1 or max(reads.values()) > 1:
+        return False
+    (lookup,) = lookups
+    if lookup is None or lookup.shows_end:
+        return False
+    return not lookup.shows_lonely or _is_made_of_single_rows(steps)
+
+
+def _is_made_of_single_rows(steps: Steps) -> bool:
+    operators = [operator for step in steps.steps for operator in step.step.operators]
+    return all(one.name in _OF_ONE_ROW_EACH and one.subquery is None for one in operators)

@@ -1,0 +1,48 @@
+"""Values and offsets of rows as answers show them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from odfpy.data.rows.plain_values import plain
+
+MOST_ROWS: Final = 10
+"""Rows of a dataset that people are shown."""
+
+_LONGEST: Final = 40
+
+
+def plain_value(value: Any) -> Any:
+    """A value as JSON has it; times as elsewhere in what we print."""
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return plain(value)
+
+
+def short_text(value: Any) -> str:
+    """A value in a line with others, cut if it is long."""
+    text = str(plain_value(value))
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def counted(count: int) -> str:
+    """A number of rows in words."""
+    return "1 row" if count == 1 else f"{count} rows"
+
+
+def ranges_text(offsets: Sequence[int]) -> str:
+    """Offsets in growing order, runs of them as one: `0-3, 7`."""
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges(offsets))
+
+
+def ranges(offsets: Sequence[int]) -> list[tuple[int, int]]:
+    """Offsets in growing order as ranges, both ends included."""
+    found: list[tuple[int, int]] = []
+    for offset in offsets:
+        if found and found[-1][1] == offset - 1:
+            found[-1] = found[-1][0], offset
+        else:
+            found.append((offset, offset))
+    return found
