@@ -69,7 +69,7 @@ def sparkline(rows_per_day: Mapping[date, int | None]) -> str:
 
 
 def _numbers(bars: list[int]) -> list[str]:
-    """What bars amount to, one number if they are all the same."""
+    """Numbers that sum bars up: one if they are all the same."""
     if len(bars) == 1:
         return [f"{bars[0]:,}"]
     if min(bars) == max(bars):
