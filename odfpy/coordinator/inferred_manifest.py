@@ -250,6 +250,7 @@ def findings_tree(found: Findings) -> dict[str, Any]:
         },
         "keys": [list(key.columns) for key in found.keys],
         "merge": {**to_tagged_tree(found.choice.strategy), "reason": found.choice.reason},
+        "others": [{**to_tagged_tree(one.strategy), "reason": one.reason} for one in found.others],
         "vocabulary": None if found.vocabulary is None else to_tree(found.vocabulary),
         "remarks": list(found.remarks),
     }

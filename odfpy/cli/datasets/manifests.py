@@ -98,7 +98,7 @@ def _new_from(place: str, name: str | None, file: str | None, folder: Path, outp
 def _remarks(findings: dict[str, Any]) -> Iterator[str]:
     """Yield what the person should look at first; the manifest has all of it."""
     if not findings["isWhole"]:
-        yield f"only the first {findings['rows']} rows were looked at; what comes later may not fit"
+        yield f"only the first {findings['rows']} rows were looked at; later ones may not fit, or have earlier times"
     yield from findings["remarks"]
     if findings["leftOut"]:
         yield f"left out, since no column can hold it: {', '.join(repr(one['name']) for one in findings['leftOut'])}"

@@ -118,6 +118,7 @@ def test_the_strategy_follows_from_keys_and_event_time(data: bytes, odf: Odf, fo
     assert {key: value for key, value in found["merge"].items() if key != "reason"} == STRATEGIES[data]
     others = {"Append", "Ledger", "Snapshot", "UpsertStream", "ChangelogStream"} - {STRATEGIES[data]["kind"]}
     assert all(f"# kind: {kind}\n" in found["manifest"] for kind in others), "each can be had by its comment"
+    assert {one["kind"] for one in found["others"]} == others
 
 
 @pytest.mark.parametrize("kind", ["Append", "Ledger", "Snapshot", "UpsertStream"])

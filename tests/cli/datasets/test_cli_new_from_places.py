@@ -254,3 +254,11 @@ def test_of_a_large_packed_file_only_the_beginning_is_looked_at(
         assert 90_000 < found["rows"] < 300_000
         (folder / "x.yaml").unlink()
         comes_as_shown(odf, place)
+
+
+def test_of_a_large_file_the_screen_says_so(odf: Odf, folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("odfpy.ingest.inference.formats.SAMPLE_BYTES", 100)
+    (folder / "a.csv").write_bytes(b"id\n" + b"".join(b"%d\n" % number for number in range(10, 100)))
+    made = odf("new", "--from", "a.csv")
+    assert "note: only the first 32 rows were looked at; later ones may not fit" in made.err
+    assert len(made.out.splitlines()) == 11
