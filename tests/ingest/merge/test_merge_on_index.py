@@ -15,6 +15,7 @@ from support.ingest.ingested import TIME, Ingested
 
 from odfpy.chain.sources import MergeLedger, MergeSnapshot, MergeStrategy, MergeUpsertStream
 from odfpy.data.schemas.schema import DataSchema
+from odfpy.data.slices.slice import read_slice
 from odfpy.ingest.normalize import primary_key
 from odfpy.state.current import KeyedState
 from odfpy.state.indexed import IndexedState
@@ -88,3 +89,18 @@ def test_slices_are_the_same(strategy: MergeStrategy, data: st.DataObject) -> No
             indexed.dataset.ingest(new, state=indexed.state)
         slices = [[path.read_bytes() for path in dataset.slices] for dataset in (plain, indexed.dataset)]
         assert slices[0] == slices[1]
+
+
+def test_a_key_of_negative_zero_is_that_of_zero(tmp_path: Path) -> None:
+    """duckdb 1.5 passes over it in a join of several columns, if it is left to itself."""
+    strategy = MergeUpsertStream(primary_key=("id", "at"))
+    row = {"event_time": None, "at": [], "x": None, "more": None, "op": 0}
+    for dataset, state in (
+        (Ingested(tmp_path / "plain", strategy), None),
+        ((indexed := WithIndex(tmp_path / "indexed", strategy)).dataset, indexed.state),
+    ):
+        dataset.folder.mkdir(parents=True, exist_ok=True)
+        for rows in ([{**row, "id": 0.0, "x": 0.0}, {**row, "id": 1.0}], [{**row, "id": -0.0}]):
+            new = table(rows, strategy, grown=True)
+            dataset.ingest(new) if state is None else dataset.ingest(new, state=state)
+        assert [entry["op"] for path in dataset.slices for entry in read_slice(path).to_pylist()] == [0, 0, 2, 3]
