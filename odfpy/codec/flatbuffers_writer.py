@@ -7,7 +7,6 @@ one is written whenever it is present. See `docs/adr/0002-metadata-codec.md`.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
@@ -65,7 +64,7 @@ def _require_exact_bytes() -> None:
     if bytes(builder.Output()) != _EXACT:
         raise OdfError(
             f"flatbuffers {version('flatbuffers')} writes blocks with other hashes than other implementations",
-            hint=f"Install a release that does not: {sys.executable} -m pip install 'flatbuffers>=25.12.19'",
+            hint="Install a release that does not: pip install 'flatbuffers>=25.12.19'",
         )
 
 

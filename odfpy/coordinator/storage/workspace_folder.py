@@ -146,7 +146,10 @@ class WorkspaceFolder:
 
     def abandoned(self) -> list[Path]:
         """The scratch folders of processes that were killed, and what is left of datasets that were deleted."""
-        folders = sorted(self.scratches.iterdir()) if self.scratches.is_dir() else []
+        try:
+            folders = sorted(self.scratches.iterdir())
+        except OSError:  # there are none, or they are not for us to see
+            return []
         owners = [(folder, folder.name.partition("-")[0]) for folder in folders]
         # Where another process has got the id since, an abandoned folder passes for one in use, and stays for a later
         # sweep.
