@@ -3,7 +3,7 @@
 # make test    run the tests          make lint, make types   ruff, mypy
 # make venv    only make .venv        make bench              print measurements
 # make docs    build the documentation site into site/; open site/index.html in a browser
-# make pictures make the pictures of the documentation again that programs make: the map, screenshots of the terminal
+# make pictures make again what programs make of the documentation: the map, screenshots, the manual page
 # make search  search for wrong answers of the engine for an hour (SECONDS=3600), into .search
 # make attack  attack what parses others' bytes and what listens, for an hour (SECONDS=3600), into .attack
 # make lowest  run the tests with the oldest versions that pyproject.toml allows
@@ -86,6 +86,7 @@ docs: $(VENV)/develops
 pictures: $(VENV)/develops
 	$(BIN)/python docs/builder/package_map.py
 	$(BIN)/python docs/builder/screenshots.py
+	$(BIN)/python docs/builder/man_page.py
 
 bench: $(VENV)/develops
 	@for program in benchmarks/*.py; do $(BIN)/python $$program || exit 1; done

@@ -140,6 +140,19 @@ def test_the_picture_of_the_packages_is_that_of_the_architecture_test():
     assert package_map.PICTURE.read_text(encoding="utf-8") == package_map.drawing(package_map.packages()), AGAIN
 
 
+def test_the_manual_page_is_up_to_date():
+    man_page = builder("man_page")
+    assert man_page.PAGE.read_text(encoding="utf-8") == man_page.page(), AGAIN
+
+
+def test_groff_has_nothing_to_say_of_the_manual_page():
+    done = subprocess.run(
+        ["groff", "-man", "-ww", "-Tutf8", BUILDER.parent / "odf.1"], capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+    assert "odf provenance" in re.sub(r"\x1b\[[\d;]*m", "", done.stdout)
+
+
 def test_screenshots_show_commands_that_there_are():
     screenshots = builder("screenshots")
     for name, story in screenshots.STORIES.items():

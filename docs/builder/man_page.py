@@ -1,0 +1,115 @@
+"""The manual page odf(1), from the commands themselves and the table of variables; `make pictures` writes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from odfpy.cli.commands import SECTIONS, app
+from odfpy.cli.grammar import GLOBAL_OPTIONS
+from odfpy.cli.session import Session
+
+DOCS = Path(__file__).resolve().parents[1]
+PAGE = DOCS / "odf.1"
+_EVERYWHERE = (*GLOBAL_OPTIONS, "help")
+_FILES = {
+    ".odf/": "a workspace: datasets, keys, settings. Commands find it from any folder below.",
+    ".odf/config.yaml": "settings of the workspace; see `odf config`.",
+    "~/.config/odfpy/": "settings, tokens and keys of the user.",
+    "~/.cache/odfpy/": "caches, all of which can be made again.",
+}
+_CODES = {
+    "0": "done.",
+    "1": "failed: something does not match, or cannot be reached.",
+    "2": "wrong usage: the request makes no sense.",
+    "130": "interrupted.",
+    "141": "nobody reads the output any more.",
+}
+
+
+def page() -> str:
+    """The page in the macros of man(7)."""
+    return "\n".join(_page()) + "\n"
+
+
+def _page() -> Iterator[str]:
+    root = typer.main.get_command(app)
+    context = root.make_context("odf", [], resilient_parsing=True, obj=Session())
+    yield from ('.TH ODF 1 "" odfpy "Open Data Fabric"', ".SH NAME", "odf \\- verifiable, append\\-only data ledger")
+    yield from (".SH SYNOPSIS", ".B odf", "[\\fIOPTIONS\\fR] \\fICOMMAND\\fR [\\fIARGUMENTS\\fR]")
+    yield from (".SH DESCRIPTION", _text(root.help))
+    yield "Errors have a code, which \\fBodf help E402\\fR explains."
+    yield from (".SH OPTIONS", "They stand before the command or after it.")
+    yield from _options([one for one in root.get_params(context) if one.name in _EVERYWHERE], context)
+    for title, commands in SECTIONS.items():
+        yield f".SH {_text(title).upper()}"
+        for name in commands:
+            yield from _command(root.get_command(context, name), name, context)
+    yield from _terms("EXIT STATUS", _CODES)
+    yield from _terms("ENVIRONMENT", _variables())
+    yield from _terms("FILES", _FILES)
+    yield from (".SH EXAMPLES", *_example(root.epilog))
+
+
+def _command(command: Any, name: str, parent: Any) -> Iterator[str]:
+    """Usage, sentence, arguments, options and examples of a command, or of each of its subcommands."""
+    context = command.make_context(name, [], parent=parent, resilient_parsing=True)
+    subcommands = [sub for sub in getattr(command, "commands", {}).values() if not sub.hidden]
+    usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
+    yield from (f".SS {_text(usage)}", _text(command.help))
+    params = command.get_params(context)
+    for one in params:
+        if one.param_type_name == "argument" and one.help:
+            yield from _term(one.metavar, one.help)
+    yield from _options([one for one in params if one.name not in _EVERYWHERE], context)
+    if command.epilog:
+        yield from (".PP", *_example(command.epilog))
+    for sub in subcommands:
+        yield from _command(sub, sub.name, context)
+
+
+def _options(params: list[Any], context: Any) -> Iterator[str]:
+    for param in params:
+        if param.param_type_name == "option" and (record := param.get_help_record(context)):
+            yield from _term(*record)
+
+
+def _terms(title: str, terms: dict[str, str]) -> Iterator[str]:
+    yield f".SH {title}"
+    for term, what in terms.items():
+        yield from _term(term, what)
+
+
+def _term(term: str, what: str) -> tuple[str, str, str]:
+    return ".TP", f"\\fB{_escaped(term)}\\fR", _text(what)
+
+
+def _example(text: str) -> tuple[str, ...]:
+    return ".nf", ".RS 4", *(_escaped(line) for line in text.splitlines()), ".RE", ".fi"
+
+
+def _variables() -> dict[str, str]:
+    """The rows of the table "Environment" of docs/cli.md, without links."""
+    text = (DOCS / "cli.md").read_text(encoding="utf-8")
+    table = text[text.index("## Environment") :]
+    rows = re.findall(r"^\| (`.+`) \| (.+) \|$", table, re.MULTILINE)
+    return {name.replace("`", ""): re.sub(r"\[(.+?)\]\(.+?\)", r"\1", what) for name, what in rows}
+
+
+def _text(text: str) -> str:
+    """Prose, in which backticks mean bold."""
+    parts = _escaped(" ".join(text.split())).split("`")
+    return "".join(f"\\fB{part}\\fR" if number % 2 else part for number, part in enumerate(parts))
+
+
+def _escaped(text: str) -> str:
+    text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
+    return f"\\&{text}" if text.startswith(".") else text
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
