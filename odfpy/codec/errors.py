@@ -61,6 +61,9 @@ _MODULES: Final[Mapping[str, str]] = {
     "odfpy.serving.http.budget": "E460",
     "odfpy.serving.http.tls": "E631",
     "odfpy.serving.notifications.webhooks": "E633",
+    "odfpy.sharing.errors": "E760 E761 E762",
+    "odfpy.sharing.store.database": "E763",
+    "odfpy.sharing.tables.contract": "E764",
 }
 """Where the classes are that `odfpy.errors` has not: by name, since packages above this one are not imported here."""
 

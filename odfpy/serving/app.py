@@ -4,6 +4,7 @@
     /datasets                           what it has
     /query, /verify                     questions in SQL, and answers that can be checked
     /docs, /openapi.json                what there is to ask for, for people and for programs
+    /delta-sharing/...                  the Delta Sharing protocol, an application of its own
     /{name}/..., /{account}/{name}/...  a dataset
 
 A dataset's routers are mounted under both forms of its name.
@@ -41,6 +42,7 @@ from odfpy.serving.rest import query as rest_query
 from odfpy.serving.rest.ingest import Ingests
 from odfpy.serving.rest.openapi import DescribedApp
 from odfpy.serving.settings import ServeSettings
+from odfpy.serving.sharing.app import PREFIX, create_sharing_app
 from odfpy.serving.transfer import signatures_api as beside
 from odfpy.serving.transfer import simple, smart
 
@@ -88,6 +90,7 @@ def create_app(
     app.add_middleware(BoundedBodies, settings=settings, budget=app.state.budget, storages=app.state.datasets.storages)
     app.add_middleware(Observed, metrics=app.state.metrics)
     add_handlers(app)
+    app.mount(PREFIX, create_sharing_app(workspaces, settings))
     app.include_router(datasets_api.server)
     app.include_router(docs_page.router)
     app.include_router(rest_query.router)

@@ -158,6 +158,20 @@ class ServeSection(Section):
     ] = 8
 
 
+class SharingSection(Section):
+    """Sharing over the Delta Sharing protocol."""
+
+    NAME = "sharing"
+
+    database: Annotated[
+        Text | None,
+        Meaning("URL of the database of shares, users and grants; a file in the workspace if not set", is_secret=True),
+    ] = None
+    url: Annotated[Text | None, Meaning("URL of the server as recipients reach it, for profile files")] = None
+    url_lifetime: Annotated[Positive, Meaning("Seconds that the URL of a shared file is good for")] = 3600
+    cache_size: Annotated[Positive, Meaning("Bytes of files made for recipients that are kept")] = 10 * 1024**3
+
+
 class SourcesSection(Section):
     """Limits of what sources may reach from this machine."""
 
@@ -303,6 +317,7 @@ WORKSPACE_SECTIONS: tuple[type[Section], ...] = (
     SignaturesSection,
     ProofsSection,
     ServeSection,
+    SharingSection,
     SourcesSection,
     FetchSection,
     TransferSection,

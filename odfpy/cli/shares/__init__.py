@@ -1,0 +1,1 @@
+"""Commands for sharing with outsiders: shares, recipients, grants."""

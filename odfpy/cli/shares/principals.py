@@ -1,0 +1,307 @@
+"""`odf recipient`, `odf user` and `odf group`: to whom something can be granted, and their tokens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from odfpy.cli.grammar import Form, command, group, session_of, split_words
+from odfpy.cli.shares.opened import attributes_of, sharing_of
+from odfpy.errors import UsageError
+
+if TYPE_CHECKING:
+    from odfpy.data.duration import Duration
+    from odfpy.sharing.model import Principal, PrincipalKind
+
+recipient = group("Recipients: outsiders who may read shares, their profile files and tokens.")
+user = group("Users: people of one's own who may read shares.")
+groups = group("Groups of users and recipients, so that one grant is for many.")
+
+Name = Annotated[str, typer.Argument(help="Name of the recipient or user.", metavar="NAME")]
+GroupName = Annotated[str, typer.Argument(help="Name of the group.", metavar="GROUP")]
+Attribute = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="What conditions of grants may name, such as country=DE; may be given again.", metavar="NAME=VALUE"
+    ),
+]
+Expires = Annotated[
+    str | None,
+    typer.Option(help="How long the token is good for, such as 90d; for ever by default.", metavar="DURATION"),
+]
+Url = Annotated[
+    str | None, typer.Option(help="URL of the server as recipients reach it; the setting sharing.url by default.")
+]
+To = Annotated[str | None, typer.Option(help="File to write; NAME.share by default, - for the screen.", metavar="FILE")]
+Version = Annotated[
+    str,
+    typer.Option(
+        "--profile-version", help="Version of the profile file: 1, which all clients know, or 2.", metavar="N"
+    ),
+]
+
+
+@command(recipient, "odf recipient add acme", "odf recipient add acme --attribute country=DE --expires 90d", name="add")
+def add_recipient(
+    context: typer.Context,
+    name: Name,
+    attribute: Attribute = None,
+    expires: Expires = None,
+    url: Url = None,
+    to: To = None,
+    profile_version: Version = "1",
+) -> None:
+    """Add a recipient, and write the profile file that lets them read what they are granted."""
+    _endpoint(context, url)
+    _add(context, "recipient", name, attribute)
+    _write_profile(context, name, expires, url, to, profile_version)
+
+
+@command(user, "odf user add ann", name="add")
+def add_user(
+    context: typer.Context,
+    name: Name,
+    attribute: Attribute = None,
+    expires: Expires = None,
+    url: Url = None,
+    to: To = None,
+    profile_version: Version = "1",
+) -> None:
+    """Add a user, and write the profile file that lets them read what they are granted."""
+    _endpoint(context, url)
+    _add(context, "user", name, attribute)
+    _write_profile(context, name, expires, url, to, profile_version)
+
+
+@command(recipient, "odf recipient list", name="list")
+def list_recipients(context: typer.Context, form: Form = None) -> None:
+    """List the recipients."""
+    _list(context, "recipient", form)
+
+
+@command(user, "odf user list", name="list")
+def list_users(context: typer.Context, form: Form = None) -> None:
+    """List the users."""
+    _list(context, "user", form)
+
+
+@command(recipient, "odf recipient show acme", name="show")
+def show_recipient(context: typer.Context, name: Name, form: Form = None) -> None:
+    """Show a recipient: attributes, tokens and grants."""
+    _show(context, "recipient", name, form)
+
+
+@command(user, "odf user show ann", name="show")
+def show_user(context: typer.Context, name: Name, form: Form = None) -> None:
+    """Show a user: attributes, tokens and grants."""
+    _show(context, "user", name, form)
+
+
+@command(recipient, "odf recipient rotate acme --overlap 7d", name="rotate")
+def rotate_recipient(
+    context: typer.Context,
+    name: Name,
+    overlap: Annotated[
+        str, typer.Option(help="How long the tokens from before go on to be good.", metavar="DURATION")
+    ] = "7d",
+    expires: Expires = None,
+    url: Url = None,
+    to: To = None,
+    profile_version: Version = "1",
+) -> None:
+    """Write a new profile file; the ones from before end after a while."""
+    _write_profile(context, name, expires, url, to, profile_version, overlap=overlap)
+
+
+@command(recipient, "odf recipient revoke acme", name="revoke")
+def revoke_recipient(
+    context: typer.Context,
+    name: Name,
+    token: Annotated[str | None, typer.Option(help="Number of one token; all by default.", metavar="N")] = None,
+) -> None:
+    """End tokens, from the next request on; urls of files that were given for them end, too."""
+    from odfpy.cli.grammar import whole_number
+
+    count = sharing_of(context).principals.revoke(name, whole_number(token, "--token"))
+    session_of(context).output.say(f"{name}: revoked {count} token{'' if count == 1 else 's'}")
+
+
+@command(recipient, "odf recipient disable acme", name="disable")
+def disable(context: typer.Context, name: Name) -> None:
+    """Keep somebody out, from the next request on; `enable` lets them in again."""
+    sharing_of(context).principals.change(name, is_disabled=True)
+    session_of(context).output.say(f"{name} is kept out")
+
+
+@command(recipient, "odf recipient enable acme", name="enable")
+def enable(context: typer.Context, name: Name) -> None:
+    """Let somebody in again who was kept out."""
+    sharing_of(context).principals.change(name, is_disabled=False)
+    session_of(context).output.say(f"{name} is let in")
+
+
+@command(recipient, "odf recipient set acme --attribute country=FR", name="set")
+def set_attributes(context: typer.Context, name: Name, attribute: Attribute = None) -> None:
+    """Give somebody other attributes: these, and no others."""
+    sharing_of(context).principals.change(name, attributes=attributes_of(attribute) or {})
+    session_of(context).output.say(f"{name} has {len(attribute or [])} attributes")
+
+
+@command(recipient, "odf recipient remove acme", name="remove")
+def remove_recipient(context: typer.Context, name: Name) -> None:
+    """Remove a recipient or user with tokens and grants."""
+    found = sharing_of(context).principals.remove(name)
+    session_of(context).output.say(f"Removed the {found.kind.value} {found.name}")
+
+
+@command(groups, "odf group add partners", name="add")
+def add_group(context: typer.Context, name: GroupName, members: Annotated[
+    str | None, typer.Option(help="Names of recipients and users, with commas.", metavar="NAMES")
+] = None) -> None:  # fmt: skip
+    """Add a group, or members to one that is there."""
+    from odfpy.sharing.errors import SharedObjectNotFound
+    from odfpy.sharing.model import PrincipalKind
+
+    sharing = sharing_of(context)
+    wanted = split_words(members)
+    for member in wanted:
+        sharing.principals.get(member)
+    try:
+        sharing.principals.get(name, PrincipalKind.GROUP)
+    except SharedObjectNotFound:
+        sharing.principals.add(PrincipalKind.GROUP, name)
+    for member in wanted:
+        sharing.principals.join(name, member)
+    session_of(context).output.say(f"{name}: {', '.join(sharing.principals.members(name)) or 'nobody'}")
+
+
+@command(groups, "odf group list", name="list")
+def list_groups(context: typer.Context, form: Form = None) -> None:
+    """List the groups, and who is in them."""
+    from odfpy.sharing.model import PrincipalKind
+
+    sharing, output = sharing_of(context), session_of(context).output_as(form)
+    found = sharing.principals.all(PrincipalKind.GROUP)
+    if not found and output.for_people:
+        output.say("No groups; add one with `odf group add NAME`.")
+        return
+    records = [{"name": one.name, "members": sharing.principals.members(one.name)} for one in found]
+    output.records(records, {"Group": "name", "Members": "members"})
+
+
+@command(groups, "odf group remove partners", "odf group remove partners --members acme", name="remove")
+def remove_group(context: typer.Context, name: GroupName, members: Annotated[
+    str | None, typer.Option(help="Take only these out of it.", metavar="NAMES")
+] = None) -> None:  # fmt: skip
+    """Remove a group with its grants, or members from it; nobody is removed as such."""
+    from odfpy.sharing.model import PrincipalKind
+
+    principals = sharing_of(context).principals
+    for member in split_words(members):
+        principals.leave(name, member)
+    if members is None:
+        principals.remove(name, PrincipalKind.GROUP)
+    session_of(context).output.say(f"Removed {members or name}")
+
+
+# --- What they have in common ----------------------------------------------------------------------------------------
+
+
+def _add(context: typer.Context, kind: str, name: str, attribute: list[str] | None) -> Principal:
+    from odfpy.sharing.model import PrincipalKind
+
+    return sharing_of(context).principals.add(PrincipalKind(kind), name, attributes_of(attribute))
+
+
+def _list(context: typer.Context, kind: str, form: str | None) -> None:
+    sharing, output = sharing_of(context), session_of(context).output_as(form)
+    found = sharing.principals.all(_kind(kind))
+    if not found and output.for_people:
+        output.say(f"No {kind}s; add one with `odf {kind} add NAME`.")
+        return
+    records = [
+        {
+            "name": one.name,
+            "attributes": dict(one.attributes),
+            "disabled": one.is_disabled,
+            "createdAt": str(one.created_at),
+        }
+        for one in found
+    ]
+    output.records(records, {"Name": "name", "Attributes": "attributes", "Disabled": "disabled", "Added": "createdAt"})
+
+
+def _show(context: typer.Context, kind: str, name: str, form: str | None) -> None:
+    sharing = sharing_of(context)
+    found = sharing.principals.get(name, _kind(kind))
+    tree = {
+        "name": found.name,
+        "attributes": dict(found.attributes),
+        "disabled": found.is_disabled,
+        "tokens": [
+            {
+                "number": token.id,
+                "createdAt": str(token.created_at),
+                "expiresAt": str(token.expires_at) if token.expires_at else None,
+                "revokedAt": str(token.revoked_at) if token.revoked_at else None,
+            }
+            for token in sharing.principals.tokens(name)
+        ],
+        "grants": [
+            {"number": one.id, "path": str(one.path), "columns": one.columns and list(one.columns), "rows": one.rows}
+            for one in sharing.grants.all(name)
+        ],
+    }
+    session_of(context).output_as(form).tree(tree)
+
+
+def _write_profile(
+    context: typer.Context,
+    name: str,
+    expires: str | None,
+    url: str | None,
+    to: str | None,
+    version: str,
+    *,
+    overlap: str | None = None,
+) -> None:
+    from odfpy.cli.grammar import whole_number
+    from odfpy.data.duration import Duration
+    from odfpy.files import replace_file
+    from odfpy.sharing.profile import profile
+
+    endpoint = _endpoint(context, url)
+    lifetime: Duration | None = Duration.parse(expires) if expires is not None else None
+    text, token = sharing_of(context).principals.new_token(
+        name, lifetime, overlap=Duration.parse(overlap) if overlap is not None else None
+    )
+    data = profile(endpoint, text, token.expires_at, version=whole_number(version, "--profile-version") or 0)
+    output = session_of(context).output
+    if to == "-":
+        output.text(data.decode().rstrip("\n"))
+        return
+    path = Path(to or f"{name}.share")
+    replace_file(path, data, mode=0o600)
+    output.say(f"Wrote {path}: whoever has it reads what {name} is granted. It cannot be made again.")
+
+
+def _endpoint(context: typer.Context, url: str | None) -> str:
+    from odfpy.serving.settings import checked_url
+    from odfpy.settings.sections import SharingSection
+
+    found = url or session_of(context).workspace.config.section(SharingSection).url
+    if found is None:
+        raise UsageError(
+            "A profile file says where the server is, and nobody has said it here",
+            hint="`odf config set sharing.url https://data.example.com`, or --url URL.",
+        )
+    found = checked_url(found)
+    return found if found.endswith("/delta-sharing") else f"{found}/delta-sharing"
+
+
+def _kind(name: str) -> PrincipalKind:
+    from odfpy.sharing.model import PrincipalKind
+
+    return PrincipalKind(name)

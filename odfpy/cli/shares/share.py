@@ -1,0 +1,165 @@
+"""`odf share` and `odf schema`: what is shared, under which names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from odfpy.cli.grammar import Form, command, complete_names, group, session_of
+from odfpy.cli.shares.opened import sharing_of
+from odfpy.errors import UsageError
+
+if TYPE_CHECKING:
+    from odfpy.sharing.model import SharedTable, TableSource
+
+share = group("Shares: what outsiders may read over the Delta Sharing protocol, under which names.")
+schema = group("Schemas of shares: groups of tables.")
+
+Path = Annotated[str, typer.Argument(help="SHARE, SHARE.SCHEMA or SHARE.SCHEMA.TABLE.", metavar="PATH")]
+Comment = Annotated[str, typer.Option(help="A sentence for recipients.", metavar="TEXT")]
+
+
+@command(
+    share,
+    "odf share add sales",
+    "odf share add sales.eu.orders com.example.orders",
+    "odf share add sales.eu.log com.example.orders --changelog",
+)
+def add(
+    context: typer.Context,
+    path: Path,
+    dataset: Annotated[
+        str | None,
+        typer.Argument(help="For a table: the dataset behind it.", metavar="DATASET", autocompletion=complete_names),
+    ] = None,
+    changelog: Annotated[
+        bool, typer.Option("--changelog", help="Share all changes instead of the current state.")
+    ] = False,
+    at: Annotated[
+        str | None, typer.Option(help="Share the dataset as it is at a tag or branch.", metavar="NAME")
+    ] = None,
+    comment: Comment = "",
+) -> None:
+    """Add a share, a schema or a table. Nobody can read it before there is a grant."""
+    from odfpy.sharing.names import SharePath
+
+    where, sharing = SharePath.parse(path), sharing_of(context)
+    if (where.table is not None) != (dataset is not None):
+        raise UsageError(
+            f"{path} is a {where.what}" + (", which wants a dataset" if where.table else ", which has no dataset"),
+            hint="A table is `odf share add SHARE.SCHEMA.TABLE DATASET`.",
+        )
+    if dataset is not None:
+        sharing.shares.add_table(where, _source(context, dataset, at, changelog=changelog), comment)
+    elif where.schema is not None:
+        sharing.shares.add_schema(where)
+    else:
+        sharing.shares.add_share(path, comment)
+    session_of(context).output.say(f"Added the {where.what} {where}; `odf grant add` lets somebody read it")
+
+
+@command(share, "odf share list", name="list")
+def list_(context: typer.Context, form: Form = None) -> None:
+    """List the shares, and how many tables they have."""
+    sharing, output = sharing_of(context), session_of(context).output_as(form)
+    found, tables = sharing.shares.shares(), sharing.shares.tables()
+    if not found and output.for_people:
+        output.say("No shares; add one with `odf share add NAME`.")
+        return
+    counts = {one.id: sum(table.share_id == one.id for table in tables) for one in found}
+    records = [{"name": one.name, "tables": counts[one.id], "comment": one.comment, "id": one.id} for one in found]
+    output.records(records, {"Share": "name", "Tables": "tables", "Comment": "comment"})
+
+
+@command(share, "odf share show sales")
+def show(
+    context: typer.Context,
+    path: Annotated[str, typer.Argument(help="SHARE or SHARE.SCHEMA.", metavar="PATH")],
+    form: Form = None,
+) -> None:
+    """Show the tables of a share, and what is behind them."""
+    from odfpy.sharing.names import SharePath
+
+    tables = sharing_of(context).shares.tables(SharePath.parse(path))
+    output = session_of(context).output_as(form)
+    if not tables and output.for_people:
+        output.say(f"No tables in {path}; add one with `odf share add SHARE.SCHEMA.TABLE DATASET`.")
+        return
+    records = [{"table": str(table.path), "id": table.id, **_behind(context, table)} for table in tables]
+    output.records(records, {"Table": "table", "Of": "source", "Shows": "shown", "At": "at", "Comment": "comment"})
+
+
+@command(share, "odf share remove sales.eu.orders", "odf share remove sales")
+def remove(context: typer.Context, path: Path) -> None:
+    """Share something no more, from the next request on; its grants go, too. The data stays."""
+    from odfpy.sharing.names import SharePath
+
+    where = SharePath.parse(path)
+    sharing_of(context).shares.remove(where)
+    session_of(context).output.say(f"Removed the {where.what} {where}")
+
+
+@command(schema, "odf schema add sales.eu", name="add")
+def add_schema(context: typer.Context, path: Path) -> None:
+    """Add a schema without tables; `odf share add` of a table does it by itself."""
+    from odfpy.sharing.names import SharePath
+
+    where = SharePath.parse(path)
+    sharing_of(context).shares.add_schema(where)
+    session_of(context).output.say(f"Added the schema {where}")
+
+
+@command(schema, "odf schema list sales", name="list")
+def list_schemas(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Name of the share.", metavar="SHARE")],
+    form: Form = None,
+) -> None:
+    """List the schemas of a share."""
+    names = sharing_of(context).shares.schemas(name)
+    session_of(context).output_as(form).records([{"name": one} for one in names], {"Schema": "name"})
+
+
+@command(schema, "odf schema remove sales.eu", name="remove")
+def remove_schema(context: typer.Context, path: Path) -> None:
+    """Remove a schema with its tables and their grants. The data stays.
+
+    Raises:
+        UsageError: the path is not that of a schema.
+    """
+    from odfpy.sharing.names import SharePath
+
+    where = SharePath.parse(path)
+    if where.what != "schema":
+        raise UsageError(f"{path} is a {where.what}, not a schema", hint="Write SHARE.SCHEMA.")
+    sharing_of(context).shares.remove(where)
+    session_of(context).output.say(f"Removed the schema {where}")
+
+
+def _source(context: typer.Context, dataset: str, at: str | None, *, changelog: bool) -> TableSource:
+    from odfpy.sharing.model import Shown
+    from odfpy.sharing.tables.opener import shared_dataset
+
+    found = session_of(context).workspace.storage.get(dataset)
+    return shared_dataset(found, Shown.CHANGELOG if changelog else Shown.CURRENT, at)
+
+
+def _behind(context: typer.Context, table: SharedTable) -> dict[str, str | None]:
+    from odfpy.errors import OdfError
+    from odfpy.sharing.model import SourceKind
+
+    source = table.source
+    name = source.location
+    if source.kind is SourceKind.DATASET:
+        try:
+            name = str(session_of(context).workspace.storage.get(name).handle)
+        except OdfError:
+            name = f"{name} (not here any more)"
+    return {
+        "source": name,
+        "kind": source.kind.value,
+        "shown": source.shown.value,
+        "at": source.at,
+        "comment": table.comment,
+    }

@@ -1,0 +1,47 @@
+"""The Delta Sharing server as an application of its own, mounted below `/delta-sharing`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fastapi import FastAPI
+
+from odfpy.coordinator.workspace import Workspace
+from odfpy.serving.settings import ServeSettings
+from odfpy.serving.sharing import files, listing, tables
+from odfpy.serving.sharing.errors import add_handlers
+from odfpy.serving.sharing.state import SharingState
+from odfpy.settings.sections import SharingSection
+from odfpy.sharing.files.maker import FileMaker
+from odfpy.sharing.sharing import Sharing
+from odfpy.sharing.tables.opener import TableOpener
+
+PREFIX = "/delta-sharing"
+
+
+def create_sharing_app(workspaces: Sequence[Workspace], settings: ServeSettings) -> FastAPI:
+    """The application that shares what the first of some workspaces says.
+
+    Args:
+        workspaces: the first one has shares and grants; datasets are looked for in all.
+        settings: limits and times of the server.
+
+    Raises:
+        SharingDatabaseError: the database of shares cannot be used.
+    """
+    first = workspaces[0]
+    section = first.config.section(SharingSection)
+    storages = [one.storage for one in workspaces]
+    app = FastAPI(title="Delta Sharing", docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.sharing = SharingState(
+        sharing=Sharing.of_workspace(first.storage.odf, section.database),
+        storages=storages,
+        tables=TableOpener(storages, [one.queries.service for one in workspaces]),
+        files=FileMaker(first.storage.cache / "shared-files", section.cache_size),
+        url_lifetime=section.url_lifetime,
+        base_url=settings.base_url,
+    )
+    add_handlers(app)
+    for router in (listing.router, tables.router, files.router):
+        app.include_router(router)
+    return app

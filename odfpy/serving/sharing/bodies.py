@@ -1,0 +1,88 @@
+"""Bodies and parameters of questions about tables (Delta Sharing protocol, "Request Body")."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.requests import Request
+
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import InvalidValue
+from odfpy.serving.sharing.errors import SharingError
+
+Number = Annotated[int, Field(ge=0, le=2**63 - 1)]
+_Text = Annotated[str, Field(max_length=100)]
+_Sealed = Annotated[str, Field(max_length=8192)]
+
+
+class QueryBody(BaseModel):
+    """The body of a query; what is not known in it is passed over, as newer clients expect."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    predicateHints: Annotated[list[Annotated[str, Field(max_length=10_000)]], Field(max_length=1000)] | None = None  # noqa: N815
+    jsonPredicateHints: Annotated[str, Field(max_length=1_000_000)] | None = None  # noqa: N815
+    limitHint: Number | None = None  # noqa: N815
+    version: Number | None = None
+    timestamp: _Text | None = None
+    startingVersion: Number | None = None  # noqa: N815
+    endingVersion: Number | None = None  # noqa: N815
+    includeHistoricalProtocol: bool = False  # noqa: N815
+    maxFiles: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None  # noqa: N815
+    pageToken: _Sealed | None = None  # noqa: N815
+    includeRefreshToken: bool = False  # noqa: N815
+    refreshToken: _Sealed | None = None  # noqa: N815
+    idempotencyKey: Annotated[str, Field(max_length=1000)] | None = None  # noqa: N815
+
+    def check(self) -> None:
+        """Check that its parts go together.
+
+        Raises:
+            SharingError: 400, they do not.
+        """
+        given = [name for name in ("version", "timestamp", "startingVersion") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise SharingError(400, f"{' and '.join(given)} exclude each other")
+        if self.endingVersion is not None and self.startingVersion is None:
+            raise SharingError(400, "endingVersion needs startingVersion")
+        if self.endingVersion is not None and self.endingVersion < (self.startingVersion or 0):
+            raise SharingError(400, "endingVersion is before startingVersion")
+        if self.refreshToken is not None and given:
+            raise SharingError(400, f"refreshToken and {given[0]} exclude each other")
+
+    def without_page(self) -> dict[str, Any]:
+        """Return what has to be the same for all pages of an answer."""
+        return self.model_dump(exclude={"pageToken", "maxFiles", "refreshToken", "idempotencyKey"}, exclude_none=True)
+
+
+async def query_body(request: Request) -> QueryBody:
+    """Read the body of a query, whatever type it is said to be of: the protocol leaves the header out.
+
+    Raises:
+        SharingError: 400, it is no such body.
+    """
+    text = await request.body()
+    try:
+        body = QueryBody.model_validate_json(text or b"{}")
+    except ValidationError as error:
+        problems = (f"{'.'.join(map(str, one['loc'])) or 'body'}: {one['msg']}" for one in error.errors())
+        raise SharingError(400, "; ".join(problems)) from error
+    body.check()
+    return body
+
+
+def instant(name: str, text: str) -> Timestamp:
+    """A time of a question.
+
+    Args:
+        name: of the parameter.
+        text: in ISO 8601.
+
+    Raises:
+        SharingError: 400, it is none.
+    """
+    try:
+        return Timestamp.parse(text)
+    except InvalidValue as error:
+        raise SharingError(400, f"{name} is no time such as 2022-01-01T00:00:00Z: {text}") from error

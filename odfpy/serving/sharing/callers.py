@@ -1,0 +1,63 @@
+"""Callers over Delta Sharing: a recipient or user with a token of their own, or whoever has an access token."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from fastapi import Depends
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import HTTPConnection
+
+from odfpy.serving.callers.access import bearer_of, find_caller
+from odfpy.serving.callers.tokens import Scope
+from odfpy.serving.sharing.errors import SharingError
+from odfpy.serving.sharing.state import SharingState, state_of
+from odfpy.sharing.decisions import Reach
+
+
+@dataclass(frozen=True, slots=True)
+class SharingCaller:
+    """Somebody who asks.
+
+    Attributes:
+        name: how logs call them.
+        reach: what they may see.
+        principal_id: number of the principal, None for an access token of the workspace.
+        token: the text of the token.
+    """
+
+    name: str
+    reach: Reach
+    principal_id: int | None = None
+    token: str = field(default="", repr=False)
+
+
+async def caller(connection: HTTPConnection) -> SharingCaller:
+    """Return who asks.
+
+    Raises:
+        SharingError: 401, there is no token, or one that is not good, or not any more.
+    """
+    text = bearer_of(connection.headers)
+    if text is None:
+        raise SharingError(401, "This needs the bearer token of a profile")
+    found = await run_in_threadpool(find, state_of(connection), text)
+    if found is None:
+        raise SharingError(401, "This token is not known here, or it has ended; ask the publisher for a new profile")
+    connection.scope.setdefault("state", {})["token_name"] = found.name
+    return found
+
+
+def find(state: SharingState, text: str) -> SharingCaller | None:
+    """Return whose token it is, None if nobody's. A token of the workspace reads all that it has, so all shares."""
+    principal = state.sharing.principals.find(text)
+    if principal is not None:
+        return SharingCaller(principal.name, state.sharing.reach(principal), principal.id, text)
+    known = find_caller(text, state.storages[:1])
+    if known is not None and known.token is not None and known.token.scope >= Scope.READ:
+        return SharingCaller(known.token.name, Reach(None), None, text)
+    return None
+
+
+AnyCaller = Annotated[SharingCaller, Depends(caller)]

@@ -1,0 +1,111 @@
+"""Errors as the Delta Sharing protocol has them: `{errorCode, message}`, and no 5xx for what can be expected."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from fastapi import FastAPI, HTTPException
+from fastapi.exceptions import RequestValidationError
+from starlette.requests import HTTPConnection
+from starlette.responses import JSONResponse, Response
+
+from odfpy.errors import MalformedData, NotFound, OdfError, SchemaError, UsageError
+from odfpy.serving.http.errors import Refused
+from odfpy.serving.http.logs import log
+from odfpy.sharing.errors import CannotShare, SharedObjectNotFound
+from odfpy.sharing.tables.contract import NoSuchVersion
+
+_CODES: Final = {
+    400: "INVALID_PARAMETER_VALUE",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "RESOURCE_DOES_NOT_EXIST",
+    405: "UNSUPPORTED_OPERATION",
+    413: "REQUEST_TOO_LARGE",
+    422: "INVALID_PARAMETER_VALUE",
+    429: "REQUEST_LIMIT_EXCEEDED",
+    503: "TEMPORARILY_UNAVAILABLE",
+}
+_MISSING: Final = "There is no such share, schema or table, or not for you"
+
+
+class SharingError(Exception):
+    """An answer that is an error.
+
+    Attributes:
+        status: of HTTP.
+        message: what is wrong.
+    """
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+def missing() -> SharingError:
+    """The same for what is not there and for what is hidden."""
+    return SharingError(404, _MISSING)
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Let the application answer errors as the protocol has them."""
+    app.add_exception_handler(SharingError, _sharing)
+    app.add_exception_handler(Refused, _sharing)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(404, _http)
+    app.add_exception_handler(405, _http)
+    app.add_exception_handler(RequestValidationError, _validation)
+    app.add_exception_handler(OdfError, _ours)
+    app.add_exception_handler(Exception, _bug)
+
+
+def in_protocol(error: OdfError) -> SharingError:
+    """Return the answer for an error of ours; what is not about the request goes to the log only."""
+    if isinstance(error, SharedObjectNotFound):
+        return missing()
+    if isinstance(error, (NoSuchVersion, SchemaError)) or (
+        isinstance(error, UsageError) and not isinstance(error, CannotShare)
+    ):
+        return SharingError(400, f"{error.message}{f' ({error.hint})' if error.hint else ''}")
+    log("failed", level=logging.ERROR, code=error.code, problem=error.message)
+    if isinstance(error, (CannotShare, NotFound, MalformedData)):
+        return SharingError(404, "The data of this table is not there at the moment; its publisher has been told")
+    return SharingError(500, "The server could not do that; its log says why")
+
+
+def _answer(status: int, message: str) -> Response:
+    headers = {"WWW-Authenticate": 'Bearer realm="odf"'} if status == 401 else None
+    return JSONResponse({"errorCode": _CODES.get(status, "INTERNAL_ERROR"), "message": message}, status, headers)
+
+
+def _sharing(connection: HTTPConnection, error: Exception) -> Response:
+    del connection
+    assert isinstance(error, (SharingError, Refused))  # noqa: S101 - it is asked about no others
+    return _answer(error.status, error.message)
+
+
+def _http(connection: HTTPConnection, error: Exception) -> Response:
+    del connection
+    status = getattr(error, "status_code", 500)
+    return _answer(status, _MISSING if status == 404 else str(getattr(error, "detail", error)))
+
+
+def _validation(connection: HTTPConnection, error: Exception) -> Response:
+    del connection
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - it is asked about no others
+    problems = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+    return _answer(400, "; ".join(problems))
+
+
+def _bug(connection: HTTPConnection, error: Exception) -> Response:
+    del connection, error  # the server's log has it
+    return _answer(500, "The server could not do that; its log says why")
+
+
+def _ours(connection: HTTPConnection, error: Exception) -> Response:
+    del connection
+    assert isinstance(error, OdfError)  # noqa: S101 - it is asked about no others
+    found = in_protocol(error)
+    return _answer(found.status, found.message)

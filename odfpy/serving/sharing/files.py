@@ -1,0 +1,97 @@
+"""Urls of files, and the files: each url is bound to a file, to who asked and what they may see, and ends.
+
+/delta-sharing/files/<id>.parquet?X-Amz-Signature=<sealed>
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import FileResponse
+
+from odfpy.serving.sharing.callers import SharingCaller
+from odfpy.serving.sharing.errors import SharingError
+from odfpy.serving.sharing.state import SharingState, state_of
+from odfpy.sharing.decisions import Reach, View
+from odfpy.sharing.errors import SharedObjectNotFound
+from odfpy.sharing.files.maker import ServedFile
+from odfpy.sharing.model import SharedTable
+from odfpy.sharing.names import SharePath
+
+router = APIRouter()
+
+# Spark's and the kernel's readers take a path for a url only if its query has one of some names; this is one of them.
+SIGNATURE: Final = "X-Amz-Signature"
+_OVER: Final = "This url is not one of this server's, or it has ended; ask for the table again"
+
+
+class _Pieces(FileResponse):
+    chunk_size = 512 * 1024
+
+
+class FileUrls:
+    """Urls of files for one caller of one table."""
+
+    def __init__(
+        self, state: SharingState, request: Request, caller: SharingCaller, table: SharedTable, view: View
+    ) -> None:
+        self._state = state
+        self._base = state.base_url or str(request.base_url).rstrip("/").removesuffix("/delta-sharing")
+        self._bound = {
+            "who": caller.principal_id,
+            "token": caller.token,
+            "table": str(table.path),
+            "view": _digest(view),
+        }
+        self.expires = int(time.time()) + state.url_lifetime
+
+    def of(self, file: ServedFile) -> str:
+        """Return where a file can be had until `expires`."""
+        if file.path is None:
+            return str(file.url)
+        sealed = {**self._bound, "path": str(file.path), "size": file.size, "until": self.expires}
+        text = self._state.seal.close(sealed, f"file {file.id}")
+        return f"{self._base}/delta-sharing/files/{file.id}.parquet?{SIGNATURE}={text}"
+
+
+@router.head("/files/{name}")
+@router.get("/files/{name}")
+def file(request: Request, name: str, sealed: Annotated[str, Query(alias=SIGNATURE, max_length=8192)]) -> Response:
+    """A file, or a range of it, for whoever has its url."""
+    state = state_of(request)
+    known = state.seal.open(sealed, f"file {name.removesuffix('.parquet')}")
+    if known is None or known["until"] <= time.time() or not _may_still(state, known):
+        raise SharingError(403, _OVER)
+    path = Path(known["path"])
+    try:
+        stamp = path.stat()
+    except OSError:
+        raise SharingError(403, _OVER) from None  # it was removed to make room
+    if stamp.st_size != known["size"]:
+        raise SharingError(403, _OVER)
+    headers = {"ETag": f'"{name}"', "Cache-Control": "private, max-age=3600", "X-Content-Type-Options": "nosniff"}
+    return _Pieces(path, media_type="application/octet-stream", headers=headers, stat_result=stamp)
+
+
+def _may_still(state: SharingState, known: dict[str, Any]) -> bool:
+    """Return whether the caller could still get this url: neither token nor grant was taken from them."""
+    from odfpy.serving.sharing.callers import find
+
+    caller = find(state, known["token"])
+    if caller is None or caller.principal_id != known["who"]:
+        return False
+    try:
+        table = state.sharing.shares.table(SharePath.parse(known["table"]))
+    except SharedObjectNotFound:
+        return False
+    view = (caller.reach or Reach(())).view(table)
+    return view is not None and _digest(view) == known["view"]
+
+
+def _digest(view: View) -> str:
+    import hashlib
+
+    return hashlib.sha256(view.identity).hexdigest()[:32]

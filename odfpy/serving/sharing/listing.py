@@ -1,0 +1,153 @@
+"""Lists: shares, schemas, tables; page by page (Delta Sharing protocol, "List Shares" and the next ones)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Query, Request
+
+from odfpy.serving.sharing.callers import AnyCaller, SharingCaller
+from odfpy.serving.sharing.errors import SharingError, missing
+from odfpy.serving.sharing.state import SharingState, state_of
+from odfpy.sharing.model import Share, SharedTable
+from odfpy.sharing.names import SharePath, folded
+
+router = APIRouter()
+
+_LARGEST: Final = 500
+_AT_ONCE: Final = 1000
+
+_Most = Annotated[int, Query(ge=0, le=_LARGEST)]
+_Page = Annotated[str | None, Query(max_length=8192)]
+
+
+@router.get("/shares")
+def shares(request: Request, caller: AnyCaller, maxResults: _Most = _LARGEST, pageToken: _Page = None) -> Any:  # noqa: N803
+    """The shares in which there is something for the caller."""
+    found = [one for one in state_of(request).sharing.shares.shares() if caller.reach.sees_share(one.name)]
+    return _page(request, [(one.name, _share(one)) for one in found], maxResults, pageToken)
+
+
+@router.get("/shares/{share}")
+def share(request: Request, caller: AnyCaller, share: str) -> Any:
+    """One share."""
+    return {"share": _share(_visible_share(request, caller, share))}
+
+
+@router.get("/shares/{share}/schemas")
+def schemas(
+    request: Request,
+    caller: AnyCaller,
+    share: str,
+    maxResults: _Most = _LARGEST,  # noqa: N803
+    pageToken: _Page = None,  # noqa: N803
+) -> Any:
+    """The schemas of a share in which there is something for the caller."""
+    found = _visible_share(request, caller, share)
+    names = state_of(request).sharing.shares.schemas(found.name)
+    visible = [name for name in names if caller.reach.sees_schema(found.name, name)]
+    return _page(request, [(name, {"name": name, "share": found.name}) for name in visible], maxResults, pageToken)
+
+
+@router.get("/shares/{share}/schemas/{schema}/tables")
+def tables(
+    request: Request,
+    caller: AnyCaller,
+    share: str,
+    schema: str,
+    maxResults: _Most = _LARGEST,  # noqa: N803
+    pageToken: _Page = None,  # noqa: N803
+) -> Any:
+    """The tables of a schema."""
+    found = _visible_share(request, caller, share)
+    if not caller.reach.sees_schema(found.name, schema):
+        raise missing()
+    return _tables(request, caller, SharePath(found.name, schema), maxResults, pageToken)
+
+
+@router.get("/shares/{share}/all-tables")
+def all_tables(
+    request: Request,
+    caller: AnyCaller,
+    share: str,
+    maxResults: _Most = _LARGEST,  # noqa: N803
+    pageToken: _Page = None,  # noqa: N803
+) -> Any:
+    """The tables of all schemas of a share."""
+    found = _visible_share(request, caller, share)
+    return _tables(request, caller, SharePath(found.name), maxResults, pageToken)
+
+
+def _visible_share(request: Request, caller: SharingCaller, name: str) -> Share:
+    found = state_of(request).sharing.shares.share(name)
+    if not caller.reach.sees_share(found.name):
+        raise missing()
+    return found
+
+
+def _tables(request: Request, caller: SharingCaller, path: SharePath, most: int, token: str | None) -> dict[str, Any]:
+    state = state_of(request)
+    after = _after(request, state, token, parts=2)
+    items: list[tuple[tuple[str, ...], dict[str, Any]]] = []
+    for table in _visible_tables(state, caller, path, (after[0], after[1]) if after else ("", "")):
+        items.append(((folded(table.path.schema or ""), folded(table.path.table or "")), _table(table)))
+        if len(items) > most:
+            break
+    return _cut(request, state, items, most, after)
+
+
+def _visible_tables(
+    state: SharingState, caller: SharingCaller, path: SharePath, after: tuple[str, str]
+) -> Iterator[SharedTable]:
+    while True:
+        found = state.sharing.shares.tables(path, after=after, limit=_AT_ONCE)
+        yield from (table for table in found if caller.reach.view(table) is not None)
+        if len(found) < _AT_ONCE:
+            return
+        after = (folded(found[-1].path.schema or ""), folded(found[-1].path.table or ""))
+
+
+def _page(request: Request, items: Sequence[tuple[str, Any]], most: int, token: str | None) -> dict[str, Any]:
+    """A page of a list that is there as a whole; names are its order."""
+    state = state_of(request)
+    after = _after(request, state, token, parts=1)
+    left = [((folded(name),), item) for name, item in items if not after or (folded(name),) > after]
+    return _cut(request, state, left, most, after)
+
+
+def _cut(
+    request: Request,
+    state: SharingState,
+    items: Sequence[tuple[tuple[str, ...], Any]],
+    most: int,
+    after: tuple[str, ...],
+) -> dict[str, Any]:
+    page: dict[str, Any] = {"items": [item for _, item in items[:most]]}
+    if len(items) > most:
+        last = items[most - 1][0] if most else after
+        page["nextPageToken"] = state.seal.close(list(last), _use(request))
+    return page
+
+
+def _after(request: Request, state: SharingState, token: str | None, *, parts: int) -> tuple[str, ...]:
+    """Return the place behind which a page begins; nothing for the first page."""
+    if not token:
+        return ()
+    found = state.seal.open(token, _use(request))
+    if not isinstance(found, list) or len(found) not in (0, parts):
+        raise SharingError(400, "pageToken is none that this server gave for this list")
+    return tuple(map(str, found))
+
+
+def _use(request: Request) -> str:
+    return f"page of {request.url.path.lower()}"
+
+
+def _share(one: Share) -> dict[str, Any]:
+    return {"name": one.name, "id": one.id, **({"comment": one.comment} if one.comment else {})}
+
+
+def _table(one: SharedTable) -> dict[str, Any]:
+    names = {"name": one.path.table, "schema": one.path.schema, "share": one.path.share}
+    return {**names, "shareId": one.share_id, "id": one.id, "accessModes": ["url"]}

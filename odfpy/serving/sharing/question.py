@@ -1,0 +1,164 @@
+"""A question about a shared table: who asks, what they may see of it, and the lines of the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import pyarrow as pa
+from starlette.requests import Request
+
+from odfpy.serving.sharing.actions import FileAction, ResponseFormat, TableInfo
+from odfpy.serving.sharing.callers import SharingCaller
+from odfpy.serving.sharing.capabilities import HEADER, Capabilities
+from odfpy.serving.sharing.errors import SharingError, missing
+from odfpy.serving.sharing.files import FileUrls
+from odfpy.serving.sharing.state import SharingState, state_of
+from odfpy.sharing.decisions import View
+from odfpy.sharing.errors import SharedObjectNotFound
+from odfpy.sharing.files.schema import schema_string, shared_schema
+from odfpy.sharing.files.statistics import file_statistics
+from odfpy.sharing.hints import Hint, may_have_rows
+from odfpy.sharing.model import SharedTable
+from odfpy.sharing.names import SharePath
+from odfpy.sharing.tables.contract import ReadableTable, TableChange, TableFile, TableVersion
+
+_BLOCK: Final = "X-odf-block-hash"
+_ID_SCHEMES: Final = ("parquet", "delta")
+
+
+@dataclass(frozen=True)
+class TableQuestion:
+    """A question about a table that the caller may see something of.
+
+    Attributes:
+        request: the request.
+        state: of the application.
+        caller: who asks.
+        shared: the table as it is shared.
+        table: the same, opened.
+        view: what the caller sees.
+        can: what the client can read.
+        id_hash: the scheme of ids that the client asks for.
+    """
+
+    request: Request
+    state: SharingState
+    caller: SharingCaller
+    shared: SharedTable
+    table: ReadableTable
+    view: View
+    can: Capabilities
+    id_hash: str | None = None
+
+    @cached_property
+    def urls(self) -> FileUrls:
+        """The urls of this answer, which all end at the same time."""
+        return FileUrls(self.state, self.request, self.caller, self.shared, self.view)
+
+    def schema(self, version: TableVersion) -> pa.Schema:
+        """The columns that the caller sees, as clients know them.
+
+        Raises:
+            SharingError: they see none.
+            SchemaError: one of them cannot be shared.
+        """
+        whole = self.table.schema(version)
+        names = self.view.columns(whole.names)
+        if not self.view.has_all_rows:  # gaps between offsets would tell of the rows that are hidden
+            telling = self.table.telling_columns
+            names = [name for name in names if name not in telling or self.view.names(name)]
+        if whole.names and not names:
+            raise missing()
+        return shared_schema(pa.schema([whole.field(name) for name in names]))
+
+    def info(self, schema: pa.Schema) -> TableInfo:
+        """Return what the metadata line says."""
+        partitions = [name for name in self.table.partition_columns if name in schema.names]
+        name = self.shared.path.table or ""
+        description = self.shared.comment or (self.table.description if self.view.is_all else "")
+        return TableInfo(self.shared.id, name, description, schema_string(schema), partitions)
+
+    def headers(self, version: TableVersion, form: ResponseFormat, *, is_async: bool = False) -> dict[str, str]:
+        """Return the headers of an answer.
+
+        Args:
+            version: that the answer is of.
+            form: its format.
+            is_async: whether the client is to come back for it.
+        """
+        block = version.block if self.view.is_all else None
+        return {
+            "Delta-Table-Version": str(version.number),
+            HEADER: self.can.answer(form, is_async=is_async),
+            **({_BLOCK: block} if block is not None else {}),
+            **({"fileidhash": self.id_hash} if self.id_hash is not None else {}),
+            "Cache-Control": "private, no-store",
+        }
+
+    def action(
+        self, file: TableFile, schema: pa.Schema, hints: list[Hint], change: TableChange | None = None
+    ) -> FileAction | None:
+        """The file as this caller gets it; None if nothing of it shows, or no row of it can matter.
+
+        Args:
+            file: a file of the table.
+            schema: the columns of the answer.
+            hints: conditions that the client will apply.
+            change: the change that the file is part of, in a feed.
+        """
+        if hints and file.stats is not None and self.view.is_all and not may_have_rows(hints, file.stats):
+            return None
+        stored = pa.schema([field for field in schema if field.name not in file.partition_values])
+        served = self.state.files.served(file, stored, self.view, change)
+        if served is None:
+            return None
+        statistics: Mapping[str, Any] | None = file.stats if self.view.is_all and file.live is None else None
+        if statistics is None and served.path is not None:
+            statistics = file_statistics(served.path, dict.fromkeys(schema.names))
+        if hints and statistics is not None and not may_have_rows(hints, statistics):
+            return None
+        return FileAction(
+            served, self.urls.of(served), self.urls.expires, file.version, self._partition(file, schema), statistics
+        )
+
+    @staticmethod
+    def _partition(file: TableFile, schema: pa.Schema) -> dict[str, str | None]:
+        return {name: value for name, value in file.partition_values.items() if name in schema.names}
+
+
+def question_of(
+    request: Request,
+    caller: SharingCaller,
+    path: SharePath,
+    capabilities: str | None,
+    id_hash: str | None = None,
+) -> TableQuestion:
+    """The question of a request.
+
+    Args:
+        request: the request.
+        caller: who asks.
+        path: of the table.
+        capabilities: the header of that name.
+        id_hash: the header `fileidhash`.
+
+    Raises:
+        SharingError: 404, nothing of that name is there for the caller; 400, a header makes no sense.
+        CannotShare: the table is not there any more.
+    """
+    state = state_of(request)
+    can = Capabilities.parse(capabilities)
+    if id_hash is not None and id_hash.lower() not in _ID_SCHEMES:
+        raise SharingError(400, "fileidhash is parquet or delta")
+    try:
+        shared = state.sharing.shares.table(path)
+    except SharedObjectNotFound as error:
+        raise missing() from error
+    view = caller.reach.view(shared)
+    if view is None:
+        raise missing()
+    table = state.tables.open(shared.source)
+    return TableQuestion(request, state, caller, shared, table, view, can, id_hash.lower() if id_hash else None)

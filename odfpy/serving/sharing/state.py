@@ -1,0 +1,44 @@
+"""The state that all requests over Delta Sharing have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from starlette.requests import HTTPConnection
+
+from odfpy.coordinator.storage.storage import Storage
+from odfpy.serving.sharing.seal import Seal
+from odfpy.sharing.files.maker import FileMaker
+from odfpy.sharing.sharing import Sharing
+from odfpy.sharing.tables.opener import TableOpener
+
+
+@dataclass(frozen=True)
+class SharingState:
+    """The state of the application.
+
+    Attributes:
+        sharing: shares, principals, grants.
+        storages: the workspaces.
+        tables: opens tables.
+        files: makes files.
+        url_lifetime: seconds that the url of a file is good for.
+        base_url: how clients reach the server, None to take it from each request.
+        seal: of page tokens and urls.
+    """
+
+    sharing: Sharing
+    storages: Sequence[Storage]
+    tables: TableOpener
+    files: FileMaker
+    url_lifetime: int
+    base_url: str | None = None
+    seal: Seal = field(default_factory=Seal)
+
+
+def state_of(connection: HTTPConnection) -> SharingState:
+    """Return the state of the application that a request is for."""
+    state = connection.app.state.sharing
+    assert isinstance(state, SharingState)  # noqa: S101 - `create_sharing_app` puts it there
+    return state

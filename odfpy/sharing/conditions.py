@@ -1,0 +1,126 @@
+"""Conditions on rows: the SQL that a grant may have, checked when it is given, and the same wherever it is evaluated.
+
+Only what means the same in every engine: columns, constants, comparisons, `AND OR NOT`, `IN`, `BETWEEN`, `LIKE`,
+`IS NULL`, arithmetic, casts, and `recipient('attribute')`, which stands for an attribute of whoever asks. No function
+reads a clock, a file or a random number, and there are no subqueries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from odfpy.data.sql_text import OWN, check_text
+from odfpy.errors import InvalidQuery, did_you_mean
+from odfpy.sharing.errors import InvalidCondition
+
+_ATTRIBUTE: Final = "recipient"
+_LONGEST: Final = 10_000
+_HINT: Final = (
+    "Columns, constants, = <> < <= > >=, AND OR NOT, IN, BETWEEN, LIKE, IS NULL, + - * /, CAST, lower, upper, coalesce,"
+    " and recipient('attribute')."
+)
+
+
+def check_condition(text: str, columns: Collection[str] | None = None) -> str:
+    """Return a condition if it is one.
+
+    Args:
+        text: the condition.
+        columns: those that the table has, None where they are not known.
+
+    Raises:
+        InvalidCondition: it is none; the message says what is wrong with it.
+    """
+    tree = _tree(text)
+    if columns is not None:
+        from sqlglot import exp
+
+        known = {name.lower() for name in columns}
+        for column in tree.find_all(exp.Column):
+            if column.name.lower() not in known:
+                raise InvalidCondition(
+                    f"The table has no column {column.name!r}, which the condition names: {text}",
+                    hint=did_you_mean(column.name, list(columns), otherwise=f"It has {', '.join(columns)}."),
+                )
+    return text
+
+
+def condition_sql(text: str, attributes: Mapping[str, str], *, dialect: str = "duckdb") -> str:
+    """The condition for one recipient, in the SQL of an engine.
+
+    An attribute that the recipient does not have is NULL, so that nothing equals it.
+
+    Args:
+        text: a condition that was checked.
+        attributes: those of the recipient.
+        dialect: of sqlglot.
+
+    Raises:
+        InvalidCondition: it is none.
+    """
+    from sqlglot import exp
+
+    def filled(node: Any) -> Any:
+        if not _is_attribute(node):
+            return node
+        value = attributes.get(node.expressions[0].this)
+        return exp.null() if value is None else exp.Literal.string(value)
+
+    return str(_tree(text).transform(filled).sql(dialect, identify=True, comments=False))
+
+
+def columns_of(text: str) -> set[str]:
+    """Names of the columns in a condition, as they are written."""
+    from sqlglot import exp
+
+    return {column.name for column in _tree(text).find_all(exp.Column)}
+
+
+def _tree(text: str) -> Any:
+    from sqlglot import exp, parse
+    from sqlglot.errors import SqlglotError
+
+    if len(text) > _LONGEST:
+        raise InvalidCondition(f"A condition on rows has at most {_LONGEST} characters", hint=_HINT)
+    try:
+        check_text(text, OWN)
+        found = parse(f"SELECT 1 WHERE {text}", dialect="duckdb")
+    except (SqlglotError, InvalidQuery, RecursionError) as error:
+        raise InvalidCondition(f"Not a condition on rows: {text}", hint=_HINT) from error
+    if len(found) != 1 or not isinstance(found[0], exp.Select):
+        raise InvalidCondition(f"Not a condition on rows: {text}", hint=_HINT)
+    where = found[0].args.pop("where", None)
+    if where is None or any(found[0].args.get(part) for part in found[0].args if part not in ("expressions", "kind")):
+        raise InvalidCondition(f"Not a condition on rows: {text}", hint=_HINT)
+    tree = where.this
+    allowed = _allowed()
+    for node in tree.walk():
+        if _is_attribute(node):
+            continue
+        if not isinstance(node, allowed) or (isinstance(node, exp.Column) and node.table):
+            raise InvalidCondition(f"A condition on rows has no {node.sql('duckdb')}: {text}", hint=_HINT)
+    return tree
+
+
+def _is_attribute(node: Any) -> bool:
+    from sqlglot import exp
+
+    return (
+        isinstance(node, exp.Anonymous)
+        and str(node.this).lower() == _ATTRIBUTE
+        and len(node.expressions) == 1
+        and isinstance(node.expressions[0], exp.Literal)
+        and node.expressions[0].is_string
+    )
+
+
+def _allowed() -> tuple[type[Any], ...]:
+    from sqlglot import exp
+
+    return (
+        exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren,
+        exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE,
+        exp.In, exp.Between, exp.Like, exp.Is, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg,
+        exp.Cast, exp.DataType, exp.DataTypeParam, exp.Lower, exp.Upper, exp.Coalesce,
+    )  # fmt: skip

@@ -1,0 +1,17 @@
+"""Errors of sharing."""
+
+from __future__ import annotations
+
+from odfpy.errors import NotFound, UsageError
+
+
+class SharedObjectNotFound(NotFound, code="E760"):
+    """No share, schema, table, user, recipient or group goes by that name."""
+
+
+class InvalidCondition(UsageError, code="E761"):
+    """A condition on rows is not one that a grant may have."""
+
+
+class CannotShare(UsageError, code="E762"):
+    """A table cannot be shared, or not read any more."""

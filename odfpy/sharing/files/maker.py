@@ -1,0 +1,337 @@
+"""Files made for what somebody may see: only these rows, only these columns, or with the kind of each change.
+
+    <folder>/<two letters>/<key>.parquet     made once, never changed; removed when others need the room
+
+The key is a hash of all that decides about the bytes: the file and the rows of it that count, the view, the columns,
+the format. So a file can be of no use to anybody who may see something else.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from odfpy.data.vocabulary import OperationType
+from odfpy.errors import OdfError
+from odfpy.files import make_folder
+from odfpy.sharing.decisions import ALL, View
+from odfpy.sharing.files.schema import fits_as_it_is
+from odfpy.sharing.names import folded
+from odfpy.sharing.tables.contract import TableChange, TableFile
+
+if TYPE_CHECKING:
+    import duckdb
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from typing_extensions import Self
+
+CHANGE_TYPE: Final = "_change_type"
+_FORMAT: Final = b"odfpy shared file 1"
+_ROWS: Final = 128 * 1024  # of a batch, and of a row group
+_CHANGES: Final = {
+    OperationType.APPEND: "insert",
+    OperationType.RETRACT: "delete",
+    OperationType.CORRECT_FROM: "update_preimage",
+    OperationType.CORRECT_TO: "update_postimage",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ServedFile:
+    """A file as it goes out.
+
+    Attributes:
+        id: the same for the same bytes; tells nothing of the file that it was made from.
+        size: bytes.
+        path: where it is; None if it goes out of its store.
+        url: of the file in its store.
+        made: whether it was made, and may be removed again.
+    """
+
+    id: str
+    size: int
+    path: Path | None
+    url: str | None = None
+    made: bool = False
+
+
+class FileMaker:
+    """Makes files, and keeps them within a limit. Used by several threads and processes."""
+
+    def __init__(self, folder: Path, most: int) -> None:
+        """
+        Args:
+            folder: where they are kept.
+            most: bytes that they may take up together; one that is in use may exceed it.
+        """
+        self._folder = folder
+        self._most = most
+        self._room = threading.BoundedSemaphore(max(1, os.cpu_count() or 1))
+
+    def served(
+        self,
+        file: TableFile,
+        schema: pa.Schema,
+        view: View = ALL,
+        change: TableChange | None = None,
+        open_url: Callable[[str], object] | None = None,
+    ) -> ServedFile | None:
+        """The file for whoever has a view; None if nothing of it shows.
+
+        Args:
+            file: a file of a table.
+            schema: the columns of the table as clients see them, without those that are hidden.
+            view: what may be seen.
+            change: the change that it is part of, if its rows say each what has become of them.
+            open_url: opens a file in a store.
+
+        Raises:
+            OdfError: it cannot be read, or not be written.
+        """
+        operations = change.operations if change is not None else None
+        if file.live is None and operations is None and self._goes_as_it_is(file, schema, view):
+            return ServedFile(_id(file.identity.encode()), file.size, file.path, file.url)
+        key = _id(
+            _FORMAT, file.identity.encode(), view.identity, schema.serialize().to_pybytes(), str(operations).encode()
+        )
+        path = self.path(key)
+        if not _touched(path):
+            with self._alone(path):
+                if not _touched(path):
+                    with self._room:
+                        self._make(path, file, schema, view, operations, open_url)
+                    self.tidy()
+        size = path.stat().st_size
+        return ServedFile(key, size, path, made=True) if size else None
+
+    def path(self, key: str) -> Path:
+        """Return where the file of a key is kept."""
+        return self._folder / key[:2] / f"{key}.parquet"
+
+    def tidy(self) -> int:
+        """Remove what was used longest ago, until all is within the limit; gives the bytes that this has freed."""
+        files = []
+        for path in self._folder.glob("??/*.parquet"):
+            with suppress(FileNotFoundError):
+                stamp = path.stat()
+                files.append((stamp.st_atime_ns, stamp.st_size, path))
+        total, freed = sum(size for _, size, _ in files), 0
+        for _, size, path in sorted(files)[:-1]:  # never the one that was used last
+            if total - freed <= self._most:
+                break
+            path.unlink(missing_ok=True)
+            freed += size
+        return freed
+
+    def clear(self) -> int:
+        """Remove all; gives the bytes that this has freed."""
+        most, self._most = self._most, -1
+        try:
+            freed = self.tidy()
+            for path in self._folder.glob("??/*.parquet"):
+                freed += path.stat().st_size
+                path.unlink(missing_ok=True)
+            return freed
+        finally:
+            self._most = most
+
+    # --- Making ---
+
+    @staticmethod
+    def _goes_as_it_is(file: TableFile, schema: pa.Schema, view: View) -> bool:
+        if not view.is_all:
+            return False
+        if file.path is None:
+            return True
+        from odfpy.data.slices.parquet_io import open_parquet
+
+        with open_parquet(file.path) as parquet:
+            return fits_as_it_is(parquet.schema_arrow, schema)
+
+    def _make(
+        self,
+        path: Path,
+        file: TableFile,
+        schema: pa.Schema,
+        view: View,
+        operations: str | None,
+        open_url: Callable[[str], object] | None,
+    ) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        written = schema if operations is None else schema.append(pa.field(CHANGE_TYPE, pa.string()))
+        aside = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.new")
+        source = file.path if file.path is not None or open_url is None else open_url(file.url or "")
+        count = 0
+        try:
+            with pq.ParquetFile(source) as parquet, aside.open("wb") as target, _Filter(view, schema) as shown:
+                with pq.ParquetWriter(target, written, compression="zstd", compression_level=1) as writer:
+                    changes = None if operations is None else shown.changes(parquet, operations)
+                    for batch in _live_batches(parquet, None if file.live is None else file.live()):
+                        rows = shown.rows(batch)
+                        if rows.num_rows:
+                            kinds = [] if changes is None else [changes[count : count + len(rows)]]
+                            columns = [*rows.columns, *kinds]
+                            count += len(rows)
+                            writer.write_batch(pa.record_batch(columns, schema=written), row_group_size=_ROWS)
+                if not count:  # an empty file says that nothing of it shows
+                    target.seek(0)
+                    target.truncate()
+                target.flush()
+                os.fsync(target.fileno())
+            aside.replace(path)
+        except OSError as error:
+            raise OdfError(f"Cannot make a file for a shared table: {error.strerror or error}") from error
+        finally:
+            aside.unlink(missing_ok=True)
+
+    @contextmanager
+    def _alone(self, path: Path) -> Iterator[None]:
+        """Let one thread of one process make a file; the others wait and find it."""
+        make_folder(path.parent)
+        with (path.parent / "lock").open("w") as lock:  # for all files of the folder: there are 256 of these
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+class _Filter:
+    """Leaves out of batches what is hidden, and brings the rest into the form that clients see."""
+
+    def __init__(self, view: View, schema: pa.Schema) -> None:
+        self._view = view
+        self._schema = schema
+        self._db: duckdb.DuckDBPyConnection | None = None
+
+    def __enter__(self) -> Self:
+        if not self._view.is_all:
+            import duckdb
+
+            settings: dict[str, str | bool | int | float | list[str]] = {
+                "enable_external_access": False,
+                "autoload_known_extensions": False,
+                "threads": 1,
+            }
+            self._db = duckdb.connect(config=settings)
+            self._db.execute("SET TimeZone = 'UTC'")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._db is not None:
+            self._db.close()
+
+    def changes(self, parquet: pq.ParquetFile, operations: str) -> pa.Array:
+        """The kind of change of each row of a file that shows, in order.
+
+        Of a correction that takes a row into the view, or out of it, only one half shows: that is an insert or delete.
+        """
+        import numpy as np
+        import pyarrow as pa
+
+        kinds, shown = [], []
+        for batch in parquet.iter_batches(_ROWS):
+            kinds.append(batch.column(operations).to_numpy(zero_copy_only=False).astype(np.int32))
+            condition = None if self._view.is_all else self._view.condition(batch.schema.names)
+            every = np.ones(batch.num_rows, np.bool_)
+            shown.append(every if condition is None else self._true(batch, [condition])[0])
+        kind = np.concatenate([np.zeros(0, np.int32), *kinds])
+        seen = np.concatenate([np.zeros(0, np.bool_), *shown])
+        # The second half of a correction follows the first one at once.
+        begins = (kind[:-1] == OperationType.CORRECT_FROM) & (kind[1:] == OperationType.CORRECT_TO)
+        kind[:-1][begins & ~seen[1:]] = OperationType.RETRACT
+        kind[1:][begins & ~seen[:-1]] = OperationType.APPEND
+        words = pa.array([_CHANGES[OperationType(number)] for number in range(len(_CHANGES))])
+        return words.take(pa.array(kind[seen], pa.int32()))
+
+    def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a batch that show, as clients see them."""
+        import pyarrow as pa
+
+        names = batch.schema.names
+        masks: dict[str, npt.NDArray[np.bool_]] = {}
+        if not self._view.is_all:
+            condition = self._view.condition(names)
+            if condition is not None:
+                kept = pa.array(self._true(batch, [condition])[0])
+                batch = batch.filter(kept)
+            masks = self._hidden_cells(batch, names)
+        columns = [self._column(batch, field, masks) for field in self._schema]
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def _hidden_cells(self, batch: pa.RecordBatch, names: Sequence[str]) -> dict[str, npt.NDArray[np.bool_]]:
+        """For columns that do not show in all rows, those in which they do not."""
+        shown = [(name, found) for name in names if (found := self._view.conditions_of(name))]
+        distinct = list(dict.fromkeys(" OR ".join(f"({one})" for one in found) for _, found in shown))
+        if not distinct:
+            return {}
+        true = dict(zip(distinct, self._true(batch, distinct), strict=True))
+        return {folded(name): ~true[" OR ".join(f"({one})" for one in found)] for name, found in shown}
+
+    def _true(self, batch: pa.RecordBatch, conditions: list[str]) -> list[npt.NDArray[np.bool_]]:
+        """For each condition, the rows of which it is true."""
+        import pyarrow as pa
+
+        assert self._db is not None  # noqa: S101  there is one where something is hidden
+        relation = self._db.from_arrow(pa.Table.from_batches([batch]))
+        found = relation.project(", ".join(f"coalesce(({one}), FALSE) AS c{n}" for n, one in enumerate(conditions)))
+        table = found.to_arrow_table()
+        return [column.to_numpy() for column in table.columns]
+
+    @staticmethod
+    def _column(batch: pa.RecordBatch, field: pa.Field, masks: dict[str, npt.NDArray[np.bool_]]) -> pa.Array:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        at = batch.schema.get_field_index(field.name)
+        if at < 0:
+            return pa.nulls(batch.num_rows, field.type)
+        values = batch.column(at)
+        if values.type != field.type:
+            values = values.cast(field.type)
+        hidden = masks.get(folded(field.name))
+        if hidden is None:
+            return values
+        return pc.if_else(pa.array(hidden), pa.scalar(None, field.type), values)
+
+
+def _live_batches(parquet: object, live: npt.NDArray[np.bool_] | None) -> Iterator[pa.RecordBatch]:
+    """The rows of a file that count, row group by row group; those without any are not read."""
+    import pyarrow as pa
+
+    start = 0
+    for group in range(parquet.num_row_groups):  # type: ignore[attr-defined]
+        count = parquet.metadata.row_group(group).num_rows  # type: ignore[attr-defined]
+        rows = None if live is None else live[start : start + count]
+        start += count
+        if rows is not None and not rows.any():
+            continue
+        place = 0
+        for batch in parquet.iter_batches(_ROWS, row_groups=[group]):  # type: ignore[attr-defined]
+            part = None if rows is None else rows[place : place + batch.num_rows]
+            place += batch.num_rows
+            yield batch if part is None or part.all() else batch.filter(pa.array(part))
+
+
+def _touched(path: Path) -> bool:
+    """Return whether a file is there, and note that it is in use."""
+    try:
+        os.utime(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _id(*parts: bytes) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.hexdigest()

@@ -1,0 +1,125 @@
+"""Arrow types as clients of Delta tables have them (Delta Sharing protocol, "Schema Object")."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+
+from odfpy.errors import SchemaError
+
+_PLAIN: dict[pa.DataType, str] = {
+    pa.bool_(): "boolean",
+    pa.int8(): "byte",
+    pa.int16(): "short",
+    pa.int32(): "integer",
+    pa.int64(): "long",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.binary(): "binary",
+    pa.date32(): "date",
+}
+_WIDENED: dict[pa.DataType, pa.DataType] = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+    pa.float16(): pa.float32(),
+    pa.large_string(): pa.string(),
+    pa.string_view(): pa.string(),
+    pa.large_binary(): pa.binary(),
+    pa.binary_view(): pa.binary(),
+    pa.date64(): pa.date32(),
+    pa.null(): pa.string(),
+}
+INSTANT = pa.timestamp("us", tz="UTC")
+
+
+def shared_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns as clients see them, in types that Delta tables have.
+
+    Raises:
+        SchemaError: a column has a type that no wider one takes in; the message names it.
+    """
+    return pa.schema([_shared_field(field) for field in schema])
+
+
+def schema_string(schema: pa.Schema) -> str:
+    """The JSON of a `shared_schema`, as the protocol has it in `schemaString`."""
+    return json.dumps(_struct(schema), separators=(",", ":"), ensure_ascii=False)
+
+
+def fits_as_it_is(stored: pa.Schema, shared: pa.Schema) -> bool:
+    """Return whether a Parquet file with these columns can be served as it is.
+
+    Args:
+        stored: the columns of the file.
+        shared: those that clients expect; the file may lack some, and have others.
+    """
+    for field in stored:
+        at = shared.get_field_index(field.name)
+        if at >= 0 and not _reads_as(field.type, shared.field(at).type):
+            return False
+    return True
+
+
+def _reads_as(stored: pa.DataType, shared: pa.DataType) -> bool:
+    if pa.types.is_timestamp(stored) and pa.types.is_timestamp(shared):
+        return stored.unit in ("ms", "us") and (stored.tz is None) == (shared.tz is None)
+    if pa.types.is_nested(stored):
+        return bool(stored.equals(shared))
+    stored = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(stored, stored)
+    return bool(stored == shared)
+
+
+def _shared_field(field: pa.Field) -> pa.Field:
+    # Files of older versions may lack a column, and hidden cells are null: every column is optional.
+    return pa.field(field.name, _shared_type(field.type, field.name), nullable=True)
+
+
+def _shared_type(kind: pa.DataType, path: str) -> pa.DataType:
+    kind = _WIDENED.get(kind, kind)
+    if kind in _PLAIN or pa.types.is_decimal128(kind):
+        return kind
+    if pa.types.is_dictionary(kind):
+        return _shared_type(kind.value_type, path)
+    if pa.types.is_timestamp(kind):
+        return INSTANT if kind.tz is not None else pa.timestamp("us")
+    if pa.types.is_fixed_size_binary(kind):
+        return pa.binary()
+    if pa.types.is_time(kind) or pa.types.is_duration(kind):
+        return pa.string()
+    if pa.types.is_struct(kind):
+        return pa.struct([_shared_field(kind.field(number)) for number in range(kind.num_fields)])
+    if pa.types.is_map(kind):
+        return pa.map_(_shared_type(kind.key_type, f"{path}.key"), _shared_type(kind.item_type, f"{path}.value"))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return pa.list_(pa.field("element", _shared_type(kind.value_type, f"{path}.element")))
+    raise SchemaError(
+        f"The column {path!r} has the type {kind}, which tables of Delta Sharing do not have",
+        hint="Grant other columns, or cast it in a derivative dataset.",
+    )
+
+
+def _struct(fields: Any) -> dict[str, Any]:
+    columns = [
+        {"name": field.name, "type": _type(field.type), "nullable": field.nullable, "metadata": {}} for field in fields
+    ]
+    return {"type": "struct", "fields": columns}
+
+
+def _type(kind: pa.DataType) -> Any:
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_timestamp(kind):
+        return "timestamp" if kind.tz is not None else "timestamp_ntz"
+    if pa.types.is_struct(kind):
+        return _struct([kind.field(number) for number in range(kind.num_fields)])
+    if pa.types.is_map(kind):
+        item = {"keyType": _type(kind.key_type), "valueType": _type(kind.item_type)}
+        return {"type": "map", **item, "valueContainsNull": True}
+    return {"type": "array", "elementType": _type(kind.value_type), "containsNull": True}

@@ -1,0 +1,236 @@
+"""Hints of clients: the conditions that they will apply, by which files are passed over (Delta Sharing protocol).
+
+A hint that is not understood keeps all files. Of each part it is asked whether it can be true of a row of a file, and
+whether it can be false: of NULL it is neither. So `not` only swaps the two.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Any, Final
+
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import OdfError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_DEEPEST: Final = 100
+_LONGEST: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Possible:
+    """The values that a condition can have among the rows of a file."""
+
+    true: bool = True
+    false: bool = True
+
+
+ANY: Final = Possible()
+Hint = Callable[[Mapping[str, Any]], Possible]
+"""A condition: given the statistics of a file, what it can be."""
+
+
+class _Unknown(Exception):
+    """A part of a hint that is not understood."""
+
+
+def hints_of(sql: Sequence[str] | None, tree: str | None, schema: pa.Schema) -> list[Hint]:
+    """The hints of a question, those left out that are not understood.
+
+    Args:
+        sql: `predicateHints`, conditions in SQL.
+        tree: `jsonPredicateHints`, a condition as a tree in JSON.
+        schema: the columns as the client sees them.
+    """
+    found = []
+    for text in sql or ():
+        try:
+            found.append(_of_sql(text, schema))
+        except (_Unknown, OdfError, ValueError, RecursionError):
+            continue
+    if tree is not None and len(tree) <= _LONGEST:
+        with suppress(_Unknown, OdfError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            found.append(_of_tree(json.loads(tree), schema, 0))
+    return found
+
+
+def may_have_rows(hints: Sequence[Hint], statistics: Mapping[str, Any]) -> bool:
+    """Return whether a file can have rows of which all hints are true."""
+    return all(hint(statistics).true for hint in hints)
+
+
+# --- In JSON ---------------------------------------------------------------------------------------------------------
+
+_COMPARISONS: Final = {
+    "equal": "=",
+    "lessThan": "<",
+    "lessThanOrEqual": "<=",
+    "greaterThan": ">",
+    "greaterThanOrEqual": ">=",
+}
+_MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def _of_tree(node: Any, schema: pa.Schema, depth: int) -> Hint:
+    if depth > _DEEPEST:
+        raise _Unknown
+    kind, children = node["op"], node.get("children") or []
+    if kind == "not" and len(children) == 1:
+        return _negated(_of_tree(children[0], schema, depth + 1))
+    if kind in ("and", "or"):
+        parts = [_of_tree(child, schema, depth + 1) for child in children]
+        return _all_of(parts) if kind == "and" else _any_of(parts)
+    if kind == "isNull" and len(children) == 1 and children[0]["op"] == "column":
+        return _is_null(_column(children[0]["name"], schema))
+    if kind in _COMPARISONS and len(children) == 2:
+        left, right = children
+        operator = _COMPARISONS[kind]
+        if left["op"] == "literal" and right["op"] == "column":
+            left, right, operator = right, left, _MIRRORED[operator]
+        if left["op"] == "column" and right["op"] == "literal":
+            return _compared(_column(left["name"], schema), operator, str(right["value"]))
+    raise _Unknown
+
+
+# --- In SQL ----------------------------------------------------------------------------------------------------------
+
+
+def _of_sql(text: str, schema: pa.Schema) -> Hint:
+    from sqlglot import parse_one
+    from sqlglot.errors import SqlglotError
+
+    try:
+        return _of_expression(parse_one(text, dialect="spark"), schema)
+    except SqlglotError as error:
+        raise _Unknown from error
+
+
+def _of_expression(node: Any, schema: pa.Schema) -> Hint:
+    from sqlglot import exp
+
+    operators = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
+    node = node.unnest()
+    if isinstance(node, (exp.And, exp.Or)):
+        parts = [_of_expression(node.left, schema), _of_expression(node.right, schema)]
+        return _all_of(parts) if isinstance(node, exp.And) else _any_of(parts)
+    if isinstance(node, exp.Not):
+        return _negated(_of_expression(node.this, schema))
+    if isinstance(node, exp.Is) and isinstance(node.this, exp.Column) and isinstance(node.expression, exp.Null):
+        return _is_null(_column(node.this.name, schema))
+    operator = operators.get(type(node))
+    if operator is not None:
+        left, right = node.left.unnest(), node.right.unnest()
+        if isinstance(right, exp.Column):
+            left, right, operator = right, left, _MIRRORED[operator]
+        if isinstance(left, exp.Column):
+            return _compared(_column(left.name, schema), operator, _literal(right))
+    raise _Unknown
+
+
+def _literal(node: Any) -> str:
+    from sqlglot import exp
+
+    if isinstance(node, exp.Cast):  # DATE '2024-01-01'
+        return _literal(node.this)
+    if isinstance(node, exp.Neg):
+        return f"-{_literal(node.this)}"
+    if isinstance(node, exp.Literal):
+        return str(node.this)
+    if isinstance(node, exp.Boolean):
+        return str(node.this).lower()
+    raise _Unknown
+
+
+# --- Conditions ------------------------------------------------------------------------------------------------------
+
+
+def _column(name: str, schema: pa.Schema) -> pa.Field:
+    found = [field for field in schema if field.name.lower() == name.lower()]
+    if len(found) != 1:
+        raise _Unknown
+    return found[0]
+
+
+def _compared(field: pa.Field, operator: str, text: str) -> Hint:
+    value = _value(field.type, text)
+
+    def hint(statistics: Mapping[str, Any]) -> Possible:
+        if _nulls(field.name, statistics) == "all":
+            return Possible(true=False, false=False)
+        low, high = (statistics.get(bound, {}).get(field.name) for bound in ("minValues", "maxValues"))
+        if low is None or high is None:
+            return ANY
+        low, high = _value(field.type, low), _value(field.type, high)
+        return {
+            "=": Possible(low <= value <= high, not low == value == high),
+            "<>": Possible(not low == value == high, low <= value <= high),
+            "<": Possible(low < value, high >= value),
+            "<=": Possible(low <= value, high > value),
+            ">": Possible(high > value, low <= value),
+            ">=": Possible(high >= value, low < value),
+        }[operator]
+
+    return hint
+
+
+def _is_null(field: pa.Field) -> Hint:
+    def hint(statistics: Mapping[str, Any]) -> Possible:
+        nulls = _nulls(field.name, statistics)
+        return Possible(true=nulls != "none", false=nulls != "all")
+
+    return hint
+
+
+def _all_of(parts: Sequence[Hint]) -> Hint:
+    def hint(statistics: Mapping[str, Any]) -> Possible:
+        found = [part(statistics) for part in parts]
+        return Possible(all(one.true for one in found), any(one.false for one in found))
+
+    return hint
+
+
+def _any_of(parts: Sequence[Hint]) -> Hint:
+    def hint(statistics: Mapping[str, Any]) -> Possible:
+        found = [part(statistics) for part in parts]
+        return Possible(any(one.true for one in found), all(one.false for one in found))
+
+    return hint
+
+
+def _negated(part: Hint) -> Hint:
+    def hint(statistics: Mapping[str, Any]) -> Possible:
+        found = part(statistics)
+        return Possible(true=found.false, false=found.true)
+
+    return hint
+
+
+def _nulls(name: str, statistics: Mapping[str, Any]) -> str | None:
+    """Say how many of a column's values are null: all, none, some; None if nobody knows."""
+    nulls, rows = statistics.get("nullCount", {}).get(name), statistics.get("numRecords")
+    if nulls is None or rows is None:
+        return None
+    return "all" if nulls == rows else "some" if nulls else "none"
+
+
+def _value(kind: pa.DataType, text: Any) -> Any:
+    """A constant, or a bound of the statistics, as something that compares as the column does."""
+    import pyarrow as pa
+
+    if pa.types.is_integer(kind):
+        return int(text)
+    if pa.types.is_string(kind):
+        return str(text)
+    if pa.types.is_date(kind):
+        return date.fromisoformat(str(text)[:10])
+    if pa.types.is_timestamp(kind):
+        written = str(text).replace(" ", "T")
+        has_zone = written.endswith("Z") or "+" in written[10:] or "-" in written[10:]
+        return Timestamp.parse(written if has_zone else f"{written}Z").nanos
+    raise _Unknown

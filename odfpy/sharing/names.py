@@ -1,0 +1,78 @@
+"""Names of shares, schemas, tables and principals (Delta Sharing protocol, "Names")."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from odfpy.errors import InvalidValue
+
+_LONGEST: Final = 255
+_FORBIDDEN: Final = re.compile(r"[\x00-\x20\x7f/]")
+
+
+def check_name(what: str, text: str, *, dots: bool = False) -> str:
+    """Return a name if it is one.
+
+    Args:
+        what: what it names, for the message.
+        text: the name.
+        dots: whether it may have full stops, as names of shares may.
+
+    Raises:
+        InvalidValue: it is none.
+    """
+    if not text or len(text) > _LONGEST or _FORBIDDEN.search(text) or ("." in text and not dots):
+        raise InvalidValue(
+            f"Not a name of a {what}: {text!r}",
+            hint=f"At most {_LONGEST} characters, without spaces, slashes{'' if dots else ', full stops'} and control"
+            " characters.",
+        )
+    return text
+
+
+def folded(name: str) -> str:
+    """The form in which names are compared: the protocol ignores case."""
+    return name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class SharePath:
+    """A share, a schema of it, or a table of that: `sales`, `sales.eu`, `sales.eu.orders`.
+
+    Attributes:
+        share: name of the share.
+        schema: name of the schema, None for the share itself.
+        table: name of the table, None for the schema itself.
+    """
+
+    share: str
+    schema: str | None = None
+    table: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> SharePath:
+        """Read a path with dots; names of shares with dots are written with slashes: `sales.2024/eu/orders`.
+
+        Raises:
+            InvalidValue: it is none.
+        """
+        parts = text.split("/") if "/" in text else text.split(".")
+        if len(parts) > 3:
+            raise InvalidValue(
+                f"Not a share, schema or table: {text!r}", hint="Write SHARE, SHARE.SCHEMA or SHARE.SCHEMA.TABLE."
+            )
+        check_name("share", parts[0], dots=True)
+        for what, part in zip(("schema", "table"), parts[1:], strict=False):
+            check_name(what, part)
+        return cls(*parts)
+
+    @property
+    def what(self) -> str:
+        """The word for it."""
+        return "share" if self.schema is None else "schema" if self.table is None else "table"
+
+    def __str__(self) -> str:
+        separator = "/" if "." in self.share else "."
+        return separator.join(part for part in (self.share, self.schema, self.table) if part is not None)

@@ -1,0 +1,56 @@
+"""The shares of a workspace: one object for whoever works with them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+
+from odfpy.sharing.decisions import Reach
+from odfpy.sharing.model import Principal
+from odfpy.sharing.store.database import Database
+from odfpy.sharing.store.grants import Grants
+from odfpy.sharing.store.principals import Principals
+from odfpy.sharing.store.shares import Shares
+
+
+class Sharing:
+    """Shares, principals and grants of a workspace.
+
+    Attributes:
+        database: where they are kept.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    @classmethod
+    def of_workspace(cls, odf: Path, url: str | None) -> Sharing:
+        """The sharing of a workspace.
+
+        Args:
+            odf: its folder `.odf`.
+            url: its setting `sharing.database`.
+
+        Raises:
+            SharingDatabaseError: the database cannot be used.
+        """
+        return cls(Database.in_workspace(odf, url))
+
+    @cached_property
+    def principals(self) -> Principals:
+        """Users, recipients and groups."""
+        return Principals(self.database)
+
+    @cached_property
+    def shares(self) -> Shares:
+        """Return what is shared."""
+        return Shares(self.database)
+
+    @cached_property
+    def grants(self) -> Grants:
+        """Return who may read what."""
+        return Grants(self.database, self.principals, self.shares)
+
+    def reach(self, principal: Principal) -> Reach:
+        """Return what a principal may see, by the grants that they and their groups have now."""
+        return Reach(self.grants.of(principal.id), principal.attributes)

@@ -1,0 +1,256 @@
+"""Shares, their schemas, and the tables in these."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from odfpy.errors import AlreadyExists, InvalidValue, did_you_mean
+from odfpy.sharing.errors import SharedObjectNotFound
+from odfpy.sharing.model import Share, SharedTable, Shown, SourceKind, TableSource
+from odfpy.sharing.names import SharePath, check_name, folded
+from odfpy.sharing.store.database import Database
+from odfpy.sharing.store.tables import SCHEMAS, SHARED_TABLES, SHARES
+
+_TABLES: Final = (
+    sa.select(
+        SHARED_TABLES,
+        SCHEMAS.c.name.label("schema_name"),
+        SHARES.c.name.label("share_name"),
+        SHARES.c.id.label("share_id"),
+    )
+    .join(SCHEMAS, SHARED_TABLES.c.schema_id == SCHEMAS.c.id)
+    .join(SHARES, SCHEMAS.c.share_id == SHARES.c.id)
+)
+
+
+class Shares:
+    """The shares of a database. Names are compared whatever their case."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    # --- Changes ---
+
+    def add_share(self, name: str, comment: str = "") -> Share:
+        """Add a share without schemas.
+
+        Raises:
+            InvalidValue: not a name.
+            AlreadyExists: there is one of that name.
+        """
+        check_name("share", name, dots=True)
+        share = Share(str(uuid.uuid4()), name, comment)
+        with self._database.writing() as connection:
+            known = connection.scalar(sa.select(SHARES.c.name).where(SHARES.c.folded == folded(name)))
+            if known is not None:
+                raise AlreadyExists(f"There is a share {known!r} already", hint="`odf share show` shows what is in it.")
+            row = {"id": share.id, "name": name, "folded": folded(name), "comment": comment}
+            connection.execute(sa.insert(SHARES).values(row))
+        return share
+
+    def add_schema(self, path: SharePath) -> None:
+        """Add a schema without tables.
+
+        Raises:
+            InvalidValue: not the path of a schema.
+            SharedObjectNotFound: there is no such share.
+            AlreadyExists: there is one of that name.
+        """
+        if path.schema is None or path.table is not None:
+            raise InvalidValue(f"{path} is a {path.what}, not a schema", hint="Write SHARE.SCHEMA.")
+        with self._database.writing() as connection:
+            share = self._share_row(connection, path.share)
+            if self._schema_row(connection, share.id, path.schema) is not None:
+                raise AlreadyExists(f"There is a schema {path} already", hint="`odf share show` shows what is in it.")
+            self._insert_schema(connection, share.id, path.schema)
+
+    def add_table(self, path: SharePath, source: TableSource, comment: str = "") -> SharedTable:
+        """Add a table, and its schema where there is none of that name.
+
+        Args:
+            path: its names.
+            source: what is behind it.
+            comment: for people.
+
+        Raises:
+            InvalidValue: not the path of a table.
+            SharedObjectNotFound: there is no such share.
+            AlreadyExists: there is one of that name.
+        """
+        if path.schema is None or path.table is None:
+            raise InvalidValue(f"{path} is a {path.what}, not a table", hint="Write SHARE.SCHEMA.TABLE.")
+        row = {
+            "id": str(uuid.uuid4()),
+            "name": path.table,
+            "folded": folded(path.table),
+            "kind": source.kind.value,
+            "location": source.location,
+            "shown": source.shown.value,
+            "at": source.at,
+            "comment": comment,
+        }
+        with self._database.writing() as connection:
+            share = self._share_row(connection, path.share)
+            schema = self._schema_row(connection, share.id, path.schema)
+            schema_id = self._insert_schema(connection, share.id, path.schema) if schema is None else schema.id
+            if self._table_row(connection, path) is not None:
+                raise AlreadyExists(
+                    f"There is a table {path} already",
+                    hint=f"First run `odf share remove {path}`, or take another name.",
+                )
+            connection.execute(sa.insert(SHARED_TABLES).values(schema_id=schema_id, **row))
+            return _table(self._table_row(connection, path))
+
+    def remove(self, path: SharePath) -> None:
+        """Remove a share, a schema or a table, with what is in it, and the grants on it. The data stays.
+
+        Raises:
+            SharedObjectNotFound: there is no such thing.
+        """
+        with self._database.writing() as connection:
+            share, schema, table = self.ids(connection, path)
+            if table is not None:
+                connection.execute(sa.delete(SHARED_TABLES).where(SHARED_TABLES.c.id == table))
+            elif schema is not None:
+                connection.execute(sa.delete(SCHEMAS).where(SCHEMAS.c.id == schema))
+            else:
+                connection.execute(sa.delete(SHARES).where(SHARES.c.id == share))
+
+    # --- Looking ---
+
+    def shares(self) -> list[Share]:
+        """All shares, by name."""
+        with self._database.reading() as connection:
+            rows = connection.execute(sa.select(SHARES).order_by(SHARES.c.folded))
+            return [Share(row.id, row.name, row.comment) for row in rows]
+
+    def share(self, name: str) -> Share:
+        """The share of a name.
+
+        Raises:
+            SharedObjectNotFound: with a suggestion.
+        """
+        with self._database.reading() as connection:
+            row = self._share_row(connection, name)
+            return Share(row.id, row.name, row.comment)
+
+    def schemas(self, share: str) -> list[str]:
+        """Names of the schemas of a share, by name. Raises as `share`."""
+        with self._database.reading() as connection:
+            found = self._share_row(connection, share)
+            query = sa.select(SCHEMAS.c.name).where(SCHEMAS.c.share_id == found.id).order_by(SCHEMAS.c.folded)
+            return list(connection.scalars(query))
+
+    def tables(
+        self,
+        path: SharePath | None = None,
+        *,
+        after: tuple[str, str] = ("", ""),
+        limit: int | None = None,
+        among: Collection[str] | None = None,
+    ) -> list[SharedTable]:
+        """Tables, by schema and name.
+
+        Args:
+            path: share or schema that they are in; all tables by default, then by share, too.
+            after: folded names of schema and table that come before the first one.
+            limit: how many at most.
+            among: ids of those that may be listed; any by default.
+
+        Raises:
+            SharedObjectNotFound: there is no such share or schema.
+        """
+        query = _TABLES.order_by(SHARES.c.folded, SCHEMAS.c.folded, SHARED_TABLES.c.folded).limit(limit)
+        with self._database.reading() as connection:
+            if path is not None:
+                share, schema, _ = self.ids(connection, path)
+                query = query.where(SCHEMAS.c.share_id == share)
+                if schema is not None:
+                    query = query.where(SCHEMAS.c.id == schema)
+            if after != ("", ""):
+                query = query.where(sa.tuple_(SCHEMAS.c.folded, SHARED_TABLES.c.folded) > sa.tuple_(*after))
+            if among is not None:
+                query = query.where(SHARED_TABLES.c.id.in_(list(among)))
+            return [_table(row) for row in connection.execute(query)]
+
+    def table(self, path: SharePath) -> SharedTable:
+        """The table of a path.
+
+        Raises:
+            SharedObjectNotFound: with a suggestion.
+        """
+        with self._database.reading() as connection:
+            self.ids(connection, path)
+            return _table(self._table_row(connection, path))
+
+    def ids(self, connection: sa.Connection, path: SharePath) -> tuple[str, int | None, str | None]:
+        """Ids of share, schema and table; None for those that a path does not go down to.
+
+        Raises:
+            SharedObjectNotFound: with a suggestion.
+        """
+        share = self._share_row(connection, path.share)
+        if path.schema is None:
+            return share.id, None, None
+        schema = self._schema_row(connection, share.id, path.schema)
+        if schema is None:
+            known = list(connection.scalars(sa.select(SCHEMAS.c.name).where(SCHEMAS.c.share_id == share.id)))
+            raise _not_found("schema", path.schema, known, share.name)
+        if path.table is None:
+            return share.id, schema.id, None
+        table = self._table_row(connection, path)
+        if table is None:
+            known = list(
+                connection.scalars(sa.select(SHARED_TABLES.c.name).where(SHARED_TABLES.c.schema_id == schema.id))
+            )
+            raise _not_found("table", path.table, known, share.name)
+        return share.id, schema.id, table.id
+
+    # --- Inside of a transaction ---
+
+    @staticmethod
+    def _share_row(connection: sa.Connection, name: str) -> Any:
+        row = connection.execute(sa.select(SHARES).where(SHARES.c.folded == folded(name))).first()
+        if row is None:
+            known = list(connection.scalars(sa.select(SHARES.c.name)))
+            raise SharedObjectNotFound(
+                f"There is no share {name!r}", hint=did_you_mean(name, known, otherwise="`odf share list` shows them.")
+            )
+        return row
+
+    @staticmethod
+    def _schema_row(connection: sa.Connection, share_id: str, name: str) -> Any:
+        query = sa.select(SCHEMAS).where(SCHEMAS.c.share_id == share_id, SCHEMAS.c.folded == folded(name))
+        return connection.execute(query).first()
+
+    @staticmethod
+    def _table_row(connection: sa.Connection, path: SharePath) -> Any:
+        query = _TABLES.where(
+            SHARES.c.folded == folded(path.share),
+            SCHEMAS.c.folded == folded(path.schema or ""),
+            SHARED_TABLES.c.folded == folded(path.table or ""),
+        )
+        return connection.execute(query).first()
+
+    @staticmethod
+    def _insert_schema(connection: sa.Connection, share_id: str, name: str) -> int:
+        row = {"share_id": share_id, "name": name, "folded": folded(name)}
+        key = connection.execute(sa.insert(SCHEMAS).values(row)).inserted_primary_key
+        assert key is not None  # noqa: S101  there is one for one row
+        return int(key[0])
+
+
+def _table(row: Any) -> SharedTable:
+    source = TableSource(SourceKind(row.kind), row.location, Shown(row.shown), row.at)
+    return SharedTable(row.id, row.share_id, SharePath(row.share_name, row.schema_name, row.name), source, row.comment)
+
+
+def _not_found(what: str, name: str, known: list[str], share: str) -> SharedObjectNotFound:
+    return SharedObjectNotFound(
+        f"The share {share} has no {what} {name!r}",
+        hint=did_you_mean(name, known, otherwise=f"`odf share show {share}` shows what is in it."),
+    )

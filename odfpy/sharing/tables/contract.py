@@ -1,0 +1,147 @@
+"""The contract of shared tables: versions, and the Parquet files that each consists of."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import NotFound
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+
+class NoSuchVersion(NotFound, code="E764"):
+    """A shared table has no such version, or had none at that time."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableVersion:
+    """A version of a table.
+
+    Attributes:
+        number: from 0 on.
+        time: when it came into being.
+        block: of a dataset, the hash of the block that made it; None for others and for version 0.
+    """
+
+    number: int
+    time: Timestamp
+    block: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """A Parquet file of a table, or some rows of one.
+
+    Attributes:
+        identity: the same text only for the same bytes and the same rows of them.
+        size: bytes of the file.
+        version: that added it.
+        path: where it is on this machine; None if it is in a store.
+        url: of the file in its store; None if it is on this machine.
+        num_rows: rows of the file, None where nobody knows yet.
+        live: gives the rows that count, True for each that does; None if all do.
+        partition_values: of columns that are not in the file, as the protocol writes them.
+        stats: statistics that the table itself keeps, as the protocol has them; None if they are in the file only.
+    """
+
+    identity: str
+    size: int
+    version: TableVersion
+    path: Path | None = None
+    url: str | None = None
+    num_rows: int | None = None
+    live: Callable[[], npt.NDArray[np.bool_]] | None = None
+    partition_values: Mapping[str, str | None] = field(default_factory=dict)
+    stats: Mapping[str, object] | None = None
+
+
+class ChangeKind(Enum):
+    """The kinds of changes: of all rows of a file, or as a column of it says of each."""
+
+    ADDED = "add"
+    REMOVED = "remove"
+    BY_ROW = "cdf"
+
+
+@dataclass(frozen=True, slots=True)
+class TableChange:
+    """A file of a change feed.
+
+    Attributes:
+        kind: what has become of its rows.
+        file: the file; `file.version` is the version that changed them.
+        operations: name of the column with ODF's operation types, where each row has its own.
+    """
+
+    kind: ChangeKind
+    file: TableFile
+    operations: str | None = None
+
+
+class ReadableTable(ABC):
+    """A shared table as it is now: all calls of one request see the same versions."""
+
+    @property
+    @abstractmethod
+    def latest(self) -> TableVersion:
+        """Return the newest version."""
+
+    @abstractmethod
+    def version(self, number: int) -> TableVersion:
+        """The version of a number.
+
+        Raises:
+            NoSuchVersion: there is none, or not any more.
+        """
+
+    @abstractmethod
+    def as_of(self, time: Timestamp) -> TableVersion:
+        """The newest version at a time.
+
+        Raises:
+            NoSuchVersion: there was none yet.
+        """
+
+    @abstractmethod
+    def first_from(self, time: Timestamp) -> TableVersion:
+        """The oldest version at a time or after it.
+
+        Raises:
+            NoSuchVersion: there is none yet.
+        """
+
+    @abstractmethod
+    def schema(self, version: TableVersion) -> pa.Schema:
+        """The columns at a version, those of partitions too."""
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """Names of columns whose values are in `TableFile.partition_values`."""
+        return ()
+
+    @property
+    def telling_columns(self) -> tuple[str, ...]:
+        """Names of columns whose values tell of other rows, such as a running number."""
+        return ()
+
+    @property
+    @abstractmethod
+    def description(self) -> str:
+        """A sentence about it, for people; nothing if nobody wrote one."""
+
+    @abstractmethod
+    def files(self, version: TableVersion) -> Iterator[TableFile]:
+        """The files of a version, in an order that stays the same."""
+
+    @abstractmethod
+    def changes(self, first: TableVersion, last: TableVersion) -> Iterator[TableChange]:
+        """The changes that versions have made, both inclusive, in the order of versions."""

@@ -1,0 +1,85 @@
+"""Opening shared tables."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from threading import Lock
+from typing import Final
+
+from odfpy.chain.ref_store import HEAD
+from odfpy.coordinator.storage.references import find_block
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.dataset.identity import DatasetId
+from odfpy.errors import DatasetNotFound, NotFound, OdfError
+from odfpy.query.service import QueryService
+from odfpy.sharing.errors import CannotShare
+from odfpy.sharing.model import Shown, SourceKind, TableSource
+from odfpy.sharing.tables.contract import ReadableTable
+from odfpy.sharing.tables.dataset import DatasetTable
+
+_MOST_KEPT: Final = 200
+
+
+class TableOpener:
+    """Opens the tables of some workspaces; keeps those of datasets as long as these do not change. For all threads."""
+
+    def __init__(self, storages: Sequence[Storage], queries: Sequence[QueryService]) -> None:
+        """
+        Args:
+            storages: the workspaces.
+            queries: for each, what answers queries over all of it.
+        """
+        self._places = tuple(zip(storages, queries, strict=True))
+        self._kept: OrderedDict[tuple[object, ...], DatasetTable] = OrderedDict()
+        self._lock = Lock()
+
+    def open(self, source: TableSource) -> ReadableTable:
+        """The table as it is now.
+
+        Raises:
+            CannotShare: it is not there any more, or never was.
+        """
+        if source.kind is SourceKind.DATASET:
+            return self._dataset(source)
+        raise CannotShare(f"Tables of the kind {source.kind.value} cannot be shared")
+
+    def _dataset(self, source: TableSource) -> DatasetTable:
+        for storage, queries in self._places:
+            try:
+                dataset = storage.get(DatasetId.parse(source.location))
+                seen = _at(dataset, source.at)
+                head = seen.chain.head() if seen.block is None else seen.block
+            except DatasetNotFound:
+                continue
+            except NotFound as error:
+                raise CannotShare(f"The dataset has no tag or branch {source.at!r} any more") from error
+            except OdfError as error:
+                raise CannotShare(f"The dataset cannot be read: {error.message}", hint=error.hint) from error
+            key = (dataset.folder, source.shown, head)
+            with self._lock:
+                found = self._kept.pop(key, None) or DatasetTable(seen.at(head), source.shown, queries)
+                self._kept[key] = found
+                while len(self._kept) > _MOST_KEPT:
+                    self._kept.popitem(last=False)
+            return found
+        raise CannotShare(f"The dataset {source.location} is not in this workspace any more")
+
+
+def shared_dataset(dataset: StoredDataset, shown: Shown, at: str | None) -> TableSource:
+    """A dataset as the source of a shared table.
+
+    Args:
+        dataset: the dataset.
+        shown: its current state, or its changelog.
+        at: a tag or branch; None for the head.
+
+    Raises:
+        BlockNotFound, UsageError: there is no such tag or branch.
+    """
+    _at(dataset, at)
+    return TableSource(SourceKind.DATASET, str(dataset.handle.id), shown, at)
+
+
+def _at(dataset: StoredDataset, name: str | None) -> StoredDataset:
+    return dataset if name in (None, HEAD) else dataset.at(find_block(dataset, str(name)))

@@ -1,0 +1,255 @@
+"""The database of sharing: its form, names, tokens, grants; in SQLite."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from odfpy.data.duration import Duration
+from odfpy.errors import AlreadyExists, InvalidValue, UsageError
+from odfpy.sharing.errors import InvalidCondition, SharedObjectNotFound
+from odfpy.sharing.model import PrincipalKind, Shown, SourceKind, TableSource
+from odfpy.sharing.names import SharePath
+from odfpy.sharing.sharing import Sharing
+from odfpy.sharing.store import database as database_module
+from odfpy.sharing.store.database import NEWEST, Database, SharingDatabaseError
+from odfpy.sharing.store.tables import METADATA
+
+ORDERS = SharePath("sales", "eu", "orders")
+SOURCE = TableSource(SourceKind.DATASET, "did:odf:abc", Shown.CHANGELOG, "v1")
+
+
+@pytest.fixture
+def sharing(tmp_path: Path) -> Sharing:
+    found = Sharing.of_workspace(tmp_path, None)
+    found.shares.add_share("sales", "All of it")
+    found.shares.add_table(ORDERS, SOURCE, "Orders")
+    found.principals.add(PrincipalKind.RECIPIENT, "Acme", {"country": "DE"})
+    return found
+
+
+def test_migrations_lead_to_the_tables(tmp_path: Path) -> None:
+    opened = Database.in_workspace(tmp_path)
+    with opened.reading() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+    folder = Path(database_module.__file__).parent / "migrations"
+    assert ScriptDirectory(str(folder)).get_current_head() == NEWEST
+    assert (tmp_path / "sharing.db").stat().st_mode & 0o077 == 0
+
+
+def test_a_database_of_a_newer_release_is_left_alone(tmp_path: Path) -> None:
+    with Database.in_workspace(tmp_path).writing() as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(SharingDatabaseError, match="newer release"):
+        Database.in_workspace(tmp_path)
+
+
+@pytest.mark.parametrize("url", ["nosuch://x", "not a url", "sqlite:////no/such/folder/x.db"])
+def test_a_database_that_cannot_be_opened(url: str) -> None:
+    with pytest.raises(SharingDatabaseError):
+        Database(url)
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    (tmp_path / "sharing.db").write_bytes(b"something else" * 1000)
+    with pytest.raises(SharingDatabaseError, match="not a database"):
+        Database.in_workspace(tmp_path)
+
+
+def test_several_open_a_new_database_at_once(tmp_path: Path) -> None:
+    failures: list[BaseException] = []
+
+    def opened() -> None:
+        try:
+            Sharing.of_workspace(tmp_path, None).shares.shares()
+        except BaseException as error:  # noqa: BLE001
+            failures.append(error)
+
+    threads = [threading.Thread(target=opened) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+# --- Shares ----------------------------------------------------------------------------------------------------------
+
+
+def test_names_ignore_case(sharing: Sharing) -> None:
+    found = sharing.shares.table(SharePath("SALES", "Eu", "oRDERS"))
+    assert (found.path, found.source, found.comment) == (ORDERS, SOURCE, "Orders")
+    with pytest.raises(AlreadyExists, match="'sales'"):
+        sharing.shares.add_share("Sales")
+    with pytest.raises(AlreadyExists):
+        sharing.shares.add_table(SharePath("Sales", "EU", "Orders"), SOURCE)
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [("sale", "no share 'sale'"), ("sales.e", "no schema 'e'"), ("sales.eu.order", "no table 'order'")],
+)
+def test_what_is_not_there_is_told_with_a_suggestion(sharing: Sharing, path: str, message: str) -> None:
+    with pytest.raises(SharedObjectNotFound, match=message) as caught:
+        sharing.shares.remove(SharePath.parse(path))
+    assert caught.value.hint is not None
+    assert "Did you mean" in caught.value.hint
+
+
+@pytest.mark.parametrize("text", ["", "a b", "a/b/c/d", "a\x00", "a\x7f", "a.b.c.d", "x" * 256, "a..c", "a/b.c"])
+def test_names_that_are_none(text: str) -> None:
+    with pytest.raises(InvalidValue):
+        SharePath.parse(text)
+
+
+def test_a_share_goes_with_all_that_is_in_it(sharing: Sharing) -> None:
+    sharing.grants.add("acme", ORDERS)
+    sharing.shares.remove(SharePath("sales"))
+    assert (sharing.shares.shares(), sharing.shares.tables(), sharing.grants.all()) == ([], [], [])
+
+
+def test_tables_come_in_pages(sharing: Sharing) -> None:
+    for number in range(7):
+        sharing.shares.add_table(SharePath("sales", f"s{number % 2}", f"T{number}"), SOURCE)
+    found: list[str] = []
+    after = ("", "")
+    while page := sharing.shares.tables(SharePath("sales"), after=after, limit=3):
+        found += [str(one.path) for one in page]
+        after = (str(page[-1].path.schema).lower(), str(page[-1].path.table).lower())
+    assert found == [str(one.path) for one in sharing.shares.tables()]
+    assert len(found) == 8
+
+
+# --- Principals ------------------------------------------------------------------------------------------------------
+
+
+def test_a_token_is_good_until_it_is_not(sharing: Sharing) -> None:
+    principals = sharing.principals
+    text, token = principals.new_token("acme")
+    found = principals.find(text)
+    assert found is not None
+    assert (found.name, found.attributes, token.expires_at) == ("Acme", {"country": "DE"}, None)
+    assert principals.find(text + "x") is None
+    assert principals.find("") is None
+    principals.change("acme", is_disabled=True)
+    assert principals.find(text) is None
+    principals.change("acme", is_disabled=False)
+    assert principals.find(text) is not None
+    assert principals.revoke("acme") == 1
+    assert principals.find(text) is None
+
+
+def test_tokens_are_not_kept(sharing: Sharing, tmp_path: Path) -> None:
+    text, _ = sharing.principals.new_token("acme")
+    sharing.database.close()
+    assert not [path for path in tmp_path.iterdir() if text.encode() in path.read_bytes()]
+
+
+def test_rotation_leaves_old_tokens_some_time(sharing: Sharing, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, _ = sharing.principals.new_token("acme")
+    new, token = sharing.principals.new_token("acme", Duration(1000), overlap=Duration(100))
+    assert sharing.principals.find(old) is not None
+    now = token.created_at.nanos
+    at = {"after": now + 101 * 10**9, "later": now + 1001 * 10**9}
+
+    class Later:
+        @staticmethod
+        def now() -> Later:
+            return Later()
+
+        nanos = at["after"]
+
+    monkeypatch.setattr("odfpy.sharing.store.principals.Timestamp", Later)
+    assert sharing.principals.find(old) is None
+    monkeypatch.setattr("odfpy.sharing.store.principals._principal", lambda row: row)
+    assert sharing.principals.find(new) is not None
+    monkeypatch.setattr(Later, "nanos", at["later"])
+    assert sharing.principals.find(new) is None
+
+
+def test_a_rotation_never_makes_a_token_last_longer(sharing: Sharing) -> None:
+    sharing.principals.new_token("acme")
+    sharing.principals.new_token("acme", overlap=Duration(100))
+    sharing.principals.new_token("acme", overlap=Duration(10_000))
+    first, second, third = sharing.principals.tokens("acme")
+    assert first.revoked_at is not None
+    assert second.revoked_at is not None
+    assert first.revoked_at < second.revoked_at
+    assert third.revoked_at is None
+
+
+def test_a_link_works_once_for_one_of_many(sharing: Sharing) -> None:
+    link = sharing.principals.new_activation("acme", Duration(60), Duration(600))
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(sharing.principals.activate(link))) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (used,) = [one for one in found if one is not None]
+    assert used[0].name == "Acme"
+    assert sharing.principals.find(used[1]) is not None
+    assert sharing.principals.activate("something") is None
+
+
+def test_groups_have_no_tokens_and_no_groups(sharing: Sharing) -> None:
+    sharing.principals.add(PrincipalKind.GROUP, "partners")
+    with pytest.raises(UsageError, match="groups have no tokens"):
+        sharing.principals.new_token("partners")
+    with pytest.raises(UsageError, match="groups have no groups"):
+        sharing.principals.join("partners", "partners")
+    sharing.principals.join("partners", "acme")
+    sharing.principals.join("partners", "ACME")
+    assert sharing.principals.members("Partners") == ["Acme"]
+    sharing.principals.leave("partners", "acme")
+    with pytest.raises(SharedObjectNotFound):
+        sharing.principals.leave("partners", "acme")
+
+
+def test_one_name_is_for_one_principal(sharing: Sharing) -> None:
+    with pytest.raises(AlreadyExists, match="recipient 'Acme'"):
+        sharing.principals.add(PrincipalKind.USER, "ACME")
+    with pytest.raises(SharedObjectNotFound, match="no user 'acme'"):
+        sharing.principals.get("acme", PrincipalKind.USER)
+
+
+# --- Grants ----------------------------------------------------------------------------------------------------------
+
+
+def test_grants_of_groups_are_grants(sharing: Sharing) -> None:
+    acme = sharing.principals.get("acme")
+    sharing.principals.add(PrincipalKind.GROUP, "partners")
+    sharing.grants.add("partners", SharePath("sales"), columns=["a", "a", "b"], rows="a = 1")
+    table = sharing.shares.table(ORDERS)
+    assert sharing.reach(acme).view(table) is None
+    sharing.principals.join("partners", "acme")
+    view = sharing.reach(acme).view(table)
+    assert view is not None
+    assert view.parts[0].columns == ("a", "b")
+    sharing.principals.change("partners", is_disabled=True)
+    assert sharing.reach(acme).view(table) is None
+
+
+def test_the_same_grant_twice_is_one(sharing: Sharing) -> None:
+    first = sharing.grants.add("acme", ORDERS, rows="a = 1")
+    assert sharing.grants.add("Acme", ORDERS, rows="a = 1") == first
+    assert sharing.grants.add("acme", ORDERS, rows="a = 2") != first
+    assert sharing.grants.remove(first.id) == first
+    with pytest.raises(SharedObjectNotFound):
+        sharing.grants.remove(first.id)
+
+
+def test_grants_that_make_no_sense(sharing: Sharing) -> None:
+    with pytest.raises(InvalidValue, match="without columns"):
+        sharing.grants.add("acme", ORDERS, columns=[])
+    with pytest.raises(InvalidCondition):
+        sharing.grants.add("acme", ORDERS, rows="random() > 0.5")
+    with pytest.raises(SharedObjectNotFound, match="Did you mean|no user"):
+        sharing.grants.add("acne", ORDERS)
+    assert sharing.grants.all() == []
