@@ -250,6 +250,6 @@ def test_grants_that_make_no_sense(sharing: Sharing) -> None:
         sharing.grants.add("acme", ORDERS, columns=[])
     with pytest.raises(InvalidCondition):
         sharing.grants.add("acme", ORDERS, rows="random() > 0.5")
-    with pytest.raises(SharedObjectNotFound, match="Did you mean|no user"):
+    with pytest.raises(SharedObjectNotFound, match="no user, recipient or group"):
         sharing.grants.add("acne", ORDERS)
     assert sharing.grants.all() == []

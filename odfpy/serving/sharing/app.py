@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from fastapi import FastAPI
 
@@ -25,16 +26,13 @@ def create_sharing_app(workspaces: Sequence[Workspace], settings: ServeSettings)
     Args:
         workspaces: the first one has shares and grants; datasets are looked for in all.
         settings: limits and times of the server.
-
-    Raises:
-        SharingDatabaseError: the database of shares cannot be used.
     """
     first = workspaces[0]
     section = first.config.section(SharingSection)
     storages = [one.storage for one in workspaces]
     app = FastAPI(title="Delta Sharing", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.sharing = SharingState(
-        sharing=Sharing.of_workspace(first.storage.odf, section.database),
+        opening=partial(Sharing.of_workspace, first.storage.odf, section.database),
         storages=storages,
         tables=TableOpener(storages, [one.queries.service for one in workspaces]),
         files=FileMaker(first.storage.cache / "shared-files", section.cache_size),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from threading import Lock
 
 from starlette.requests import HTTPConnection
 
@@ -19,7 +21,7 @@ class SharingState:
     """The state of the application.
 
     Attributes:
-        sharing: shares, principals, grants.
+        opening: opens shares, principals and grants; most servers share nothing, and start the sooner.
         storages: the workspaces.
         tables: opens tables.
         files: makes files.
@@ -28,13 +30,28 @@ class SharingState:
         seal: of page tokens and urls.
     """
 
-    sharing: Sharing
+    opening: Callable[[], Sharing]
     storages: Sequence[Storage]
     tables: TableOpener
     files: FileMaker
     url_lifetime: int
     base_url: str | None = None
     seal: Seal = field(default_factory=Seal)
+    _lock: Lock = field(default_factory=Lock)
+
+    @property
+    def sharing(self) -> Sharing:
+        """Shares, principals, grants.
+
+        Raises:
+            SharingDatabaseError: their database cannot be used.
+        """
+        with self._lock:
+            return self._opened
+
+    @cached_property
+    def _opened(self) -> Sharing:
+        return self.opening()
 
 
 def state_of(connection: HTTPConnection) -> SharingState:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -40,6 +40,8 @@ from odfpy.sharing.tables.contract import (
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
+
+_NANOS_PER_MILLISECOND: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,14 +212,19 @@ class DatasetTable(ReadableTable):
                 schema = block
             data = new_data_of(event)
             if data is not None:
-                version = TableVersion(len(found) + 1, block.block.system_time, str(block.hash))
+                version = TableVersion(len(found) + 1, _in_millis(block.block.system_time), str(block.hash))
                 found.append(_DataBlock(version, block.hash, data, schema))
         return found
 
     @cached_property
     def _versions(self) -> Sequence[TableVersion]:
-        began = self._chain[0].block.system_time
+        began = _in_millis(self._chain[0].block.system_time)
         return [TableVersion(0, began), *(block.version for block in self._blocks)]
+
+
+def _in_millis(time: Timestamp) -> Timestamp:
+    """The instant as clients are told it: what they ask for at that time is the version that they were told of."""
+    return Timestamp(time.nanos - time.nanos % _NANOS_PER_MILLISECOND)
 
 
 def _given(live: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:

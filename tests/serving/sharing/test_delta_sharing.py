@@ -1,0 +1,384 @@
+"""The Delta Sharing protocol against a real server: every endpoint, for everybody."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from serving.sharing.conftest import STATES, Shared
+
+from odfpy.data.timestamp import Timestamp
+from odfpy.serving.callers.tokens import Scope, Tokens
+from odfpy.sharing.model import SourceKind, TableSource
+from odfpy.sharing.names import SharePath
+
+RATES = "shares/fx/schemas/main/tables/rates"
+LOG = "shares/fx/schemas/main/tables/log"
+DELTA = {"delta_sharing_capabilities": "responseformat=delta;readerfeatures=deletionvectors"}
+
+
+def table_of(shared: Shared, lines: list[dict[str, Any]], who: str = "all") -> pa.Table:
+    """The rows of the files of an answer, fetched as a client does it."""
+    schema = json.loads(lines[1]["metaData"]["schemaString"])
+    names = [field["name"] for field in schema["fields"]]
+    parts = []
+    for line in lines[2:]:
+        (action,) = line.values()
+        answer = shared.ask(action["url"], None)
+        assert answer.status == 200
+        assert len(answer.body) == action["size"]
+        parts.append(pq.read_table(io.BytesIO(answer.body)).select(names))
+    return pa.concat_tables(parts) if parts else pa.table({name: [] for name in names})
+
+
+def state_of(table: pa.Table) -> dict[str, Any]:
+    return {row["cur"]: (row["rate"], row["n"]) for row in table.to_pylist()}
+
+
+# --- Lists -----------------------------------------------------------------------------------------------------------
+
+
+def test_lists_are_one_line_of_json(shared: Shared) -> None:
+    answer = shared.ask("shares")
+    assert answer.body.count(b"\n") == 0
+    assert [one["name"] for one in answer.json["items"]] == ["fx"]
+    assert set(shared.ask("shares/FX").json["share"]) == {"name", "id"}
+    assert shared.ask("shares/fx/schemas").json == {"items": [{"name": "main", "share": "fx"}]}
+    for path in ("shares/fx/schemas/MAIN/tables", "shares/Fx/all-tables"):
+        items = shared.ask(path).json["items"]
+        assert [(one["name"], one["schema"], one["share"]) for one in items] == [
+            ("log", "main", "fx"),
+            ("rates", "main", "fx"),
+        ]
+
+
+@pytest.mark.parametrize("path", ["shares/fx/all-tables", "shares/fx/schemas/main/tables"])
+@pytest.mark.parametrize("size", [0, 1, 2, 500])
+def test_pages(shared: Shared, path: str, size: int) -> None:
+    first = shared.ask(f"{path}?maxResults={size}").json
+    found, token = first["items"], first.get("nextPageToken")
+    assert len(found) == min(size, 2)
+    while token:
+        page = shared.ask(f"{path}?maxResults={max(size, 1)}&pageToken={token}").json
+        found, token = found + page["items"], page.get("nextPageToken")
+    assert [one["name"] for one in found] == ["log", "rates"]
+
+
+def test_a_page_token_is_good_for_its_list_only(shared: Shared) -> None:
+    token = shared.ask("shares/fx/all-tables?maxResults=1").json["nextPageToken"]
+    for path in ("shares", "shares/fx/schemas", "shares/fx/schemas/main/tables"):
+        answer = shared.ask(f"{path}?pageToken={token}")
+        assert (answer.status, answer.json["errorCode"]) == (400, "INVALID_PARAMETER_VALUE")
+    for wrong in (token[:-2], token + "A", "x", quote("ž" * 300)):
+        assert shared.ask(f"shares/fx/all-tables?pageToken={wrong}").status == 400
+
+
+@pytest.mark.parametrize("size", ["-1", "501", "x", "99999999999999999999"])
+def test_page_sizes_that_are_none(shared: Shared, size: str) -> None:
+    answer = shared.ask(f"shares?maxResults={size}")
+    assert (answer.status, answer.json["errorCode"]) == (400, "INVALID_PARAMETER_VALUE")
+
+
+# --- Files -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_version_is_the_state_after_a_data_block(shared: Shared) -> None:
+    for number, state in enumerate(STATES):
+        lines = shared.lines(f"{RATES}/query", body={"version": number})
+        assert state_of(table_of(shared, lines)) == state
+    assert shared.ask(f"{RATES}/version").headers["delta-table-version"] == "3"
+    assert state_of(table_of(shared, shared.lines(f"{RATES}/query", body=b""))) == STATES[3]
+
+
+def test_a_time_is_a_version(shared: Shared) -> None:
+    actions = [line["add"] for line in shared.lines(f"{LOG}/query", body={"startingVersion": 1})[2:]]
+    for action in actions:
+        time = str(Timestamp(action["timestamp"] * 1_000_000))
+        answer = shared.ask(f"{LOG}/version?startingTimestamp={time}")
+        assert answer.headers["delta-table-version"] == str(action["version"])
+        asked = shared.ask(f"{LOG}/query", body={"timestamp": time})
+        assert asked.headers["delta-table-version"] == str(action["version"])
+    assert shared.ask(f"{LOG}/version?startingTimestamp=2020-01-01T00:00:00Z").headers["delta-table-version"] == "0"
+
+
+def test_only_what_a_version_changes_is_made_again(shared: Shared) -> None:
+    by_version = [
+        {line["file"]["id"] for line in shared.lines(f"{RATES}/query", body={"version": number})[2:]}
+        for number in range(4)
+    ]
+    assert [len(ids) for ids in by_version] == [0, 1, 2, 2]
+    assert len(by_version[2] & by_version[3]) == 1
+    feed = shared.lines(f"{RATES}/query", body={"startingVersion": 3})[2:]
+    changed = {(kind, action["id"]) for line in feed for kind, action in line.items()}
+    assert changed == {("remove", one) for one in by_version[2] - by_version[3]} | {
+        ("add", one) for one in by_version[3] - by_version[2]
+    }
+
+
+def test_changes_say_what_has_become_of_each_row(shared: Shared) -> None:
+    found = []
+    for line in shared.lines(f"{RATES}/changes?startingVersion=0")[2:]:
+        rows = pq.read_table(io.BytesIO(shared.ask(line["cdf"]["url"], None).body)).to_pylist()
+        found += [(line["cdf"]["version"], row["cur"], row["n"], row["_change_type"]) for row in rows]
+    assert found == [
+        (1, "EUR", 1, "insert"), (1, "USD", 2, "insert"),
+        (2, "EUR", 1, "update_preimage"), (2, "EUR", 3, "update_postimage"), (2, "GBP", 4, "insert"),
+        (3, "USD", 2, "update_preimage"), (3, "USD", 5, "update_postimage"),
+    ]  # fmt: skip
+    log = shared.lines(f"{LOG}/changes?startingVersion=2&endingVersion=2")
+    assert [next(iter(line)) for line in log] == ["protocol", "metaData", "add"]
+
+
+def test_hints_and_limits_leave_files_out(shared: Shared) -> None:
+    def count(**body: Any) -> int:
+        return len(shared.lines(f"{LOG}/query", body=body)) - 2
+
+    column = {"op": "column", "name": "n", "valueType": "long"}
+    over = {"op": "greaterThan", "children": [column, {"op": "literal", "value": "4", "valueType": "long"}]}
+    assert count() == 3
+    assert count(predicateHints=["n > 4"]) == 1
+    assert count(predicateHints=["n > 4", "cur = 'EUR'"]) == 0
+    assert count(jsonPredicateHints=json.dumps(over)) == 1
+    assert count(predicateHints=["no idea"], jsonPredicateHints="{}") == 3
+    assert count(limitHint=0) == 0
+    assert count(limitHint=1) == 1
+    assert count(limitHint=3) == 2
+    assert count(limitHint=1, predicateHints=["n > 0"]) == 3  # the rows that the hint leaves are not known
+
+
+def test_files_come_in_pages(shared: Shared) -> None:
+    body: dict[str, Any] = {"maxFiles": 1, "version": 3}
+    found = []
+    while True:
+        lines = shared.lines(f"{LOG}/query", body=body)
+        found += [line["file"]["id"] for line in lines if "file" in line]
+        end = lines[-1].get("endStreamAction")
+        if end is None:
+            break
+        other = shared.ask(f"{LOG}/query", body={**body, "pageToken": end["nextPageToken"], "limitHint": 1})
+        assert other.status == 400  # a token is good for its question
+        assert shared.ask(f"{RATES}/query", body={**body, "pageToken": end["nextPageToken"]}).status == 400
+        assert shared.ask(f"{LOG}/query", "columns", {**body, "pageToken": end["nextPageToken"]}).status == 400
+        body["pageToken"] = end["nextPageToken"]
+    assert len(found) == len(set(found)) == 3
+
+
+def test_urls_are_refreshed_for_the_same_version(shared: Shared) -> None:
+    lines = shared.lines(f"{RATES}/query", body={"includeRefreshToken": True})
+    token = lines[-1]["endStreamAction"]["refreshToken"]
+    again = shared.lines(f"{RATES}/query", body={"refreshToken": token})
+    assert [line["file"]["id"] for line in again[2:]] == [line["file"]["id"] for line in lines[2:-1]]
+    assert shared.ask(f"{RATES}/query", body={"refreshToken": token, "version": 1}).status == 400
+    assert shared.ask(f"{RATES}/query", body={"refreshToken": "x"}).status == 400
+
+
+def test_nobody_is_told_of_the_end_unasked(shared: Shared) -> None:
+    assert "endStreamAction" not in shared.lines(f"{RATES}/query", body={})[-1]
+    more = {"delta_sharing_capabilities": "includeEndStreamAction=true"}
+    answer = shared.ask(f"{RATES}/query", body={}, **more)
+    assert "includeendstreamaction=true" in answer.headers["delta-sharing-capabilities"]
+    assert set(json.loads(answer.body.splitlines()[-1])["endStreamAction"]) == {"minUrlExpirationTimestamp"}
+
+
+def test_both_formats_say_the_same(shared: Shared) -> None:
+    plain = shared.lines(f"{RATES}/query", body={})
+    wrapped = shared.lines(f"{RATES}/query", body={}, **DELTA)
+    assert wrapped[0]["protocol"]["deltaProtocol"]["minReaderVersion"] == 1
+    assert wrapped[1]["metaData"]["deltaMetadata"]["schemaString"] == plain[1]["metaData"]["schemaString"]
+    for one, other in zip(plain[2:], wrapped[2:], strict=True):
+        add = other["file"]["deltaSingleAction"]["add"]
+        assert (one["file"]["id"], one["file"]["size"]) == (other["file"]["id"], add["size"])
+        assert json.loads(one["file"]["stats"]) == json.loads(add["stats"])
+        assert re.search(r"\?X-Amz-Signature=[\w-]+$", add["path"])
+    both = shared.ask(f"{RATES}/metadata", delta_sharing_capabilities="responseformat=DELTA,parquet")
+    assert both.headers["delta-sharing-capabilities"] == "responseformat=parquet"
+    assert shared.ask(f"{RATES}/metadata", delta_sharing_capabilities="responseformat=xml").status == 400
+
+
+def test_the_scheme_of_ids_is_echoed(shared: Shared) -> None:
+    assert shared.ask(f"{RATES}/query", body={}, fileidhash="Delta").headers["fileidhash"] == "delta"
+    assert shared.ask(f"{RATES}/query", body={}, fileidhash="md5").status == 400
+
+
+def test_statistics_are_those_of_the_rows(shared: Shared) -> None:
+    for line in shared.lines(f"{RATES}/query", body={})[2:]:
+        stats = json.loads(line["file"]["stats"])
+        rows = pq.read_table(io.BytesIO(shared.ask(line["file"]["url"], None).body)).to_pylist()
+        assert stats["numRecords"] == len(rows)
+        assert stats["nullCount"]["rate"] == sum(row["rate"] is None for row in rows)
+        for name in ("n", "cur"):
+            assert (stats["minValues"][name], stats["maxValues"][name]) == (
+                min(r[name] for r in rows),
+                max(r[name] for r in rows),
+            )
+        assert "rate" not in stats["minValues"]
+
+
+# --- Urls ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_has_ranges(shared: Shared) -> None:
+    action = shared.lines(f"{LOG}/query", body={})[2]["file"]
+    whole = shared.ask(action["url"], None).body
+    part = shared.ask(action["url"], None, range="bytes=4-11")
+    assert (part.status, part.body) == (206, whole[4:12])
+    assert part.headers["content-range"] == f"bytes 4-11/{len(whole)}"
+    assert shared.ask(action["url"], None, method="HEAD").headers["content-length"] == str(len(whole))
+    assert shared.ask(action["url"], None, range=f"bytes={len(whole)}-").status == 416
+
+
+def test_a_url_is_bound_to_its_file(shared: Shared) -> None:
+    first, second, _ = (line["file"]["url"] for line in shared.lines(f"{LOG}/query", body={})[2:])
+    mixed = first.split("?")[0] + "?" + second.split("?")[1]
+    for url in (mixed, first[:-1], first + "A", first.split("?")[0]):
+        assert shared.ask(url, None).status in (400, 403)
+    assert not re.search(r"rates|workspace|/data/", first)
+
+
+def test_a_url_ends_with_what_it_was_given_for(shared: Shared) -> None:
+    grants = shared.sharing.grants
+    for name, end in {
+        "grant": lambda: grants.remove(grants.all("grant")[0].id),
+        "other": lambda: grants.add("other", SharePath("fx"), columns=["n"]),
+        "token": lambda: shared.sharing.principals.revoke("token"),
+        "disabled": lambda: shared.sharing.principals.change("disabled", is_disabled=True),
+        "removed": lambda: shared.sharing.principals.remove("removed"),
+    }.items():
+        shared.recipient(name, columns=["cur"])
+        (url, *_) = (line["file"]["url"] for line in shared.lines(f"{RATES}/query", name, {})[2:])
+        assert shared.ask(url, None).status == 200
+        end()
+        assert shared.ask(url, None).status == 403, name
+
+
+# --- Who sees what ---------------------------------------------------------------------------------------------------
+
+
+def test_some_rows(shared: Shared) -> None:
+    lines = shared.lines(f"{RATES}/query", "eur", {})
+    assert state_of(table_of(shared, lines, "eur")) == {"EUR": (1.75, 3)}
+    assert not {"offset", "op"} & set(table_of(shared, lines, "eur").column_names)  # gaps tell of others
+    text = json.dumps(lines)
+    assert "USD" not in text
+    assert "GBP" not in text
+    for version in range(4):
+        found = state_of(table_of(shared, shared.lines(f"{RATES}/query", "eur", {"version": version}), "eur"))
+        assert found == {cur: value for cur, value in STATES[version].items() if cur == "EUR"}
+    for more in (
+        {"predicateHints": ["cur = 'USD'"]},
+        {"limitHint": 100},
+        {"predicateHints": ["cur <> 'EUR' OR 1 = 1"]},
+    ):
+        assert set(state_of(table_of(shared, shared.lines(f"{RATES}/query", "eur", more), "eur"))) <= {"EUR"}
+    assert "x-odf-block-hash" not in shared.ask(f"{RATES}/query", "eur", {}).headers
+    assert shared.ask(f"{RATES}/query", "all", {}).headers["x-odf-block-hash"].startswith("f1620")
+
+
+def test_some_columns(shared: Shared) -> None:
+    lines = shared.lines(f"{RATES}/query", "columns", {})
+    for line in lines[2:]:
+        served = pq.read_table(io.BytesIO(shared.ask(line["file"]["url"], None).body))
+        assert served.column_names == ["cur", "n"]
+        assert set(json.loads(line["file"]["stats"])["minValues"]) == {"cur", "n"}
+    assert "rate" not in json.dumps(lines).replace("rates", "")
+    changes = shared.lines(f"{RATES}/changes?startingVersion=1", "columns")
+    served = pq.read_table(io.BytesIO(shared.ask(changes[2]["cdf"]["url"], None).body))
+    assert served.column_names == ["cur", "n", "_change_type"]
+
+
+ENDPOINTS = [
+    ("shares/{share}", None), ("shares/{share}/schemas", None), ("shares/{share}/all-tables", None),
+    ("shares/{share}/schemas/main/tables", None), ("shares/{share}/schemas/main/tables/rates/version", None),
+    ("shares/{share}/schemas/main/tables/rates/metadata", None), ("shares/{share}/schemas/main/tables/rates/query", {}),
+    ("shares/{share}/schemas/main/tables/rates/changes?startingVersion=0", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "body"), ENDPOINTS)
+def test_what_is_hidden_is_as_what_is_not_there(shared: Shared, path: str, body: Any) -> None:
+    for who in ("all", "eur", "nothing"):
+        there, not_there = (shared.ask(path.format(share=share), who, body) for share in ("hidden", "nosuch"))
+        assert (there.status, there.body) == (not_there.status, not_there.body)
+        assert (there.status, there.json["errorCode"]) == (404, "RESOURCE_DOES_NOT_EXIST")
+        assert "hidden" not in str(there.headers)
+
+
+@pytest.mark.parametrize(("path", "body"), ENDPOINTS)
+@pytest.mark.parametrize("token", [None, "odf_nothing", "x", "odf_" + "a" * 43])
+def test_nobody_gets_in_without_a_token(shared: Shared, path: str, body: Any, token: str | None) -> None:
+    answer = shared.ask(path.format(share="fx"), token, body)
+    assert (answer.status, answer.json["errorCode"]) == (401, "UNAUTHENTICATED")
+    assert answer.headers["www-authenticate"].startswith("Bearer")
+
+
+def test_somebody_without_a_grant_sees_nothing(shared: Shared) -> None:
+    assert shared.ask("shares", "nothing").json == {"items": []}
+
+
+def test_access_tokens_of_the_workspace_read_all_shares(shared: Shared) -> None:
+    token = Tokens(shared.workspace.storage.odf).new("ci", Scope.READ)
+    assert [one["name"] for one in shared.ask("shares", token).json["items"]] == ["fx", "hidden"]
+
+
+# --- Bad questions ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (f"{RATES}/query", {"version": -1}), (f"{RATES}/query", {"version": 4}), (f"{RATES}/query", {"version": "x"}),
+        (f"{RATES}/query", {"version": 2**70}), (f"{RATES}/query", {"version": 1, "timestamp": "2024-01-01T00:00:00Z"}),
+        (f"{RATES}/query", {"timestamp": "yesterday"}), (f"{RATES}/query", {"timestamp": "1999-01-01T00:00:00Z"}),
+        (f"{RATES}/query", {"limitHint": -1}), (f"{RATES}/query", {"maxFiles": 0}), (f"{RATES}/query", b"[]"),
+        (f"{RATES}/query", b"{"), (f"{RATES}/query", b"\xff"), (f"{RATES}/query", {"predicateHints": "n > 1"}),
+        (f"{RATES}/query", {"startingVersion": 2, "endingVersion": 1}), (f"{RATES}/query", {"endingVersion": 1}),
+        (f"{RATES}/query", {"startingVersion": 9}), (f"{RATES}/query", {"startingVersion": 1, "version": 1}),
+        (f"{RATES}/changes", None), (f"{RATES}/changes?startingVersion=1&startingTimestamp=2024-01-01T00:00:00Z", None),
+        (f"{RATES}/changes?startingVersion=3&endingVersion=1", None), (f"{RATES}/changes?startingVersion=x", None),
+        (f"{RATES}/metadata?version=1&timestamp=2024-01-01T00:00:00Z", None), (f"{RATES}/metadata?version=77", None),
+        (f"{RATES}/version?startingTimestamp=2999-01-01T00:00:00Z", None), (f"{RATES}/version?startingTimestamp=x", None),
+    ],
+)  # fmt: skip
+def test_a_bad_question_is_a_400(shared: Shared, path: str, body: Any) -> None:
+    answer = shared.ask(path, body=body)
+    assert (answer.status, set(answer.json)) == (400, {"errorCode", "message"}), answer.body
+    assert "/" not in answer.json["message"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "nosuch",
+        "shares/fx/x",
+        "shares//schemas",
+        "shares/..%2f..%2fetc",
+        "files/x",
+        "shares/%00",
+        "shares/" + "a" * 300,
+    ],
+)
+def test_a_path_that_is_none(shared: Shared, path: str) -> None:
+    answer = shared.ask(path)
+    assert answer.status in (400, 404)
+    assert set(answer.json) == {"errorCode", "message"}
+
+
+def test_a_method_that_is_none(shared: Shared) -> None:
+    answer = shared.ask("shares", method="DELETE")
+    assert (answer.status, set(answer.json)) == (405, {"errorCode", "message"})
+
+
+def test_a_dataset_that_is_gone_is_no_error_of_the_server(shared: Shared) -> None:
+    gone = TableSource(SourceKind.DATASET, "did:odf:fed0" + "1" * 64)
+    shared.sharing.shares.add_table(SharePath("fx", "gone", "rates"), gone)
+    try:
+        answer = shared.ask("shares/fx/schemas/gone/tables/rates/query", body={})
+        assert (answer.status, answer.json["errorCode"]) == (404, "RESOURCE_DOES_NOT_EXIST")
+    finally:
+        shared.sharing.shares.remove(SharePath("fx", "gone"))

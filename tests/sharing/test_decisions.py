@@ -1,0 +1,154 @@
+"""Who may read what, held to a plain model: cell by cell, one grant has to have both row and column."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odfpy.data.timestamp import Timestamp
+from odfpy.sharing.decisions import ALL, Reach, View
+from odfpy.sharing.files.maker import FileMaker
+from odfpy.sharing.files.schema import shared_schema
+from odfpy.sharing.model import Grant, SharedTable, SourceKind, TableSource
+from odfpy.sharing.names import SharePath
+from odfpy.sharing.tables.contract import ChangeKind, TableChange, TableFile, TableVersion
+
+TABLE = SharedTable("1", "2", SharePath("sales", "eu", "orders"), TableSource(SourceKind.DATASET, "x"))
+NAMES = ["a", "b", "c"]
+CONDITIONS = {
+    None: lambda row: True,
+    "a > 1": lambda row: row["a"] is not None and row["a"] > 1,
+    "b = 'x'": lambda row: row["b"] == "x",
+    "a IS NULL OR b <> 'x'": lambda row: row["a"] is None or (row["b"] is not None and row["b"] != "x"),
+    "b = recipient('letter')": lambda row: row["b"] == "y",
+    "b = recipient('none')": lambda row: False,
+}
+PATHS = [
+    SharePath("SALES"), SharePath("sales", "EU"), SharePath("Sales", "eu", "Orders"),
+    SharePath("sales", "us"), SharePath("other"), SharePath("sales", "eu", "order"),
+]  # fmt: skip
+COVERING = PATHS[:3]
+GRANTS = st.builds(
+    Grant,
+    st.integers(1, 9),
+    st.just("acme"),
+    st.sampled_from(PATHS),
+    st.none() | st.lists(st.sampled_from(["A", "b", "c", "missing"]), min_size=1, max_size=3).map(tuple),
+    st.sampled_from(list(CONDITIONS)),
+)
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {"a": st.none() | st.integers(0, 3), "b": st.none() | st.sampled_from(["x", "y"]), "c": st.integers(0, 9)}
+    ),
+    max_size=8,
+)
+SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string()), ("c", pa.int64())])
+VERSION = TableVersion(1, Timestamp(0))
+
+
+def expected(grants: list[Grant], rows: list[dict]) -> tuple[list[str], list[dict]] | None:
+    """Columns and rows that a plain model lets through, None for a table that is hidden."""
+    good = [grant for grant in grants if grant.path in COVERING]
+    if not good:
+        return None
+    has = {grant.id: {name for name in NAMES if _has(grant, name)} for grant in good}
+    columns = [name for name in NAMES if any(_has(grant, name) for grant in good)]
+    del has
+    shown = []
+    for row in rows:
+        cells = {name: [g for g in good if _has(g, name) and CONDITIONS[g.rows](row)] for name in columns}
+        seen_by = [g for g in good if CONDITIONS[g.rows](row) and any(_has(g, name) for name in NAMES)]
+        if seen_by:
+            shown.append({name: row[name] if cells[name] else None for name in columns})
+    return columns, shown
+
+
+def _has(grant: Grant, name: str) -> bool:
+    return grant.columns is None or name in {column.lower() for column in grant.columns}
+
+
+def made(view: View, rows: list[dict], change: TableChange | None = None) -> list[dict]:
+    """The rows of the file that somebody with a view gets."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.parquet"
+        schema = SCHEMA if change is None else SCHEMA.append(pa.field("op", pa.int32()))
+        pq.write_table(pa.Table.from_pylist(rows, schema), path, row_group_size=3)
+        file = TableFile(str(rows), path.stat().st_size, VERSION, path)
+        columns = shared_schema(pa.schema([SCHEMA.field(name) for name in view.columns(NAMES)]))
+        served = FileMaker(Path(folder) / "made", 10**9).served(file, columns, view, change)
+        if served is None:
+            return []
+        assert served.path is not None
+        return pq.read_table(served.path, columns=[*columns.names, *(["_change_type"] if change else [])]).to_pylist()
+
+
+@given(grants=st.lists(GRANTS, max_size=4), rows=ROWS)
+def test_cells_show_that_one_grant_has(grants: list[Grant], rows: list[dict]) -> None:
+    view = Reach(grants, {"letter": "y"}).view(TABLE)
+    wanted = expected(grants, rows)
+    if wanted is None:
+        assert view is None
+        return
+    assert view is not None
+    columns, shown = wanted
+    assert view.columns(NAMES) == columns
+    if columns:
+        assert made(view, rows) == shown
+
+
+@given(grants=st.lists(GRANTS, max_size=4), more=GRANTS, rows=ROWS)
+def test_another_grant_never_hides_anything(grants: list[Grant], more: Grant, rows: list[dict]) -> None:
+    before, after = (expected(some, rows) for some in (grants, [*grants, more]))
+    if before is None:
+        return
+    assert after is not None
+    assert set(before[0]) <= set(after[0])
+    assert len(before[1]) <= len(after[1])
+
+
+@given(grants=st.lists(GRANTS, max_size=4))
+def test_the_order_of_grants_makes_no_difference(grants: list[Grant]) -> None:
+    one, other = Reach(grants).view(TABLE), Reach(grants[::-1]).view(TABLE)
+    assert one == other
+    assert one is None or other is None or one.identity == other.identity
+
+
+def test_shares_and_schemas_show_in_which_something_is() -> None:
+    reach = Reach([Grant(1, "acme", SharePath("sales", "eu", "orders"))])
+    assert reach.sees_share("Sales")
+    assert not reach.sees_share("other")
+    assert reach.sees_schema("sales", "EU")
+    assert not reach.sees_schema("sales", "us")
+    assert Reach(None).view(TABLE) is ALL
+    assert Reach([]).view(TABLE) is None
+
+
+def test_a_correction_that_leaves_a_view_is_a_delete_there_and_one_that_enters_it_an_insert() -> None:
+    rows = [
+        {"a": 1, "b": "x", "c": 1, "op": 0},
+        {"a": 2, "b": "y", "c": 1, "op": 0},
+        {"a": 1, "b": "x", "c": 1, "op": 2},  # leaves
+        {"a": 1, "b": "y", "c": 1, "op": 3},
+        {"a": 2, "b": "y", "c": 1, "op": 2},  # enters, across a row group
+        {"a": 2, "b": "x", "c": 1, "op": 3},
+        {"a": 2, "b": "x", "c": 1, "op": 2},  # stays
+        {"a": 2, "b": "x", "c": 2, "op": 3},
+        {"a": 2, "b": "x", "c": 2, "op": 1},
+    ]
+    view = Reach([Grant(1, "acme", SharePath("sales"), None, "b = 'x'")]).view(TABLE)
+    assert view is not None
+    change = TableChange(ChangeKind.BY_ROW, TableFile("", 0, VERSION), "op")
+    found = made(view, rows, change)
+    assert [(row["a"], row["c"], row["_change_type"]) for row in found] == [
+        (1, 1, "insert"),
+        (1, 1, "delete"),
+        (2, 1, "insert"),
+        (2, 1, "update_preimage"),
+        (2, 2, "update_postimage"),
+        (2, 2, "delete"),
+    ]
