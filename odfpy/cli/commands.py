@@ -92,6 +92,7 @@ SECTIONS = {
         "user": ("shares.principals", "Users: people of one's own who may read shares."),
         "group": ("shares.principals", "Groups of users and recipients, so that one grant is for many."),
         "grant": ("shares.grant", "Grants: who may read which columns and rows of what is shared."),
+        "audit": ("shares.audit", "Show who has read what over Delta Sharing, the newest first."),
     },
     "Keys, settings and help": {
         "key": ("workspace.key", "Keys: yours, which signs what you commit, and those of others under names."),

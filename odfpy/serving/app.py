@@ -90,7 +90,9 @@ def create_app(
     app.add_middleware(BoundedBodies, settings=settings, budget=app.state.budget, storages=app.state.datasets.storages)
     app.add_middleware(Observed, metrics=app.state.metrics)
     add_handlers(app)
-    app.mount(PREFIX, create_sharing_app(workspaces, settings))
+    sharing = create_sharing_app(workspaces, settings)
+    app.state.audit = sharing.state.sharing.audit
+    app.mount(PREFIX, sharing)
     app.include_router(datasets_api.server)
     app.include_router(docs_page.router)
     app.include_router(rest_query.router)
@@ -109,6 +111,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     try:
         yield
     finally:
+        await asyncio.to_thread(state.audit.stop)
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task

@@ -169,6 +169,9 @@ class SharingSection(Section):
     ] = None
     url: Annotated[Text | None, Meaning("URL of the server as recipients reach it, for profile files")] = None
     url_lifetime: Annotated[Positive, Meaning("Seconds that the URL of a shared file is good for")] = 3600
+    audit_interval: Annotated[
+        Positive, Meaning("Seconds after which accesses are committed to the audit dataset, at most")
+    ] = 10
     cache_size: Annotated[Positive, Meaning("Bytes of files made for recipients that are kept")] = 10 * 1024**3
 
 

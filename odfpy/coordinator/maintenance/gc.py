@@ -2,7 +2,8 @@
 
 Of a dataset, under its lock: objects that no reference reaches, what killed writers have left and, where asked for,
 checkpoints that later ones have replaced and what is in its cache. Of the workspace: caches of datasets that are gone,
-copies that were begun and not finished, scratch files of processes that have ended.
+copies that were begun and not finished, scratch files of processes that have ended, files made for shared tables that
+nobody has asked for in a day.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from odfpy.coordinator.maintenance.reachable import (
     Garbage,
@@ -28,6 +29,8 @@ from odfpy.coordinator.storage.locks import writer_lock
 from odfpy.coordinator.storage.results import Progress, ProgressSink, silent
 from odfpy.coordinator.storage.storage import Storage, StoredDataset, is_folder_name
 from odfpy.errors import DatasetLocked, OdfError
+
+_UNUSED: Final = 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,8 @@ class GarbageCollector:
             folders = {path.name for path in self.storage.entries()}
             caches = (path for path in _children(self.storage.cache) if is_folder_name(path.name))
             orphans = [path for path in caches if path.name not in folders]
-            found = self._removed([*_caches(orphans), *_scratch(self.storage)])
+            shared = _unused(self.storage, 0 if self.options.caches else _UNUSED)
+            found = self._removed([*_caches(orphans), *_scratch(self.storage), *shared])
         return [*found, *self._incoming()]
 
     def _incoming(self) -> Iterator[Useless]:
@@ -182,6 +186,15 @@ class GarbageCollector:
 
 def _scratch(storage: Storage) -> Iterator[Useless]:
     return (Useless(path, size_of(path), Garbage.TEMPORARY) for path in storage.abandoned())
+
+
+def _unused(storage: Storage, seconds: int) -> Iterator[Useless]:
+    """The files made for shared tables that nobody has asked for in so many seconds; servers note each use."""
+    for pattern in ("shared-files/??/*.parquet", "*/live/*.live"):
+        for path in sorted(storage.cache.glob(pattern)):
+            with suppress(FileNotFoundError):
+                if time.time() - path.stat().st_mtime >= seconds:
+                    yield Useless(path, size_of(path), Garbage.CACHE)
 
 
 def _caches(folders: list[Path]) -> Iterator[Useless]:

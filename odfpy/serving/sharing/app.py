@@ -10,9 +10,11 @@ from fastapi import FastAPI
 from odfpy.coordinator.workspace import Workspace
 from odfpy.serving.settings import ServeSettings
 from odfpy.serving.sharing import files, listing, tables
+from odfpy.serving.sharing.audited import Audited
 from odfpy.serving.sharing.errors import add_handlers
 from odfpy.serving.sharing.state import SharingState
 from odfpy.settings.sections import SharingSection
+from odfpy.sharing.audit import AuditLog
 from odfpy.sharing.files.maker import FileMaker
 from odfpy.sharing.sharing import Sharing
 from odfpy.sharing.tables.opener import TableOpener
@@ -31,11 +33,14 @@ def create_sharing_app(workspaces: Sequence[Workspace], settings: ServeSettings)
     section = first.config.section(SharingSection)
     storages = [one.storage for one in workspaces]
     app = FastAPI(title="Delta Sharing", docs_url=None, redoc_url=None, openapi_url=None)
+    audit = AuditLog(first, section.audit_interval)
+    app.add_middleware(Audited, record=audit.record)
     app.state.sharing = SharingState(
         opening=partial(Sharing.of_workspace, first.storage.odf, section.database),
         storages=storages,
         tables=TableOpener(storages, [one.queries.service for one in workspaces]),
         files=FileMaker(first.storage.cache / "shared-files", section.cache_size),
+        audit=audit,
         url_lifetime=section.url_lifetime,
         base_url=settings.base_url,
     )

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import FileResponse
 
+from odfpy.serving.sharing.audited import note
 from odfpy.serving.sharing.callers import SharingCaller
 from odfpy.serving.sharing.errors import SharingError
 from odfpy.serving.sharing.state import SharingState, state_of
@@ -43,16 +44,22 @@ class FileUrls:
         self._bound = {
             "who": caller.principal_id,
             "token": caller.token,
+            "name": caller.name,
             "table": str(table.path),
             "view": _digest(view),
         }
         self.expires = int(time.time()) + state.url_lifetime
 
-    def of(self, file: ServedFile) -> str:
-        """Return where a file can be had until `expires`."""
+    def of(self, file: ServedFile, version: int) -> str:
+        """Return where a file can be had until `expires`.
+
+        Args:
+            file: the file.
+            version: of the table, for the audit log.
+        """
         if file.path is None:
             return str(file.url)
-        sealed = {**self._bound, "path": str(file.path), "size": file.size, "until": self.expires}
+        sealed = {**self._bound, "path": str(file.path), "size": file.size, "until": self.expires, "version": version}
         text = self._state.seal.close(sealed, f"file {file.id}")
         return f"{self._base}/delta-sharing/files/{file.id}.parquet?{SIGNATURE}={text}"
 
@@ -63,7 +70,11 @@ def file(request: Request, name: str, sealed: Annotated[str, Query(alias=SIGNATU
     """A file, or a range of it, for whoever has its url."""
     state = state_of(request)
     known = state.seal.open(sealed, f"file {name.removesuffix('.parquet')}")
-    if known is None or known["until"] <= time.time() or not _may_still(state, known):
+    if known is None:
+        raise SharingError(403, _OVER)
+    note(request.scope, path=known["table"], version=known["version"], files=1)
+    request.scope.setdefault("state", {})["token_name"] = known["name"]
+    if known["until"] <= time.time() or not _may_still(state, known):
         raise SharingError(403, _OVER)
     path = Path(known["path"])
     try:

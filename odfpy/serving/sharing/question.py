@@ -11,6 +11,7 @@ import pyarrow as pa
 from starlette.requests import Request
 
 from odfpy.serving.sharing.actions import FileAction, ResponseFormat, TableInfo
+from odfpy.serving.sharing.audited import note
 from odfpy.serving.sharing.callers import SharingCaller
 from odfpy.serving.sharing.capabilities import HEADER, Capabilities
 from odfpy.serving.sharing.errors import SharingError, missing
@@ -89,6 +90,7 @@ class TableQuestion:
             form: its format.
             is_async: whether the client is to come back for it.
         """
+        note(self.request.scope, version=version.number, block=version.block)
         block = version.block if self.view.is_all else None
         return {
             "Delta-Table-Version": str(version.number),
@@ -121,7 +123,12 @@ class TableQuestion:
         if hints and statistics is not None and not may_have_rows(hints, statistics):
             return None
         return FileAction(
-            served, self.urls.of(served), self.urls.expires, file.version, self._partition(file, schema), statistics
+            served,
+            self.urls.of(served, file.version.number),
+            self.urls.expires,
+            file.version,
+            self._partition(file, schema),
+            statistics,
         )
 
     @staticmethod
@@ -160,5 +167,6 @@ def question_of(
     view = caller.reach.view(shared)
     if view is None:
         raise missing()
+    note(request.scope, path=str(shared.path))
     table = state.tables.open(shared.source)
     return TableQuestion(request, state, caller, shared, table, view, can, id_hash.lower() if id_hash else None)

@@ -11,6 +11,7 @@ from starlette.requests import HTTPConnection
 
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.serving.sharing.seal import Seal
+from odfpy.sharing.audit import AuditLog
 from odfpy.sharing.files.maker import FileMaker
 from odfpy.sharing.sharing import Sharing
 from odfpy.sharing.tables.opener import TableOpener
@@ -25,6 +26,7 @@ class SharingState:
         storages: the workspaces.
         tables: opens tables.
         files: makes files.
+        audit: takes down who has read what.
         url_lifetime: seconds that the url of a file is good for.
         base_url: how clients reach the server, None to take it from each request.
         seal: of page tokens and urls.
@@ -34,6 +36,7 @@ class SharingState:
     storages: Sequence[Storage]
     tables: TableOpener
     files: FileMaker
+    audit: AuditLog
     url_lifetime: int
     base_url: str | None = None
     seal: Seal = field(default_factory=Seal)

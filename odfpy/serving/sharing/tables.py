@@ -17,6 +17,7 @@ from odfpy.serving.sharing.actions import (
     metadata,
     protocol,
 )
+from odfpy.serving.sharing.audited import note
 from odfpy.serving.sharing.bodies import Number, QueryBody, instant, query_body
 from odfpy.serving.sharing.callers import AnyCaller
 from odfpy.serving.sharing.capabilities import HEADER
@@ -27,6 +28,7 @@ from odfpy.sharing.names import SharePath
 from odfpy.sharing.tables.contract import ChangeKind, ReadableTable, TableChange, TableFile, TableVersion
 
 _TABLE: Final = "/shares/{share}/schemas/{schema}/tables/{table}"
+_NO_FILES: Final = {"protocol", "metaData", "endStreamAction"}
 _NDJSON: Final = "application/x-ndjson; charset=utf-8"
 
 router = APIRouter()
@@ -249,17 +251,23 @@ def _version(table: ReadableTable, number: int | None, timestamp: str | None) ->
 def _stream(question: TableQuestion, lines: Iterator[dict[str, Any]], headers: dict[str, str]) -> Response:
     """Lines as they are made. What goes wrong at once is an answer of its own; later, the last line says it."""
     first = next(lines)
+    count = 0
 
     def pieces() -> Iterator[bytes]:
+        nonlocal count
         yield line(first)
         try:
-            yield from map(line, lines)
+            for tree in lines:
+                count += not tree.keys() & _NO_FILES
+                yield line(tree)
         except OdfError as error:
             found = in_protocol(error)
             if question.can.wants_end:
                 yield line(end_of_stream(problem=found.message))
                 return
             raise  # the connection breaks: a shorter answer would be taken for a whole one
+        finally:
+            note(question.request.scope, files=count)
 
     return StreamingResponse(pieces(), media_type=_NDJSON, headers=headers)
 

@@ -8,6 +8,7 @@ it is, and of the others only those that changed since the last version are made
 from __future__ import annotations
 
 import bisect
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -169,6 +170,7 @@ class DatasetTable(ReadableTable):
         path = self._kept / f"{block.hash}.live"
         try:
             kept = np.frombuffer(path.read_bytes(), np.uint8)
+            os.utime(path)  # `odf gc` removes what nobody uses
         except OSError:
             kept = np.packbits(self._found_live(block, count))
             make_folder(self._kept)

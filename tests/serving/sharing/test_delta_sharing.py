@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
+import threading
 from typing import Any
 from urllib.parse import quote
 
@@ -382,3 +384,52 @@ def test_a_dataset_that_is_gone_is_no_error_of_the_server(shared: Shared) -> Non
         assert (answer.status, answer.json["errorCode"]) == (404, "RESOURCE_DOES_NOT_EXIST")
     finally:
         shared.sharing.shares.remove(SharePath("fx", "gone"))
+
+
+def test_files_that_were_made_are_kept_within_a_limit_and_removed_by_gc(shared: Shared) -> None:
+    folder = shared.workspace.storage.cache / "shared-files"
+    lines = shared.lines(f"{RATES}/query", "eur", {})
+    made = set(folder.glob("??/*.parquet"))
+    assert made
+    again = shared.lines(f"{RATES}/query", "eur", {})
+    assert [line["file"]["id"] for line in again[2:]] == [line["file"]["id"] for line in lines[2:]]
+    assert set(folder.glob("??/*.parquet")) == made
+    (recent,) = (report for report in shared.workspace.maintenance.gc([]) if report.name is None)
+    assert not {item.path for item in recent.found} & made
+    for path in made:
+        os.utime(path, (0, 0))
+    old = list(shared.workspace.maintenance.gc([]))
+    assert made <= {item.path for report in old for item in report.found}
+    assert not set(folder.glob("??/*.parquet"))
+    url = lines[2]["file"]["url"]
+    assert shared.ask(url, None).status == 403  # a client asks for the table again
+    assert state_of(table_of(shared, shared.lines(f"{RATES}/query", "eur", {}), "eur")) == {"EUR": (1.75, 3)}
+
+
+def test_many_ask_for_a_file_and_it_is_made_once(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
+    from odfpy.sharing.files.maker import FileMaker
+
+    made: list[str] = []
+    make = FileMaker._make
+
+    def counted(self: FileMaker, path: Any, *args: Any) -> None:
+        made.append(str(path))
+        make(self, path, *args)
+
+    monkeypatch.setattr(FileMaker, "_make", counted)
+    shared.recipient("many", rows="cur = 'GBP' OR cur = 'EUR'")
+    found: list[set[str]] = []
+    threads = [
+        threading.Thread(
+            target=lambda: found.append(
+                set(state_of(table_of(shared, shared.lines(f"{LOG}/query", "many", {}), "many")))
+            )
+        )
+        for _ in range(12)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [{"EUR", "GBP"}] * 12
+    assert len(made) == len(set(made)) == 3

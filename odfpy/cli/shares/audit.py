@@ -1,0 +1,42 @@
+"""`odf audit`: who has read what."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from odfpy.cli.grammar import Form, command, group, session_of, whole_number
+
+commands = group("Accesses to what is shared.")
+
+
+@command(commands, "odf audit", "odf audit --who acme --refused", "odf audit --path sales.eu.orders -n 100")
+def audit(
+    context: typer.Context,
+    who: Annotated[str | None, typer.Option(help="Only accesses of this recipient or user.", metavar="NAME")] = None,
+    path: Annotated[str | None, typer.Option(help="Only accesses to this table.", metavar="PATH")] = None,
+    refused: Annotated[bool, typer.Option("--refused", help="Only accesses that were refused.")] = False,
+    num: Annotated[str, typer.Option("-n", help="How many at most.", metavar="N")] = "20",
+    form: Form = None,
+) -> None:
+    """Show who has read what over Delta Sharing, the newest first."""
+    from odfpy.query.dialects import dialect_named
+    from odfpy.sharing.audit import accesses, take_in
+
+    session = session_of(context)
+    literal = dialect_named("datafusion").literal
+    conditions = [f"who = {literal(who)}"] if who else []
+    conditions += [f"path = {literal(path)}"] if path else []
+    conditions += ["NOT granted"] if refused else []
+    take_in(session.workspace)
+    count = whole_number(num, "-n", at_least=1) or 1
+    found = list(accesses(session.workspace, num=count, condition=" AND ".join(conditions) or None))
+    output = session.output_as(form)
+    if not found and output.for_people:
+        output.say("No accesses were recorded.")
+        return
+    for one in found:
+        one["at"] = one["at"].isoformat(timespec="seconds").replace("+00:00", "Z")
+    columns = {"At": "at", "Who": "who", "What": "action", "Of": "path", "Version": "version", "Granted": "granted"}
+    output.records(found, {**columns, "Files": "files", "Bytes": "bytes", "From": "address"})

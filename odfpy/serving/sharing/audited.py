@@ -1,0 +1,67 @@
+"""Middleware that hands each request over Delta Sharing to the audit log, when it is answered."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from odfpy.serving.http.logs import log
+
+_KNOWN = ("path", "version", "block", "files", "action")
+
+
+class Audited:
+    """Records who asked for what, and what they got. Whoever asks cannot turn it off."""
+
+    def __init__(self, app: ASGIApp, record: Callable[[Mapping[str, Any]], object]) -> None:
+        self._app = app
+        self._record = record
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a connection."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        seen = {"status": 0, "bytes": 0}
+
+        async def counted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                seen["status"] = message["status"]
+            elif message["type"] == "http.response.body":
+                seen["bytes"] += len(message.get("body", b""))
+            await send(message)
+
+        try:
+            await self._app(scope, receive, counted)
+        finally:
+            try:
+                self._record(_access(scope, seen))
+            except Exception as error:  # noqa: BLE001 - an answer that was given stays given
+                log("not audited", level=logging.ERROR, error=error)
+
+
+def note(scope: Scope, **what: Any) -> None:
+    """Say what a request is about: `path`, `version`, `block`, `files`, `action`."""
+    scope.setdefault("state", {}).setdefault("audit", {}).update(what)
+
+
+def _access(scope: Scope, seen: Mapping[str, int]) -> dict[str, Any]:
+    state = scope.get("state", {})
+    told = state.get("audit", {})
+    client = scope.get("client")
+    headers = {name: value for name, value in scope["headers"] if name == b"user-agent"}
+    found = {name: told.get(name) for name in _KNOWN}
+    if found["action"] is None:
+        endpoint = scope.get("endpoint")
+        found["action"] = getattr(endpoint, "__name__", "unknown")
+    return {
+        **found,
+        "who": state.get("token_name"),
+        "granted": 200 <= seen["status"] < 400,
+        **seen,
+        "address": client[0] if client else None,
+        "client": headers.get(b"user-agent", b"").decode("utf-8", "replace") or None,
+    }
