@@ -1,8 +1,9 @@
-"""The database of sharing: its form, names, tokens, grants; in SQLite."""
+"""The database of sharing: its form, names, tokens, grants; in SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from support.servers.postgres import postgres
 
 from odfpy.data.duration import Duration
 from odfpy.errors import AlreadyExists, InvalidValue, UsageError
@@ -25,22 +27,45 @@ ORDERS = SharePath("sales", "eu", "orders")
 SOURCE = TableSource(SourceKind.DATASET, "did:odf:abc", Shown.CHANGELOG, "v1")
 
 
-@pytest.fixture
-def sharing(tmp_path: Path) -> Sharing:
-    found = Sharing.of_workspace(tmp_path, None)
-    found.shares.add_share("sales", "All of it")
-    found.shares.add_table(ORDERS, SOURCE, "Orders")
-    found.principals.add(PrincipalKind.RECIPIENT, "Acme", {"country": "DE"})
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The URL of a PostgreSQL server."""
+    with postgres() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest) -> str | None:
+    """The setting `sharing.database`."""
+    if request.param == "sqlite":
+        return None
+    found: str = request.getfixturevalue("server")
+    engine = sa.create_engine(found)
+    with engine.begin() as connection:
+        connection.execute(sa.text("DROP SCHEMA public CASCADE"))
+        connection.execute(sa.text("CREATE SCHEMA public"))
+    engine.dispose()
     return found
 
 
-def test_migrations_lead_to_the_tables(tmp_path: Path) -> None:
-    opened = Database.in_workspace(tmp_path)
+@pytest.fixture
+def sharing(tmp_path: Path, url: str | None) -> Iterator[Sharing]:
+    found = Sharing.of_workspace(tmp_path, url)
+    found.shares.add_share("sales", "All of it")
+    found.shares.add_table(ORDERS, SOURCE, "Orders")
+    found.principals.add(PrincipalKind.RECIPIENT, "Acme", {"country": "DE"})
+    yield found
+    found.database.close()
+
+
+def test_migrations_lead_to_the_tables(tmp_path: Path, url: str | None) -> None:
+    opened = Database.in_workspace(tmp_path, url)
     with opened.reading() as connection:
         assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
     folder = Path(database_module.__file__).parent / "migrations"
     assert ScriptDirectory(str(folder)).get_current_head() == NEWEST
-    assert (tmp_path / "sharing.db").stat().st_mode & 0o077 == 0
+    assert url or (tmp_path / "sharing.db").stat().st_mode & 0o077 == 0
+    opened.close()
 
 
 def test_a_database_of_a_newer_release_is_left_alone(tmp_path: Path) -> None:
@@ -62,12 +87,14 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
         Database.in_workspace(tmp_path)
 
 
-def test_several_open_a_new_database_at_once(tmp_path: Path) -> None:
+def test_several_open_a_new_database_at_once(tmp_path: Path, url: str | None) -> None:
     failures: list[BaseException] = []
 
     def opened() -> None:
         try:
-            Sharing.of_workspace(tmp_path, None).shares.shares()
+            found = Sharing.of_workspace(tmp_path, url)
+            found.shares.shares()
+            found.database.close()
         except BaseException as error:  # noqa: BLE001
             failures.append(error)
 
