@@ -92,6 +92,7 @@ def create_app(
     add_handlers(app)
     sharing = create_sharing_app(workspaces, settings)
     app.state.audit = sharing.state.sharing.audit
+    app.state.guesses = sharing.state.sharing.guesses
     app.mount(PREFIX, sharing)
     app.include_router(datasets_api.server)
     app.include_router(docs_page.router)

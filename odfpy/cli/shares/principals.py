@@ -115,6 +115,25 @@ def rotate_recipient(
     _write_profile(context, name, expires, url, to, profile_version, overlap=overlap)
 
 
+@command(recipient, "odf recipient link acme", "odf recipient link acme --good-for 1d --expires 90d", name="link")
+def link_recipient(
+    context: typer.Context,
+    name: Name,
+    good_for: Annotated[str, typer.Option(help="How long the link is good for.", metavar="DURATION")] = "3d",
+    expires: Expires = None,
+    url: Url = None,
+) -> None:
+    """Print a link behind which a recipient or user finds their profile file, once."""
+    from odfpy.data.duration import Duration
+
+    endpoint = _endpoint(context, url)
+    lifetime = Duration.parse(expires) if expires is not None else None
+    secret = sharing_of(context).principals.new_activation(name, Duration.parse(good_for), lifetime)
+    output = session_of(context).output
+    output.say(f"Whoever opens this link first gets the profile file of {name}:")
+    output.text(f"{endpoint}/activate/{secret}")
+
+
 @command(recipient, "odf recipient revoke acme", name="revoke")
 def revoke_recipient(
     context: typer.Context,

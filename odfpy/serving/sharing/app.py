@@ -9,7 +9,7 @@ from fastapi import FastAPI
 
 from odfpy.coordinator.workspace import Workspace
 from odfpy.serving.settings import ServeSettings
-from odfpy.serving.sharing import files, listing, tables
+from odfpy.serving.sharing import activation, files, listing, tables
 from odfpy.serving.sharing.audited import Audited
 from odfpy.serving.sharing.errors import add_handlers
 from odfpy.serving.sharing.state import SharingState
@@ -45,6 +45,6 @@ def create_sharing_app(workspaces: Sequence[Workspace], settings: ServeSettings)
         base_url=settings.base_url,
     )
     add_handlers(app)
-    for router in (listing.router, tables.router, files.router):
+    for router in (listing.router, tables.router, files.router, activation.router):
         app.include_router(router)
     return app

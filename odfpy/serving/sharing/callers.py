@@ -37,14 +37,20 @@ async def caller(connection: HTTPConnection) -> SharingCaller:
     """Return who asks.
 
     Raises:
-        SharingError: 401, there is no token, or one that is not good, or not any more.
+        SharingError: 401, there is no token, or one that is not good, or not any more; 429, too many were not.
     """
     text = bearer_of(connection.headers)
     if text is None:
         raise SharingError(401, "This needs the bearer token of a profile")
-    found = await run_in_threadpool(find, state_of(connection), text)
+    state, address = state_of(connection), connection.client.host if connection.client else ""
+    seconds = state.guesses.wait(address, text)
+    if seconds:
+        raise SharingError(429, "Too many wrong tokens came from your address; wait a minute", retry_after=seconds)
+    found = await run_in_threadpool(find, state, text)
     if found is None:
+        state.guesses.wrong(address)
         raise SharingError(401, "This token is not known here, or it has ended; ask the publisher for a new profile")
+    state.guesses.right(address, text)
     connection.scope.setdefault("state", {})["token_name"] = found.name
     return found
 

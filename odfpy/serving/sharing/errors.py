@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import math
+from collections.abc import Mapping
 from typing import Final
 
 from fastapi import FastAPI, HTTPException
@@ -36,12 +38,14 @@ class SharingError(Exception):
     Attributes:
         status: of HTTP.
         message: what is wrong.
+        headers: further headers of the answer, None for none.
     """
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
+        self.headers = None if retry_after is None else {"Retry-After": str(math.ceil(retry_after))}
 
 
 def missing() -> SharingError:
@@ -75,15 +79,15 @@ def in_protocol(error: OdfError) -> SharingError:
     return SharingError(500, "The server could not do that; its log says why")
 
 
-def _answer(status: int, message: str) -> Response:
-    headers = {"WWW-Authenticate": 'Bearer realm="odf"'} if status == 401 else None
+def _answer(status: int, message: str, more: Mapping[str, str] | None = None) -> Response:
+    headers = {**({"WWW-Authenticate": 'Bearer realm="odf"'} if status == 401 else {}), **(more or {})}
     return JSONResponse({"errorCode": _CODES.get(status, "INTERNAL_ERROR"), "message": message}, status, headers)
 
 
 def _sharing(connection: HTTPConnection, error: Exception) -> Response:
     del connection
     assert isinstance(error, (SharingError, Refused))  # noqa: S101 - it is asked about no others
-    return _answer(error.status, error.message)
+    return _answer(error.status, error.message, error.headers)
 
 
 def _http(connection: HTTPConnection, error: Exception) -> Response:

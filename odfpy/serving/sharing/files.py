@@ -15,7 +15,7 @@ from fastapi.responses import FileResponse
 from odfpy.serving.sharing.audited import note
 from odfpy.serving.sharing.callers import SharingCaller
 from odfpy.serving.sharing.errors import SharingError
-from odfpy.serving.sharing.state import SharingState, state_of
+from odfpy.serving.sharing.state import SharingState, base_of, state_of
 from odfpy.sharing.decisions import Reach, View
 from odfpy.sharing.errors import SharedObjectNotFound
 from odfpy.sharing.files.maker import ServedFile
@@ -40,7 +40,7 @@ class FileUrls:
         self, state: SharingState, request: Request, caller: SharingCaller, table: SharedTable, view: View
     ) -> None:
         self._state = state
-        self._base = state.base_url or str(request.base_url).rstrip("/").removesuffix("/delta-sharing")
+        self._base = base_of(request)
         self._bound = {
             "who": caller.principal_id,
             "token": caller.token,

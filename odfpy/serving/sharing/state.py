@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
 
-from starlette.requests import HTTPConnection
+from starlette.requests import HTTPConnection, Request
 
 from odfpy.coordinator.storage.storage import Storage
+from odfpy.serving.sharing.guesses import Guesses
 from odfpy.serving.sharing.seal import Seal
 from odfpy.sharing.audit import AuditLog
 from odfpy.sharing.files.maker import FileMaker
@@ -30,6 +31,7 @@ class SharingState:
         url_lifetime: seconds that the url of a file is good for.
         base_url: how clients reach the server, None to take it from each request.
         seal: of page tokens and urls.
+        guesses: wrong tokens.
     """
 
     opening: Callable[[], Sharing]
@@ -40,6 +42,7 @@ class SharingState:
     url_lifetime: int
     base_url: str | None = None
     seal: Seal = field(default_factory=Seal)
+    guesses: Guesses = field(default_factory=Guesses)
     _lock: Lock = field(default_factory=Lock)
 
     @property
@@ -62,3 +65,8 @@ def state_of(connection: HTTPConnection) -> SharingState:
     state = connection.app.state.sharing
     assert isinstance(state, SharingState)  # noqa: S101 - `create_sharing_app` puts it there
     return state
+
+
+def base_of(request: Request) -> str:
+    """The URL of the server, without the prefix of the protocol."""
+    return state_of(request).base_url or str(request.base_url).rstrip("/").removesuffix("/delta-sharing")

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from serving.sharing.conftest import STATES, Shared
 
+from odfpy.data.duration import Duration
 from odfpy.data.timestamp import Timestamp
 from odfpy.serving.callers.tokens import Scope, Tokens
 from odfpy.sharing.model import SourceKind, TableSource
@@ -23,6 +24,12 @@ from odfpy.sharing.names import SharePath
 RATES = "shares/fx/schemas/main/tables/rates"
 LOG = "shares/fx/schemas/main/tables/log"
 DELTA = {"delta_sharing_capabilities": "responseformat=delta;readerfeatures=deletionvectors"}
+
+
+@pytest.fixture(autouse=True)
+def _no_guesses(shared: Shared) -> None:
+    """All tests come from one address, and some show wrong tokens."""
+    shared.forget_guesses()
 
 
 def table_of(shared: Shared, lines: list[dict[str, Any]], who: str = "all") -> pa.Table:
@@ -433,3 +440,33 @@ def test_many_ask_for_a_file_and_it_is_made_once(shared: Shared, monkeypatch: py
         thread.join()
     assert found == [{"EUR", "GBP"}] * 12
     assert len(made) == len(set(made)) == 3
+
+
+# --- Links and guesses -----------------------------------------------------------------------------------------------
+
+
+def test_a_link_gives_a_profile_once(shared: Shared) -> None:
+    shared.recipient("linked")
+    link = f"activate/{shared.sharing.principals.new_activation('linked', Duration(60), Duration(600))}"
+    page = shared.ask(link, None)
+    assert (page.status, shared.ask("activate/nothing", None).body) == (200, page.body)
+    assert b"<script" not in page.body
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    answer = shared.ask(link, None, method="POST")
+    assert answer.json["endpoint"] == f"{shared.url}/"
+    assert answer.json["expirationTime"]
+    assert answer.headers["content-disposition"].startswith("attachment")
+    assert [one["name"] for one in shared.ask("shares", answer.json["bearerToken"]).json["items"]] == ["fx"]
+    assert shared.ask(link, None, method="POST").status == 404
+    assert shared.ask("activate/nothing", None, method="POST").status == 404
+
+
+def test_whoever_guesses_has_to_wait(shared: Shared) -> None:
+    assert shared.ask("shares", "all").status == 200
+    statuses = [shared.ask("shares", f"odf_guess{number}").status for number in range(25)]
+    assert statuses == [401] * 20 + [429] * 5
+    answer = shared.ask("shares", "odf_another")
+    assert (answer.status, answer.json["errorCode"]) == (429, "REQUEST_LIMIT_EXCEEDED")
+    assert 0 < int(answer.headers["retry-after"]) <= 60
+    assert shared.ask("shares", "all").status == 200  # it was right from here before
+    assert shared.ask("shares", "eur").status in (200, 429)
