@@ -51,6 +51,13 @@ class Sharing:
         """Return who may read what."""
         return Grants(self.database, self.principals, self.shares)
 
+    def whole_datasets(self, principal: Principal) -> frozenset[str]:
+        """Ids of the datasets of which a principal may see all: every column of every row of the changelog."""
+        reach = self.reach(principal)
+        logs = (one for one in self.shares.changelogs() if one.source.at is None)
+        views = ((one, reach.view(one)) for one in logs)
+        return frozenset(one.source.location for one, view in views if view is not None and view.is_all)
+
     def reach(self, principal: Principal) -> Reach:
         """Return what a principal may see, by the grants that they and their groups have now."""
         return Reach(self.grants.of(principal.id), principal.attributes)

@@ -13,6 +13,7 @@ only. Whoever shows no token is told 401 for private and for missing datasets al
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -26,12 +27,15 @@ from starlette.requests import HTTPConnection
 
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.storage.workspace_folder import WorkspaceFolder
+from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import InvalidValue
+from odfpy.serving.callers.principals import find_principal
 from odfpy.serving.callers.registry import ServedRegistry
 from odfpy.serving.callers.tokens import AccessToken, Scope, Tokens
 from odfpy.serving.callers.visibility import Visibility, visibility_of
 
+_FRESH = 1.0
 _NEEDS = "This needs an access token with the scope {}"
 
 
@@ -43,11 +47,17 @@ class Caller:
         token: what is known of their token, None for anybody.
         storage: the workspace that the token is for.
         text: the token.
+        datasets: ids of datasets that they may read by the grants of sharing.
+        since: when that was found out, in seconds of a clock that only goes on.
+        granting: the workspace that has these grants.
     """
 
     token: AccessToken | None = None
     storage: Storage | None = None
     text: str = field(default="", repr=False)
+    datasets: frozenset[str] = frozenset()
+    since: float = 0.0
+    granting: Storage | None = None
 
     def may(self, scope: Scope, folder: WorkspaceFolder) -> bool:
         """Return whether they may do something with all datasets of a workspace."""
@@ -55,7 +65,18 @@ class Caller:
 
     def is_still_known(self) -> bool:
         """Return whether the token has neither been revoked nor ended since they came."""
+        if self.granting is not None:
+            return find_principal(self.text, self.granting) is not None
         return self.storage is not None and Tokens(self.storage.odf).find(self.text) is not None
+
+    def is_granted(self, dataset: StoredDataset) -> bool:
+        """Return whether the grants of sharing let them read a dataset, and after a second still do."""
+        if not self.datasets or str(dataset.handle.id) not in self.datasets:
+            return False
+        if time.monotonic() - self.since < _FRESH:
+            return True
+        found = find_caller(self.text, [self.granting]) if self.granting else None
+        return found is not None and str(dataset.handle.id) in found.datasets
 
     @property
     def scope(self) -> Scope | None:
@@ -126,6 +147,12 @@ def find_caller(text: str, storages: Sequence[Storage]) -> Caller | None:
         token = Tokens(storage.odf).find(text)
         if token is not None:
             return Caller(token, storage, text)
+    for storage in storages:
+        known = find_principal(text, storage)
+        if known is not None:
+            who, datasets = known
+            made = who.created_at or Timestamp(0)
+            return Caller(AccessToken(who.name, Scope.READ, made), None, text, datasets, time.monotonic(), storage)
     return None
 
 
@@ -150,7 +177,9 @@ def is_readable(dataset: StoredDataset, caller: Caller) -> bool:
     """Return whether they may read a dataset; ask again in long conversations: tokens end, visibility changes."""
     if visibility_of(dataset.folder) is Visibility.PUBLIC:
         return True
-    return caller.may(Scope.READ, dataset.workspace_folder) and caller.is_still_known()
+    if caller.may(Scope.READ, dataset.workspace_folder):
+        return caller.is_still_known()
+    return caller.is_granted(dataset)
 
 
 def administered_dataset(connection: HTTPConnection, caller: AnyCaller) -> StoredDataset:

@@ -61,8 +61,8 @@ def find(state: SharingState, text: str) -> SharingCaller | None:
     if principal is not None:
         return SharingCaller(principal.name, state.sharing.reach(principal), principal.id, text)
     known = find_caller(text, state.storages[:1])
-    if known is not None and known.token is not None and known.token.scope >= Scope.READ:
-        return SharingCaller(known.token.name, Reach(None), None, text)
+    if known is not None and known.storage is not None and known.may(Scope.READ, known.storage):
+        return SharingCaller(known.token.name if known.token else "", Reach(None), None, text)
     return None
 
 

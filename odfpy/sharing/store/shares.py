@@ -177,6 +177,12 @@ class Shares:
                 query = query.where(SHARED_TABLES.c.id.in_(list(among)))
             return [_table(row) for row in connection.execute(query)]
 
+    def changelogs(self) -> list[SharedTable]:
+        """All tables that are changelogs of datasets."""
+        logs = (SHARED_TABLES.c.kind == SourceKind.DATASET.value, SHARED_TABLES.c.shown == Shown.CHANGELOG.value)
+        with self._database.reading() as connection:
+            return [_table(row) for row in connection.execute(_TABLES.where(*logs))]
+
     def table(self, path: SharePath) -> SharedTable:
         """The table of a path.
 

@@ -1,0 +1,49 @@
+"""Recipients and users outside of Delta Sharing: what they may read over REST, Flight SQL and transfers.
+
+A dataset is theirs to read where the grants of sharing show all of its changelog: every column of every row. What they
+may see in part only, they see as shared tables, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from odfpy.coordinator.storage.config import Config
+from odfpy.coordinator.storage.storage import Storage
+from odfpy.settings.sections import SharingSection
+
+if TYPE_CHECKING:
+    from odfpy.sharing.model import Principal
+    from odfpy.sharing.sharing import Sharing
+
+_OPENED: Final[dict[Path, Sharing]] = {}
+_LOCK: Final = Lock()
+
+
+def sharing_of(storage: Storage) -> Sharing | None:
+    """The shares of a workspace, opened once in a process; None for a workspace that never shared anything.
+
+    Raises:
+        SharingDatabaseError: their database cannot be used.
+    """
+    with _LOCK:
+        found = _OPENED.get(storage.root)
+        if found is None:
+            url = Config.load(storage.root).section(SharingSection).database
+            if url is None and not (storage.odf / "sharing.db").exists():
+                return None
+            from odfpy.sharing.sharing import Sharing
+
+            found = _OPENED[storage.root] = Sharing.of_workspace(storage.odf, url)
+        return found
+
+
+def find_principal(text: str, storage: Storage) -> tuple[Principal, frozenset[str]] | None:
+    """Return whose token it is, and the ids of the datasets that they may read as a whole; None if nobody's."""
+    sharing = sharing_of(storage)
+    found = None if sharing is None else sharing.principals.find(text)
+    if sharing is None or found is None:
+        return None
+    return found, sharing.whole_datasets(found)
