@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from odfpy.codec.canonical_json import canonical_json
-from odfpy.sharing.conditions import condition_sql
+from odfpy.sharing.conditions import columns_of, condition_sql
 from odfpy.sharing.model import Grant, SharedTable
 from odfpy.sharing.names import SharePath, folded
 
@@ -64,6 +64,11 @@ class View:
             return list(names)
         shown = {folded(name) for part in self.parts for name in part.columns or ()}
         return [name for name in names if folded(name) in shown]
+
+    @cached_property
+    def deciding_columns(self) -> frozenset[str]:
+        """Folded names of the columns that conditions are about."""
+        return frozenset(folded(name) for part in self.parts if part.rows for name in columns_of(part.rows))
 
     def names(self, column: str) -> bool:
         """Return whether a grant names a column."""

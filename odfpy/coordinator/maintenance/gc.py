@@ -190,7 +190,7 @@ def _scratch(storage: Storage) -> Iterator[Useless]:
 
 def _unused(storage: Storage, seconds: int) -> Iterator[Useless]:
     """The files made for shared tables that nobody has asked for in so many seconds; servers note each use."""
-    for pattern in ("shared-files/??/*.parquet", "*/live/*.live"):
+    for pattern in ("shared-files/??/*.parquet", "shared-files/shown/*", "*/live/*.live"):
         for path in sorted(storage.cache.glob(pattern)):
             with suppress(FileNotFoundError):
                 if time.time() - path.stat().st_mtime >= seconds:

@@ -16,6 +16,7 @@ from odfpy.serving.sharing.state import SharingState
 from odfpy.settings.sections import SharingSection
 from odfpy.sharing.audit import AuditLog
 from odfpy.sharing.files.maker import FileMaker
+from odfpy.sharing.files.shown import ShownFiles
 from odfpy.sharing.sharing import Sharing
 from odfpy.sharing.tables.opener import TableOpener
 
@@ -40,6 +41,7 @@ def create_sharing_app(workspaces: Sequence[Workspace], settings: ServeSettings)
         storages=storages,
         tables=TableOpener(storages, [one.queries.service for one in workspaces]),
         files=FileMaker(first.storage.cache / "shared-files", section.cache_size),
+        shown=ShownFiles(first.storage.cache / "shared-files"),
         audit=audit,
         url_lifetime=section.url_lifetime,
         base_url=settings.base_url,

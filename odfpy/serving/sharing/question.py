@@ -22,9 +22,10 @@ from odfpy.sharing.errors import SharedObjectNotFound
 from odfpy.sharing.files.schema import schema_string, shared_schema
 from odfpy.sharing.files.statistics import file_statistics
 from odfpy.sharing.hints import Hint, may_have_rows
-from odfpy.sharing.model import SharedTable
+from odfpy.sharing.model import SharedTable, SourceKind
 from odfpy.sharing.names import SharePath
 from odfpy.sharing.tables.contract import ReadableTable, TableChange, TableFile, TableVersion
+from odfpy.sharing.tables.visible import VisibleTable
 
 _BLOCK: Final = "X-odf-block-hash"
 _ID_SCHEMES: Final = ("parquet", "delta")
@@ -169,4 +170,6 @@ def question_of(
         raise missing()
     note(request.scope, path=str(shared.path))
     table = state.tables.open(shared.source)
+    if not view.has_all_rows and shared.source.kind is SourceKind.DATASET:
+        table = VisibleTable(table, lambda file: state.shown.shows(file, view))
     return TableQuestion(request, state, caller, shared, table, view, can, id_hash.lower() if id_hash else None)

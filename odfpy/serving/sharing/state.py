@@ -14,6 +14,7 @@ from odfpy.serving.sharing.guesses import Guesses
 from odfpy.serving.sharing.seal import Seal
 from odfpy.sharing.audit import AuditLog
 from odfpy.sharing.files.maker import FileMaker
+from odfpy.sharing.files.shown import ShownFiles
 from odfpy.sharing.sharing import Sharing
 from odfpy.sharing.tables.opener import TableOpener
 
@@ -27,6 +28,7 @@ class SharingState:
         storages: the workspaces.
         tables: opens tables.
         files: makes files.
+        shown: in which files somebody sees a row.
         audit: takes down who has read what.
         url_lifetime: seconds that the url of a file is good for.
         base_url: how clients reach the server, None to take it from each request.
@@ -38,6 +40,7 @@ class SharingState:
     storages: Sequence[Storage]
     tables: TableOpener
     files: FileMaker
+    shown: ShownFiles
     audit: AuditLog
     url_lifetime: int
     base_url: str | None = None

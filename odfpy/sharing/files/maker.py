@@ -204,6 +204,28 @@ class FileMaker:
             yield
 
 
+def has_visible_row(file: TableFile, view: View) -> bool:
+    """Return whether a row of a file shows; only the columns that decide are read.
+
+    Args:
+        file: a file on this machine.
+        view: what may be seen.
+
+    Raises:
+        OdfError: it cannot be read.
+    """
+    import pyarrow as pa
+
+    from odfpy.data.slices.parquet_io import open_parquet
+
+    if view.has_all_rows:
+        return True
+    with open_parquet(str(file.path)) as parquet, _Filter(view, pa.schema([])) as shown:
+        wanted = [name for name in parquet.schema_arrow.names if folded(name) in view.deciding_columns]
+        batches = parquet.iter_batches(_ROWS, columns=wanted)
+        return any(shown.any_row(batch, parquet.schema_arrow.names) for batch in batches)
+
+
 class _Filter:
     """Leaves out of batches what is hidden, and brings the rest into the form that clients see."""
 
@@ -251,6 +273,16 @@ class _Filter:
         kind[1:][begins & ~seen[:-1]] = OperationType.APPEND
         words = pa.array([_CHANGES[OperationType(number)] for number in range(len(_CHANGES))])
         return words.take(pa.array(kind[seen], pa.int32()))
+
+    def any_row(self, batch: pa.RecordBatch, names: Sequence[str]) -> bool:
+        """Return whether a row of a batch shows.
+
+        Args:
+            batch: the columns that decide.
+            names: all columns of the table.
+        """
+        condition = self._view.condition(names)
+        return batch.num_rows > 0 and (condition is None or bool(self._true(batch, [condition])[0].any()))
 
     def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a batch that show, as clients see them."""

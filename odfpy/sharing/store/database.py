@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -179,8 +180,11 @@ def _engine(url: str) -> sa.Engine:
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:
     connection.isolation_level = None  # or the driver begins and ends transactions where it likes
-    for setting in ("foreign_keys = ON", "journal_mode = WAL", "synchronous = FULL"):
-        connection.execute(f"PRAGMA {setting}")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA synchronous = FULL")
+    # The file keeps the mode. To change it, nobody else may be at the file; whoever opens it next tries again.
+    with suppress(sqlite3.OperationalError):
+        connection.execute("PRAGMA journal_mode = WAL")
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:

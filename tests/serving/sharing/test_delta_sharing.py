@@ -276,7 +276,7 @@ def test_some_rows(shared: Shared) -> None:
     text = json.dumps(lines)
     assert "USD" not in text
     assert "GBP" not in text
-    for version in range(4):
+    for version in range(3):
         found = state_of(table_of(shared, shared.lines(f"{RATES}/query", "eur", {"version": version}), "eur"))
         assert found == {cur: value for cur, value in STATES[version].items() if cur == "EUR"}
     for more in (
@@ -287,6 +287,33 @@ def test_some_rows(shared: Shared) -> None:
         assert set(state_of(table_of(shared, shared.lines(f"{RATES}/query", "eur", more), "eur"))) <= {"EUR"}
     assert "x-odf-block-hash" not in shared.ask(f"{RATES}/query", "eur", {}).headers
     assert shared.ask(f"{RATES}/query", "all", {}).headers["x-odf-block-hash"].startswith("f1620")
+
+
+@pytest.mark.parametrize("table", [RATES, LOG])
+def test_versions_are_those_that_changed_a_row_that_shows(shared: Shared, table: str) -> None:
+    if "usd" not in shared.tokens:
+        shared.recipient("usd", rows="cur = 'USD'")
+    numbers = {"all": 3, "eur": 2, "usd": 2}
+    for who, last in numbers.items():
+        assert shared.ask(f"{table}/version", who).headers["delta-table-version"] == str(last)
+        assert shared.ask(f"{table}/query", who, {"version": last + 1}).status == 400
+    times = {
+        who: [
+            (one["add"]["version"], one["add"]["timestamp"])
+            for one in shared.lines(f"{LOG}/changes?startingVersion=1", who)[2:]
+        ]
+        for who in numbers
+    }
+    assert [number for number, _ in times["usd"]] == [1, 2]
+    assert times["usd"] == [times["all"][0], (2, times["all"][2][1])]
+    between = str(Timestamp(times["all"][1][1] * 1_000_000))
+    answer = shared.ask(f"{table}/query", "usd", {"timestamp": between})
+    assert answer.headers["delta-table-version"] == "1"
+    assert state_of(table_of(shared, shared.lines(f"{RATES}/query", "usd", {"version": 2}), "usd")) == {
+        "USD": (None, 5)
+    }
+    changes = shared.lines(f"{RATES}/changes?startingVersion=1", "usd")[2:]
+    assert [one["cdf"]["version"] for one in changes] == [1, 2]
 
 
 def test_some_columns(shared: Shared) -> None:
@@ -439,7 +466,7 @@ def test_many_ask_for_a_file_and_it_is_made_once(shared: Shared, monkeypatch: py
     for thread in threads:
         thread.join()
     assert found == [{"EUR", "GBP"}] * 12
-    assert len(made) == len(set(made)) == 3
+    assert len(made) == len(set(made)) == 2
 
 
 # --- Links and guesses -----------------------------------------------------------------------------------------------
