@@ -124,6 +124,11 @@ class Reach:
             return None
         return ALL if any(part.is_all for part in parts) else View(tuple(sorted(parts, key=repr)))
 
+    @property
+    def paths(self) -> list[SharePath] | None:
+        """The shares, schemas and tables that the grants are on; None for all there are."""
+        return None if self._grants is None else list({str(grant.path): grant.path for grant in self._grants}.values())
+
     def sees_share(self, name: str) -> bool:
         """Return whether a share is there for them: whether they have a grant on it, or on anything in it."""
         return self._grants is None or any(folded(grant.path.share) == folded(name) for grant in self._grants)

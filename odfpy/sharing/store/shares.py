@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Sequence
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -151,7 +151,7 @@ class Shares:
         *,
         after: tuple[str, str] = ("", ""),
         limit: int | None = None,
-        among: Collection[str] | None = None,
+        within: Sequence[SharePath] | None = None,
     ) -> list[SharedTable]:
         """Tables, by schema and name.
 
@@ -159,7 +159,7 @@ class Shares:
             path: share or schema that they are in; all tables by default, then by share, too.
             after: folded names of schema and table that come before the first one.
             limit: how many at most.
-            among: ids of those that may be listed; any by default.
+            within: shares, schemas and tables of which only those are wanted that are one or in one; any by default.
 
         Raises:
             SharedObjectNotFound: there is no such share or schema.
@@ -173,8 +173,8 @@ class Shares:
                     query = query.where(SCHEMAS.c.id == schema)
             if after != ("", ""):
                 query = query.where(sa.tuple_(SCHEMAS.c.folded, SHARED_TABLES.c.folded) > sa.tuple_(*after))
-            if among is not None:
-                query = query.where(SHARED_TABLES.c.id.in_(list(among)))
+            if within is not None:
+                query = query.where(sa.or_(sa.false(), *map(_is_within, within)))
             return [_table(row) for row in connection.execute(query)]
 
     def changelogs(self) -> list[SharedTable]:
@@ -248,6 +248,11 @@ class Shares:
         key = connection.execute(sa.insert(SCHEMAS).values(row)).inserted_primary_key
         assert key is not None  # noqa: S101  there is one for one row
         return int(key[0])
+
+
+def _is_within(path: SharePath) -> sa.ColumnElement[bool]:
+    parts = ((SHARES, path.share), (SCHEMAS, path.schema), (SHARED_TABLES, path.table))
+    return sa.and_(*(table.c.folded == folded(name) for table, name in parts if name is not None))
 
 
 def _table(row: Any) -> SharedTable:
