@@ -4,12 +4,39 @@ from __future__ import annotations
 
 import shutil
 import socket
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from support.typed import NOT_RUN, commands_in, difference, type_in
 
 REPOSITORY = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document, and what it takes for granted.
+
+    Attributes:
+        path: in the repository.
+        begins: the heading from which on it is typed.
+        folder: what it calls the folder that its reader begins in.
+        not_run: how many of its blocks are not typed.
+        at_least: so many commands.
+    """
+
+    path: str
+    begins: str
+    folder: str
+    not_run: int
+    at_least: int
+
+
+DOCUMENTS = [
+    Document("README.md", "## Five minutes", "/home/you/odfpy", not_run=1, at_least=12),  # the installation
+    Document("docs/guide.md", "# Guide", "/home/you", not_run=1, at_least=30),  # the installation
+    Document("docs/tutorial.md", "# Tutorial", "/home/you", not_run=0, at_least=40),
+]
 
 
 def free_port() -> int:
@@ -20,16 +47,17 @@ def free_port() -> int:
 
 @pytest.mark.spark
 @pytest.mark.processes
-def test_the_readme(tmp_path: Path) -> None:
-    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    text = text[text.index("## Five minutes") :]
-    assert len(NOT_RUN.findall(text)) == 1, "only the installation"
-    folder, home = tmp_path / "odfpy", tmp_path / "home"
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.path)
+def test_a_document_shows_what_its_commands_print(document: Document, tmp_path: Path) -> None:
+    text = (REPOSITORY / document.path).read_text(encoding="utf-8")
+    text = text[text.index(document.begins) :]
+    assert len(NOT_RUN.findall(text)) == document.not_run
+    folder, home = tmp_path / "you", tmp_path / "home"
     home.mkdir()
     shutil.copytree(REPOSITORY / "snapshots", folder / "snapshots")
-    replaced = {"/home/you/odfpy": str(folder), "8000": str(free_port())}
+    replaced = {document.folder: str(folder), "8000": str(free_port())}
     commands = list(commands_in(text))
-    assert len(commands) >= 12
+    assert len(commands) >= document.at_least
     typed = type_in(commands, folder, home, replaced)
     assert len(typed) == len(commands), typed[-1]
     wrong = [found for one, printed in typed if (found := difference(one, printed, replaced))]

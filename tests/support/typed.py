@@ -14,11 +14,14 @@ from pathlib import Path
 NOT_RUN = re.compile(r"<!-- not run: .+ -->\n```console\n.*?^```$", re.MULTILINE | re.DOTALL)
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _END = "--- end of a command:"
+_SIGNS_OF_FAILURE = ("error:", "NOT VALID", " To do")
 _MASKS = {
     r"f1620[0-9a-f]{2,64}(\.\.\.)?": "HASH",
     r"did:odf:f[0-9a-f]+": "ID",
-    r"\b20(2[4-9]|[3-9]\d)-\d\d-\d\dT[\d:.]+Z": "NOW",
+    r"\b20(2[6-9]|[3-9]\d)-\d\d-\d\dT[\d:.]+Z?": "NOW",  # examples happened before
     r"\b\d+\.\d s\b": "SECONDS",
+    r"\b\d+ (s|min) ago\b": "AGO",
+    r"\b\d+\.\d KiB\b": "SIZE",  # of Parquet files, which names their writer
     r" +": " ",  # columns are as wide as what is masked in them
 }
 
@@ -58,7 +61,7 @@ def type_in(commands: list[Typed], folder: Path, home: Path, replaced: Mapping[s
 
     Args:
         commands: the commands, in order.
-        folder: the folder to begin in, which documents call `/home/you/odfpy`.
+        folder: the folder to begin in, which documents call otherwise.
         home: of a new user.
         replaced: texts of the document that are others here, such as a port.
     """
@@ -91,7 +94,7 @@ def type_in(commands: list[Typed], folder: Path, home: Path, replaced: Mapping[s
 def difference(typed: Typed, printed: str, replaced: Mapping[str, str]) -> str | None:
     """Say where a command has printed something else than the document shows; `...` stands for anything."""
     failed = re.search(r"\nexit code \d+$", printed)
-    expects_failure = any("error:" in line or "NOT VALID" in line for line in typed.shown)
+    expects_failure = any(sign in line for line in typed.shown for sign in _SIGNS_OF_FAILURE)
     if failed and not expects_failure:
         return f"$ {typed.command}\n{printed}"
     if not typed.shown:
