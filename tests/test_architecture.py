@@ -187,7 +187,7 @@ HOMES = {
     "alembic": ("sharing/store",),
     "rfc8785": ("codec/canonical_json",),
     "fastapi": ("serving",),
-    "pydantic": ("serving",),
+    "pydantic": ("serving", "sharing/declared"),
     "pydantic_core": ("settings/setting",),
     "fastapi_swagger": ("serving",),
     "starlette": ("serving",),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from odfpy.cli.grammar import session_of
-from odfpy.errors import UsageError, did_you_mean
+from odfpy.errors import NotFound, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace
@@ -27,6 +29,20 @@ def sharing_of(context: typer.Context) -> Sharing:
 
     workspace = session_of(context).workspace
     return Sharing.of_workspace(workspace.storage.odf, workspace.config.section(SharingSection).database)
+
+
+def read_file(name: str) -> bytes:
+    """The contents of a file, or of standard input for `-`.
+
+    Raises:
+        NotFound: it cannot be read.
+    """
+    if name == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(name).read_bytes()
+    except OSError as error:
+        raise NotFound(f"Cannot read {name}: {error.strerror}") from error
 
 
 def attributes_of(given: list[str] | None) -> dict[str, str] | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfpy.cli.grammar import Form, command, complete_names, group, session_of
-from odfpy.cli.shares.opened import sharing_of
+from odfpy.cli.shares.opened import read_file, sharing_of
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -98,6 +98,35 @@ def remove(context: typer.Context, path: Path) -> None:
     where = SharePath.parse(path)
     sharing_of(context).shares.remove(where)
     session_of(context).output.say(f"Removed the {where.what} {where}")
+
+
+@command(share, "odf share apply -f shares.yaml --dry-run", "odf share apply -f shares.yaml --prune")
+def apply(
+    context: typer.Context,
+    file: Annotated[str, typer.Option("--file", "-f", help="File that declares shares; - for standard input.")],
+    prune: Annotated[bool, typer.Option("--prune", help="Also remove what the file does not declare.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the difference.")] = False,
+) -> None:
+    """Bring shares, recipients, groups and grants to what a file declares."""
+    from odfpy.sharing.declared import load_declared, steps
+    from odfpy.sharing.model import Shown
+    from odfpy.sharing.tables.opener import shared_dataset
+
+    session = session_of(context)
+
+    def resolve(name: str, shown: Shown, at: str | None) -> TableSource:
+        return shared_dataset(session.workspace.storage.get(name), shown, at)
+
+    declared = load_declared(read_file(file), file)
+    found = steps(sharing_of(context), declared, resolve, prune=prune)
+    for step in found:
+        if not dry_run:
+            step.take()
+        session.output.text(f"{step.sign} {step.text}")
+    if not found:
+        session.output.say(f"All is as {file} declares it")
+    elif dry_run:
+        session.output.say(f"{len(found)} changes; nothing was changed")
 
 
 @command(schema, "odf schema add sales.eu", name="add")

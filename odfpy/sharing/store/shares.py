@@ -105,6 +105,24 @@ class Shares:
             connection.execute(sa.insert(SHARED_TABLES).values(schema_id=schema_id, **row))
             return _table(self._table_row(connection, path))
 
+    def change_table(self, path: SharePath, source: TableSource, comment: str) -> None:
+        """Put something else behind a table, whose id and grants stay.
+
+        Args:
+            path: of the table.
+            source: what is behind it from now on.
+            comment: for people.
+
+        Raises:
+            SharedObjectNotFound: there is no such table.
+        """
+        row = {"kind": source.kind.value, "location": source.location, "shown": source.shown.value, "at": source.at}
+        with self._database.writing() as connection:
+            _, _, table = self.ids(connection, path)
+            connection.execute(
+                sa.update(SHARED_TABLES).where(SHARED_TABLES.c.id == table).values(**row, comment=comment)
+            )
+
     def remove(self, path: SharePath) -> None:
         """Remove a share, a schema or a table, with what is in it, and the grants on it. The data stays.
 

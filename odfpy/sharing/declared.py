@@ -1,0 +1,294 @@
+"""Shares, principals and grants as a file declares them, and the steps that lead there.
+
+kind: Shares
+version: 1
+shares:
+  sales:
+    tables:
+      eu.orders: {dataset: com.example.orders}
+recipients:
+  acme: {attributes: {country: DE}}
+groups:
+  partners: [acme]
+grants:
+  - {to: partners, on: sales.eu, rows: "country = recipient('country')"}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from odfpy.codec.yaml import load_documents
+from odfpy.errors import MalformedManifest
+from odfpy.sharing.conditions import check_condition
+from odfpy.sharing.model import PrincipalKind, Shown, TableSource
+from odfpy.sharing.names import SharePath, folded
+from odfpy.sharing.sharing import Sharing
+
+Resolver = Callable[[str, Shown, str | None], TableSource]
+"""Makes the source of a table of the name of a dataset, its view, and a tag or branch."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class DeclaredTable(_Strict):
+    """A table of a share.
+
+    Attributes:
+        dataset: name or id of the dataset behind it.
+        shown: its current state, or its changelog.
+        at: a tag or branch of it.
+        comment: for people.
+    """
+
+    dataset: str
+    shown: Shown = Shown.CURRENT
+    at: str | None = None
+    comment: str = ""
+
+
+class DeclaredShare(_Strict):
+    """A share.
+
+    Attributes:
+        comment: for people.
+        tables: by `SCHEMA.TABLE`.
+    """
+
+    comment: str = ""
+    tables: dict[str, DeclaredTable] = {}
+
+
+class DeclaredPrincipal(_Strict):
+    """A recipient or user.
+
+    Attributes:
+        attributes: what conditions on rows may name.
+    """
+
+    attributes: dict[str, str] = {}
+
+
+class DeclaredGrant(_Strict):
+    """A grant.
+
+    Attributes:
+        to: name of a recipient, user or group.
+        path: share, schema or table.
+        columns: only these.
+        rows: only rows of which this is true.
+    """
+
+    to: str
+    path: str
+    columns: Annotated[list[str], Field(min_length=1)] | None = None
+    rows: str | None = None
+
+
+class Declared(_Strict):
+    """All that a file declares.
+
+    Attributes:
+        kind: `Shares`.
+        version: of the form of the file.
+        shares: by name.
+        recipients: by name.
+        users: by name.
+        groups: names of the members of each.
+        grants: who may read what.
+    """
+
+    kind: Literal["Shares"]
+    version: Literal[1]
+    shares: dict[str, DeclaredShare | None] = {}
+    recipients: dict[str, DeclaredPrincipal | None] = {}
+    users: dict[str, DeclaredPrincipal | None] = {}
+    groups: dict[str, list[str]] = {}
+    grants: list[DeclaredGrant] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step on the way to what is declared.
+
+    Attributes:
+        sign: `+` adds, `-` removes, `~` changes.
+        text: what.
+        take: takes it.
+    """
+
+    sign: Literal["+", "-", "~"]
+    text: str
+    take: Callable[[], object]
+
+
+def load_declared(data: bytes, source: str) -> Declared:
+    """Read a file that declares shares.
+
+    Args:
+        data: YAML.
+        source: what messages call it.
+
+    Raises:
+        MalformedManifest: it is none; the message names the place.
+    """
+    documents = list(load_documents(data.decode("utf-8", "replace"), source))
+    if len(documents) != 1:
+        raise MalformedManifest(f"{source} has {len(documents)} documents", hint="One file declares all shares.")
+    try:
+        return Declared.model_validate(documents[0].tree)
+    except ValidationError as error:
+        found = error.errors()[0]
+        place = ".".join(map(str, found["loc"])) or "the document"
+        raise MalformedManifest(f"{source}: {place}: {found['msg']}", hint="docs/sharing.md shows the form.") from error
+
+
+def steps(sharing: Sharing, declared: Declared, resolve: Resolver, *, prune: bool) -> list[Step]:
+    """The steps from what is there to what is declared; none are taken.
+
+    Args:
+        sharing: what is there.
+        declared: what is to be there.
+        resolve: finds the datasets.
+        prune: whether what is not declared goes.
+
+    Raises:
+        InvalidValue, InvalidCondition: a name or a condition is none.
+        DatasetNotFound: with a suggestion.
+    """
+    planned = _Planned(sharing, declared, resolve)
+    found = [*planned.principals(), *planned.shares(), *planned.memberships(), *planned.grants()]
+    return found + list(planned.removals()) if prune else found
+
+
+class _Planned:
+    """The steps, kind by kind."""
+
+    def __init__(self, sharing: Sharing, declared: Declared, resolve: Resolver) -> None:
+        self._sharing = sharing
+        self._declared = declared
+        self._resolve = resolve
+        self._people = {folded(one.name): one for one in sharing.principals.all()}
+        self._tables = {_key(one.path): one for one in sharing.shares.tables()}
+        self._shares = {folded(one.name): one for one in sharing.shares.shares()}
+        self._grants = {_grant_key(one.principal, one.path, one.columns, one.rows): one for one in sharing.grants.all()}
+
+    def _wanted_people(self) -> Iterator[tuple[PrincipalKind, str, dict[str, str]]]:
+        for kind, people in (
+            (PrincipalKind.RECIPIENT, self._declared.recipients),
+            (PrincipalKind.USER, self._declared.users),
+        ):
+            for name, one in people.items():
+                yield kind, name, one.attributes if one else {}
+        for name in self._declared.groups:
+            yield PrincipalKind.GROUP, name, {}
+
+    def principals(self) -> Iterator[Step]:
+        principals = self._sharing.principals
+        for kind, name, attributes in self._wanted_people():
+            known = self._people.get(folded(name))
+            if known is None:
+                yield Step("+", f"{kind.value} {name}", partial(principals.add, kind, name, attributes))
+            elif known.kind is not kind:
+                raise MalformedManifest(
+                    f"{name} is a {known.kind.value}, and declared as a {kind.value}", hint="Choose another name."
+                )
+            elif dict(known.attributes) != attributes:
+                text = f"{kind.value} {name}: attributes {_shown(attributes)}"
+                yield Step("~", text, partial(principals.change, name, attributes=attributes))
+
+    def shares(self) -> Iterator[Step]:
+        shares = self._sharing.shares
+        for name, one in self._declared.shares.items():
+            share = one or DeclaredShare()
+            if folded(name) not in self._shares:
+                yield Step("+", f"share {name}", partial(shares.add_share, name, share.comment))
+            for key, wanted in share.tables.items():
+                path = SharePath.parse(f"{name}/{key.replace('.', '/')}")
+                source = self._resolve(wanted.dataset, wanted.shown, wanted.at)
+                known = self._tables.get(_key(path))
+                add = partial(shares.add_table, path, source, wanted.comment)
+                if known is None:
+                    yield Step("+", f"table {path}: {_source(wanted)}", add)
+                elif (known.source, known.comment) != (source, wanted.comment):
+                    change = partial(shares.change_table, path, source, wanted.comment)
+                    yield Step("~", f"table {path}: {_source(wanted)}", change)
+
+    def memberships(self) -> Iterator[Step]:
+        principals = self._sharing.principals
+        for name, wanted in self._declared.groups.items():
+            known = self._people.get(folded(name))
+            there = {folded(one): one for one in principals.members(known.name)} if known else {}
+            members = {folded(one): one for one in wanted}
+            for key in members.keys() - there.keys():
+                yield Step("+", f"{members[key]} in {name}", partial(principals.join, name, members[key]))
+            for key in there.keys() - members.keys():
+                yield Step("-", f"{there[key]} in {name}", partial(principals.leave, name, there[key]))
+
+    def grants(self) -> Iterator[Step]:
+        grants = self._sharing.grants
+        for one in self._declared.grants:
+            path = SharePath.parse(one.path)
+            if one.rows is not None:
+                check_condition(one.rows)
+            columns = None if one.columns is None else tuple(dict.fromkeys(one.columns))
+            if _grant_key(one.to, path, columns, one.rows) not in self._grants:
+                text = _grant_text(one.to, path, columns, one.rows)
+                yield Step("+", text, partial(grants.add, one.to, path, columns=one.columns, rows=one.rows))
+
+    def removals(self) -> Iterator[Step]:
+        """What is there and not declared: grants first, then tables, shares and principals."""
+        declared, sharing = self._declared, self._sharing
+        wanted = {
+            _grant_key(one.to, SharePath.parse(one.path), None if one.columns is None else tuple(one.columns), one.rows)
+            for one in declared.grants
+        }
+        for key, grant in self._grants.items():
+            if key not in wanted:
+                text = _grant_text(grant.principal, grant.path, grant.columns, grant.rows)
+                yield Step("-", text, partial(sharing.grants.remove, grant.id))
+        tables = {
+            _key(SharePath.parse(f"{name}/{key.replace('.', '/')}"))
+            for name, share in declared.shares.items()
+            for key in (share.tables if share else {})
+        }
+        for place, table in self._tables.items():
+            if place not in tables and folded(table.path.share) in map(folded, declared.shares):
+                yield Step("-", f"table {table.path}", partial(sharing.shares.remove, table.path))
+        for name, known in self._shares.items():
+            if name not in map(folded, declared.shares):
+                yield Step("-", f"share {known.name}", partial(sharing.shares.remove, SharePath(known.name)))
+        people = {folded(name) for _, name, _ in self._wanted_people()}
+        for name, person in self._people.items():
+            if name not in people:
+                text = f"{person.kind.value} {person.name}"
+                yield Step("-", text, partial(sharing.principals.remove, person.name))
+
+
+def _key(path: SharePath) -> tuple[str, ...]:
+    return tuple(folded(part) for part in (path.share, path.schema, path.table) if part is not None)
+
+
+def _grant_key(who: str, path: SharePath, columns: tuple[str, ...] | None, rows: str | None) -> tuple[Any, ...]:
+    return folded(who), _key(path), columns, rows
+
+
+def _grant_text(who: str, path: SharePath, columns: tuple[str, ...] | None, rows: str | None) -> str:
+    limits = [f"columns {', '.join(columns)}" if columns else "", f"rows {rows}" if rows else ""]
+    return f"grant: {who} reads {path}{''.join(f', {one}' for one in limits if one)}"
+
+
+def _source(table: DeclaredTable) -> str:
+    at = f" at {table.at}" if table.at else ""
+    return f"{table.shown.value} of {table.dataset}{at}"
+
+
+def _shown(attributes: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in attributes.items()) or "none"
