@@ -104,13 +104,7 @@ def same_keys(keys: Sequence[StateColumn], left: str, right: str) -> str:
         left: name of one relation.
         right: name of the other.
     """
-    return " AND ".join(f"({_compared(key, left)} = {_compared(key, right)})" for key in keys)
-
-
-def _compared(key: StateColumn, relation: str) -> str:
-    # duckdb 1.5 looks for -0.0 among the least and greatest keys of a join by its bits, and passes over 0.0, which is
-    # equal to it. The sum is 0.0 for both.
-    return f"({relation}.{key.role} + 0)" if key.type in ("FLOAT", "DOUBLE") else f"{relation}.{key.role}"
+    return " AND ".join(f"({left}.{key.role} = {right}.{key.role})" for key in keys)
 
 
 class ScannedState:
