@@ -156,7 +156,8 @@ class S3Client:
 
     @staticmethod
     async def _read(answer: Any, limit: int | None = None) -> bytes:
-        async with answer["Body"] as body:
+        body = answer["Body"]
+        async with body:  # older releases of aiobotocore give another object here, whose `read` takes no limit
             return bytes(await (body.read() if limit is None else body.read(limit)))
 
 
