@@ -244,7 +244,7 @@ class _Planned:
                 yield Step("+", text, partial(grants.add, one.to, path, columns=one.columns, rows=one.rows))
 
     def removals(self) -> Iterator[Step]:
-        """What is there and not declared: grants first, then tables, shares and principals."""
+        """Steps that remove what is not declared: grants first, then tables, shares and principals."""
         declared, sharing = self._declared, self._sharing
         wanted = {
             _grant_key(one.to, SharePath.parse(one.path), None if one.columns is None else tuple(one.columns), one.rows)

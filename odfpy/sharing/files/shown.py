@@ -17,7 +17,7 @@ from odfpy.sharing.tables.contract import TableFile
 
 
 class ShownFiles:
-    """What was found out. Used by several threads and processes."""
+    """Memory of what was found out. Used by several threads and processes."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "shown"

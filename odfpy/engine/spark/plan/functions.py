@@ -19,7 +19,7 @@ DETERMINISTIC: Final = frozenset(
 
     And Or Not EqualTo EqualNullSafe EqualNull LessThan LessThanOrEqual GreaterThan GreaterThanOrEqual Between
     In InSet IsNull IsNotNull IsNaN AtLeastNNonNulls Like ILike RLike LikeAll NotLikeAll LikeAny NotLikeAny
-    If CaseWhen Coalesce NullIf NullIfResult NullIfZero ZeroIfNull Nvl Nvl2 NaNvl Least Greatest
+    If CaseWhen Coalesce NullIf NullIfResult TypedNullLiteral NullIfZero ZeroIfNull Nvl Nvl2 NaNvl Least Greatest
     AssertTrue RaiseError TypeOf
 
     Add Subtract Multiply Divide IntegralDivide Remainder Pmod UnaryMinus UnaryPositive Abs
