@@ -14,7 +14,6 @@ NEW_FUNCTIONS = frozenset(
         "hmac",
         "jaro_winkler_similarity",
         "localtime",
-        "python_worker_logs",
         "timestamp_nanos",
         "to_base32",
         "try_variant_array_append",
