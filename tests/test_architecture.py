@@ -185,6 +185,8 @@ HOMES = {
     "cryptography": ("dataset/identity", "serving/sharing/seal"),
     "sqlalchemy": ("sharing/store",),
     "alembic": ("sharing/store",),
+    "deltalake": ("sharing/tables/delta",),
+    "pyiceberg": ("sharing/tables/iceberg",),
     "rfc8785": ("codec/canonical_json",),
     "fastapi": ("serving",),
     "pydantic": ("serving", "sharing/declared"),

@@ -25,6 +25,7 @@ Comment = Annotated[str, typer.Option(help="A sentence for recipients.", metavar
     "odf share add sales",
     "odf share add sales.eu.orders com.example.orders",
     "odf share add sales.eu.log com.example.orders --changelog",
+    "odf share add sales.eu.customers --delta /data/customers",
 )
 def add(
     context: typer.Context,
@@ -39,19 +40,41 @@ def add(
     at: Annotated[
         str | None, typer.Option(help="Share the dataset as it is at a tag or branch.", metavar="NAME")
     ] = None,
+    parquet: Annotated[
+        str | None, typer.Option(help="For a table: the folder of Parquet files behind it.", metavar="FOLDER")
+    ] = None,
+    delta: Annotated[
+        str | None, typer.Option(help="For a table: the folder of the Delta table behind it.", metavar="FOLDER")
+    ] = None,
+    iceberg: Annotated[
+        str | None,
+        typer.Option(
+            help="For a table: the Iceberg table behind it, a metadata file or CATALOG:NAMESPACE.TABLE.",
+            metavar="TABLE",
+        ),
+    ] = None,
     comment: Comment = "",
 ) -> None:
     """Add a share, a schema or a table. Nobody can read it before there is a grant."""
     from odfpy.sharing.names import SharePath
 
     where, sharing = SharePath.parse(path), sharing_of(context)
-    if (where.table is not None) != (dataset is not None):
-        raise UsageError(
-            f"{path} is a {where.what}" + (", which wants a dataset" if where.table else ", which has no dataset"),
-            hint="A table is `odf share add SHARE.SCHEMA.TABLE DATASET`.",
+    given = {"parquet": parquet, "delta": delta, "iceberg": iceberg}
+    files = {kind: place for kind, place in given.items() if place is not None}
+    behind = len(files) + (dataset is not None)
+    if behind != (where.table is not None):
+        wants = (
+            ", which wants one dataset, folder or table behind it" if where.table else ", which has no data of its own"
         )
-    if dataset is not None:
-        sharing.shares.add_table(where, _source(context, dataset, at, changelog=changelog), comment)
+        raise UsageError(
+            f"{path} is a {where.what}{wants}",
+            hint="A table is `odf share add SHARE.SCHEMA.TABLE DATASET`, or with --parquet, --delta or --iceberg.",
+        )
+    if files and (changelog or at is not None):
+        raise UsageError("--changelog and --at are for datasets", hint="Leave them out.")
+    if where.table is not None:
+        source = _source(context, dataset, at, changelog=changelog) if dataset is not None else _files_source(files)
+        sharing.shares.add_table(where, source, comment)
     elif where.schema is not None:
         sharing.shares.add_schema(where)
     else:
@@ -174,6 +197,14 @@ def _source(context: typer.Context, dataset: str, at: str | None, *, changelog: 
     return shared_dataset(found, Shown.CHANGELOG if changelog else Shown.CURRENT, at)
 
 
+def _files_source(files: dict[str, str]) -> TableSource:
+    from odfpy.sharing.checked import shared_files
+    from odfpy.sharing.model import SourceKind
+
+    kind, location = next(iter(files.items()))
+    return shared_files(SourceKind.parse(kind), location)
+
+
 def _behind(context: typer.Context, table: SharedTable) -> dict[str, str | None]:
     from odfpy.errors import OdfError
     from odfpy.sharing.model import SourceKind
@@ -188,7 +219,7 @@ def _behind(context: typer.Context, table: SharedTable) -> dict[str, str | None]
     return {
         "source": name,
         "kind": source.kind.value,
-        "shown": source.shown.value,
+        "shown": source.shown.value if source.kind is SourceKind.DATASET else None,
         "at": source.at,
         "comment": table.comment,
     }

@@ -78,10 +78,10 @@ class TableQuestion:
 
     def info(self, schema: pa.Schema) -> TableInfo:
         """Return what the metadata line says."""
-        partitions = [name for name in self.table.partition_columns if name in schema.names]
+        partitions = [name for name in self.table.partition_columns if name in schema.names and self.view.is_all]
         name = self.shared.path.table or ""
         description = self.shared.comment or (self.table.description if self.view.is_all else "")
-        return TableInfo(self.shared.id, name, description, schema_string(schema), partitions)
+        return TableInfo(self.shared.id, name, description, schema_string(schema), partitions, self.table.has_changes)
 
     def headers(self, version: TableVersion, form: ResponseFormat, *, is_async: bool = False) -> dict[str, str]:
         """Return the headers of an answer.
@@ -114,7 +114,8 @@ class TableQuestion:
         """
         if hints and file.stats is not None and self.view.is_all and not may_have_rows(hints, file.stats):
             return None
-        stored = pa.schema([field for field in schema if field.name not in file.partition_values])
+        partition = self._partition(file, schema)
+        stored = pa.schema([field for field in schema if field.name not in partition])
         served = self.state.files.served(file, stored, self.view, change)
         if served is None:
             return None
@@ -128,12 +129,14 @@ class TableQuestion:
             self.urls.of(served, file.version.number),
             self.urls.expires,
             file.version,
-            self._partition(file, schema),
+            partition,
             statistics,
         )
 
-    @staticmethod
-    def _partition(file: TableFile, schema: pa.Schema) -> dict[str, str | None]:
+    def _partition(self, file: TableFile, schema: pa.Schema) -> dict[str, str | None]:
+        """The values that are beside a file; in those made for a view, they are a column, since cells may be hidden."""
+        if not self.view.is_all:
+            return {}
         return {name: value for name, value in file.partition_values.items() if name in schema.names}
 
 

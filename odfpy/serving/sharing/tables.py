@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from itertools import islice
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
@@ -29,6 +30,7 @@ from odfpy.sharing.tables.contract import ChangeKind, ReadableTable, TableChange
 
 _TABLE: Final = "/shares/{share}/schemas/{schema}/tables/{table}"
 _NO_FILES: Final = {"protocol", "metaData", "endStreamAction"}
+_FIRST_LINES: Final = 3  # protocol, metadata, and a file
 _NDJSON: Final = "application/x-ndjson; charset=utf-8"
 
 router = APIRouter()
@@ -193,6 +195,8 @@ def _feed(
         by_row: whether rows say what has become of them; else files are added or removed as wholes.
         with_metadata: whether to say when columns have changed.
     """
+    if not question.table.has_changes:
+        raise SharingError(400, "This table keeps no changes; read its newest version")
     latest = question.table.latest
     start = question.table.version(first)
     if last is not None and last < first:
@@ -249,13 +253,16 @@ def _version(table: ReadableTable, number: int | None, timestamp: str | None) ->
 
 
 def _stream(question: TableQuestion, lines: Iterator[dict[str, Any]], headers: dict[str, str]) -> Response:
-    """Lines as they are made. What goes wrong at once is an answer of its own; later, the last line says it."""
-    first = next(lines)
+    """Lines as they are made.
+
+    What goes wrong up to the first file is an answer of its own; later, the last line says it.
+    """
+    first = list(islice(lines, _FIRST_LINES))
     count = 0
 
     def pieces() -> Iterator[bytes]:
         nonlocal count
-        yield line(first)
+        yield from map(line, first)
         try:
             for tree in lines:
                 count += not tree.keys() & _NO_FILES

@@ -22,9 +22,11 @@ from odfpy.data.vocabulary import OperationType
 from odfpy.errors import OdfError
 from odfpy.files import make_folder
 from odfpy.sharing.decisions import ALL, View
-from odfpy.sharing.files.schema import fits_as_it_is
+from odfpy.sharing.files.kinds import WORDS, kinds_of
+from odfpy.sharing.files.schema import fits_as_it_is, without_views
 from odfpy.sharing.names import folded
 from odfpy.sharing.tables.contract import TableChange, TableFile
+from odfpy.sharing.tables.partitions import partition_scalars
 
 if TYPE_CHECKING:
     import duckdb
@@ -37,12 +39,6 @@ if TYPE_CHECKING:
 CHANGE_TYPE: Final = "_change_type"
 _FORMAT: Final = b"odfpy shared file 1"
 _ROWS: Final = 128 * 1024  # of a batch, and of a row group
-_CHANGES: Final = {
-    OperationType.APPEND: "insert",
-    OperationType.RETRACT: "delete",
-    OperationType.CORRECT_FROM: "update_preimage",
-    OperationType.CORRECT_TO: "update_postimage",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +96,10 @@ class FileMaker:
         operations = change.operations if change is not None else None
         if file.live is None and operations is None and self._goes_as_it_is(file, schema, view):
             return ServedFile(_id(file.identity.encode()), file.size, file.path, file.url)
-        key = _id(
-            _FORMAT, file.identity.encode(), view.identity, schema.serialize().to_pybytes(), str(operations).encode()
-        )
+        parts = [file.identity.encode(), view.identity, schema.serialize().to_pybytes(), str(operations).encode()]
+        if file.partition_values:
+            parts.append(repr(sorted(file.partition_values.items())).encode())
+        key = _id(_FORMAT, *parts)
         path = self.path(key)
         if not _touched(path):
             with self._alone(path):
@@ -174,11 +171,11 @@ class FileMaker:
         source = file.path if file.path is not None or open_url is None else open_url(file.url or "")
         count = 0
         try:
-            with pq.ParquetFile(source) as parquet, aside.open("wb") as target, _Filter(view, schema) as shown:
+            with pq.ParquetFile(source) as parquet, aside.open("wb") as target, _Filter(view, schema, file) as shown:
                 with pq.ParquetWriter(target, written, compression="zstd", compression_level=1) as writer:
                     changes = None if operations is None else shown.changes(parquet, operations)
                     for batch in _live_batches(parquet, None if file.live is None else file.live()):
-                        rows = shown.rows(batch)
+                        rows = shown.rows(shown.whole(batch))
                         if rows.num_rows:
                             kinds = [] if changes is None else [changes[count : count + len(rows)]]
                             columns = [*rows.columns, *kinds]
@@ -220,18 +217,20 @@ def has_visible_row(file: TableFile, view: View) -> bool:
 
     if view.has_all_rows:
         return True
-    with open_parquet(str(file.path)) as parquet, _Filter(view, pa.schema([])) as shown:
-        wanted = [name for name in parquet.schema_arrow.names if folded(name) in view.deciding_columns]
+    with open_parquet(str(file.path)) as parquet, _Filter(view, pa.schema([]), file) as shown:
+        names = parquet.schema_arrow.names
+        wanted = [name for name in names if folded(name) in view.deciding_columns]
         batches = parquet.iter_batches(_ROWS, columns=wanted)
-        return any(shown.any_row(batch, parquet.schema_arrow.names) for batch in batches)
+        return any(shown.any_row(shown.whole(batch), [*names, *file.partition_values]) for batch in batches)
 
 
 class _Filter:
     """Leaves out of batches what is hidden, and brings the rest into the form that clients see."""
 
-    def __init__(self, view: View, schema: pa.Schema) -> None:
+    def __init__(self, view: View, schema: pa.Schema, file: TableFile) -> None:
         self._view = view
         self._schema = schema
+        self._constants = partition_scalars(file.partition_values, file.partition_types)
         self._db: duckdb.DuckDBPyConnection | None = None
 
     def __enter__(self) -> Self:
@@ -251,6 +250,16 @@ class _Filter:
         if self._db is not None:
             self._db.close()
 
+    def whole(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a file with the columns of its partition, which conditions may name and clients see."""
+        import pyarrow as pa
+
+        if not self._constants:
+            return batch
+        columns = {name: batch.column(at) for at, name in enumerate(batch.schema.names)}
+        columns |= {name: pa.repeat(value, batch.num_rows) for name, value in self._constants.items()}
+        return pa.record_batch(columns)
+
     def changes(self, parquet: pq.ParquetFile, operations: str) -> pa.Array:
         """The kind of change of each row of a file that shows, in order.
 
@@ -260,8 +269,9 @@ class _Filter:
         import pyarrow as pa
 
         kinds, shown = [], []
-        for batch in parquet.iter_batches(_ROWS):
-            kinds.append(batch.column(operations).to_numpy(zero_copy_only=False).astype(np.int32))
+        for stored in parquet.iter_batches(_ROWS):
+            batch = self.whole(without_views(stored))
+            kinds.append(kinds_of(batch.column(operations), is_whole=self._view.has_all_rows))
             condition = None if self._view.is_all else self._view.condition(batch.schema.names)
             every = np.ones(batch.num_rows, np.bool_)
             shown.append(every if condition is None else self._true(batch, [condition])[0])
@@ -271,8 +281,7 @@ class _Filter:
         begins = (kind[:-1] == OperationType.CORRECT_FROM) & (kind[1:] == OperationType.CORRECT_TO)
         kind[:-1][begins & ~seen[1:]] = OperationType.RETRACT
         kind[1:][begins & ~seen[:-1]] = OperationType.APPEND
-        words = pa.array([_CHANGES[OperationType(number)] for number in range(len(_CHANGES))])
-        return words.take(pa.array(kind[seen], pa.int32()))
+        return pa.array(WORDS).take(pa.array(kind[seen], pa.int32()))
 
     def any_row(self, batch: pa.RecordBatch, names: Sequence[str]) -> bool:
         """Return whether a row of a batch shows.
@@ -347,7 +356,8 @@ def _live_batches(parquet: object, live: npt.NDArray[np.bool_] | None) -> Iterat
         if rows is not None and not rows.any():
             continue
         place = 0
-        for batch in parquet.iter_batches(_ROWS, row_groups=[group]):  # type: ignore[attr-defined]
+        for stored in parquet.iter_batches(_ROWS, row_groups=[group]):  # type: ignore[attr-defined]
+            batch = without_views(stored)
             part = None if rows is None else rows[place : place + batch.num_rows]
             place += batch.num_rows
             yield batch if part is None or part.all() else batch.filter(pa.array(part))

@@ -34,6 +34,7 @@ _WIDENED: dict[pa.DataType, pa.DataType] = {
     pa.date64(): pa.date32(),
     pa.null(): pa.string(),
 }
+_VIEWS: dict[pa.DataType, pa.DataType] = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 INSTANT = pa.timestamp("us", tz="UTC")
 
 
@@ -63,6 +64,14 @@ def fits_as_it_is(stored: pa.Schema, shared: pa.Schema) -> bool:
         if at >= 0 and not _reads_as(field.type, shared.field(at).type):
             return False
     return True
+
+
+def without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows, with text and bytes in layouts that can be filtered (pyarrow cannot do that with views)."""
+    if not any(field.type in _VIEWS for field in batch.schema):
+        return batch
+    columns = [column.cast(_VIEWS.get(column.type, column.type)) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _reads_as(stored: pa.DataType, shared: pa.DataType) -> bool:

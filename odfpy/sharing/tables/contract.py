@@ -44,12 +44,13 @@ class TableFile:
     Attributes:
         identity: the same text only for the same bytes and the same rows of them.
         size: bytes of the file.
-        version: that added it.
+        version: that added it; where the table does not tell, the one that was asked for.
         path: where it is on this machine; None if it is in a store.
         url: of the file in its store; None if it is on this machine.
         num_rows: rows of the file, None where nobody knows yet.
         live: gives the rows that count, True for each that does; None if all do.
         partition_values: of columns that are not in the file, as the protocol writes them.
+        partition_types: of the same columns.
         stats: statistics that the table itself keeps, as the protocol has them; None if they are in the file only.
     """
 
@@ -61,6 +62,7 @@ class TableFile:
     num_rows: int | None = None
     live: Callable[[], npt.NDArray[np.bool_]] | None = None
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
+    partition_types: Mapping[str, pa.DataType] = field(default_factory=dict)
     stats: Mapping[str, object] | None = None
 
 
@@ -79,7 +81,8 @@ class TableChange:
     Attributes:
         kind: what has become of its rows.
         file: the file; `file.version` is the version that changed them.
-        operations: name of the column with ODF's operation types, where each row has its own.
+        operations: name of the column that says it of each row, with ODF's operation types, or with the words of
+            change feeds.
     """
 
     kind: ChangeKind
@@ -132,6 +135,11 @@ class ReadableTable(ABC):
     def telling_columns(self) -> tuple[str, ...]:
         """Names of columns whose values tell of other rows, such as a running number."""
         return ()
+
+    @property
+    def has_changes(self) -> bool:
+        """Return whether `changes` can tell what versions have changed."""
+        return True
 
     @property
     @abstractmethod

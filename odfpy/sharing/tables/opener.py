@@ -12,6 +12,7 @@ from odfpy.coordinator.storage.references import find_block
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import DatasetNotFound, NotFound, OdfError
+from odfpy.extras import needs_extra
 from odfpy.query.service import QueryService
 from odfpy.sharing.errors import CannotShare
 from odfpy.sharing.model import Shown, SourceKind, TableSource
@@ -42,7 +43,7 @@ class TableOpener:
         """
         if source.kind is SourceKind.DATASET:
             return self._dataset(source)
-        raise CannotShare(f"Tables of the kind {source.kind.value} cannot be shared")
+        return open_files(source.kind, source.location)
 
     def _dataset(self, source: TableSource) -> DatasetTable:
         for storage, queries in self._places:
@@ -64,6 +65,29 @@ class TableOpener:
                     self._kept.popitem(last=False)
             return found
         raise CannotShare(f"The dataset {source.location} is not in this workspace any more")
+
+
+def open_files(kind: SourceKind, location: str) -> ReadableTable:
+    """A table of files that are no dataset.
+
+    Args:
+        kind: what it is.
+        location: where it is, as in `TableSource`.
+
+    Raises:
+        CannotShare: it is not there, cannot be read, or its library is not installed.
+    """
+    if kind is SourceKind.PARQUET:
+        from odfpy.sharing.tables.parquet import ParquetTable
+
+        return ParquetTable(location)
+    if kind is SourceKind.DELTA:
+        with needs_extra("delta", "Delta tables", CannotShare):
+            from odfpy.sharing.tables.delta import DeltaTable
+        return DeltaTable(location)
+    with needs_extra("iceberg", "Iceberg tables", CannotShare):
+        from odfpy.sharing.tables.iceberg import IcebergTable
+    return IcebergTable(location)
 
 
 def shared_dataset(dataset: StoredDataset, shown: Shown, at: str | None) -> TableSource:

@@ -1,0 +1,349 @@
+"""A Delta table on this machine as a shared table, read with the library deltalake.
+
+Its versions are those of its log. A version that has files of changes (`_change_data`) shows these; of the others, the
+difference between the files of two versions is what has changed. Commits that change no data show nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+from deltalake import DeltaTable as Log
+
+from odfpy.data.slices.parquet_io import open_parquet
+from odfpy.data.timestamp import NANOS_PER_MILLI, Timestamp
+from odfpy.errors import OdfError
+from odfpy.files import open_regular
+from odfpy.sharing.errors import CannotShare
+from odfpy.sharing.tables.contract import ChangeKind, NoSuchVersion, TableChange, TableFile, TableVersion
+from odfpy.sharing.tables.difference import file_changes, with_live
+from odfpy.sharing.tables.local import LocalFile, LocalFolder, reason
+from odfpy.sharing.tables.numbered import NumberedTable
+from odfpy.sharing.tables.partitions import partition_text
+from odfpy.sharing.tables.statistics import table_statistics
+
+_COMMIT: Final = re.compile(r"(\d{20})\.json", re.ASCII)
+_CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint.*\.(parquet|json)", re.ASCII)
+_PHYSICAL: Final = "delta.columnMapping.physicalName"
+_CHANGE_TYPE: Final = "_change_type"
+_HAS_VECTORS: Final = "deletionVectors"
+_ELSEWHERE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|/")
+_REPAIR: Final = "Repair the table where it is written, or share a copy of it."
+
+
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    """A commit of the log.
+
+    Attributes:
+        time: milliseconds since 1970.
+        changes: actions of files of changes.
+        has_new_data: whether it adds or removes rows.
+        has_far_vectors: whether one of its deletion vectors has an absolute path.
+    """
+
+    time: int
+    changes: tuple[Mapping[str, Any], ...]
+    has_new_data: bool
+    has_far_vectors: bool
+
+
+class DeltaTable(NumberedTable):
+    """A Delta table in a folder."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        """
+        Args:
+            folder: where `_delta_log` is.
+
+        Raises:
+            CannotShare: there is no such folder, no log in it, or one that cannot be read.
+        """
+        self._folder = LocalFolder(folder)
+        if "%" in str(self._folder.path):  # which the library takes for an escape, and opens another folder
+            raise CannotShare(
+                f"The Delta table {self._folder.path} has a % in its path, which the library deltalake cannot read",
+                hint="Rename the folder.",
+            )
+        self._logs: dict[int, Log] = {}
+        self._log_at(self._numbers[-1])
+
+    # --- Versions ---
+
+    @cached_property
+    def _numbers(self) -> range:
+        """The versions that can be read: from the first commit or a checkpoint on, without gaps."""
+        found = self._log_names
+        commits = {int(match[1]) for name in found if (match := _COMMIT.fullmatch(name))}
+        checkpoints = {int(match[1]) for name in found if (match := _CHECKPOINT.fullmatch(name))}
+        last = first = max(commits | checkpoints, default=-1)
+        while first - 1 in commits:
+            first -= 1
+        starts = [number for number in checkpoints if first - 1 <= number <= last] + [0] * (first == 0)
+        if not starts:
+            raise CannotShare(
+                f"The log of the Delta table {self._folder.path} has no commit to begin with",
+                hint="Name the folder that `_delta_log` is in, with all commits since the first one or a checkpoint.",
+            )
+        return range(min(starts), last + 1)
+
+    def _time(self, number: int) -> Timestamp:
+        return Timestamp.from_millis(self._commit(number).time)
+
+    # --- Columns ---
+
+    def schema(self, version: TableVersion) -> pa.Schema:
+        log = self._log_at(version.number)
+        with self._reading():
+            schema = log.schema()
+            for field in json.loads(schema.to_json())["fields"]:
+                self._check_name(field)
+            return pa.schema(schema.to_arrow())
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        return tuple(self._log_at(self._numbers[-1]).metadata().partition_columns)
+
+    @property
+    def description(self) -> str:
+        return self._log_at(self._numbers[-1]).metadata().description or ""
+
+    def _check_name(self, field: Any) -> None:
+        """Refuse columns whose names in files are others: clients read files as they are."""
+        if not isinstance(field, dict):
+            return
+        stored = (field.get("metadata") or {}).get(_PHYSICAL)
+        if stored is not None and stored != field.get("name"):
+            raise CannotShare(
+                f"The Delta table {self._folder.path} calls the column {field.get('name')!r} otherwise in its files, "
+                f"{stored!r} (column mapping)",
+                hint="Write it anew without column mapping, and share that.",
+            )
+        for inner in (field.get("type"), field.get("elementType"), field.get("keyType"), field.get("valueType")):
+            self._check_name(inner)
+        for one in field.get("fields") or ():
+            self._check_name(one)
+
+    # --- Rows ---
+
+    def files(self, version: TableVersion) -> Iterator[TableFile]:
+        log = self._log_at(version.number)
+        self.schema(version)  # whether its columns are called so in the files
+        with self._reading():
+            actions = pa.table(log.get_add_actions()).to_pylist()
+            kept = self._kept_rows(log)
+            types = self._partition_types(log)
+        for action in sorted(actions, key=lambda one: str(one["path"])):
+            values = action.get("partition") or {}
+            known = self._local(action["path"])
+            file = TableFile(
+                known.identity,
+                known.size,
+                version,
+                known.path,
+                num_rows=action["num_records"],
+                partition_values={name: partition_text(values.get(name)) for name in types},
+                partition_types=types,
+                stats=table_statistics(
+                    action["num_records"], action.get("null_count"), action.get("min"), action.get("max")
+                ),
+            )
+            if known.path in kept:
+                file = with_live(file, _of_all_rows(known.path, kept.pop(known.path)))
+            yield file
+        if kept:
+            raise CannotShare(
+                f"The log of the Delta table {self._folder.path} has deleted rows of files that are not in it",
+                hint=_REPAIR,
+            )
+
+    def changes(self, first: TableVersion, last: TableVersion) -> Iterator[TableChange]:
+        known: tuple[int, list[TableFile]] = (-1, [])
+        for number in range(first.number, last.number + 1):
+            commit, version = self._commit(number), self.version(number)
+            if commit.changes:
+                types = self._partition_types(self._log_at(number))
+                yield from (self._change(action, types, version) for action in commit.changes)
+            elif commit.has_new_data:
+                if number and number == self._numbers[0]:
+                    raise NoSuchVersion(
+                        f"The log does not have version {number - 1} any more, from which {number} differs",
+                        hint=f"Ask for changes from version {number + 1} on.",
+                    )
+                before = known[1] if known[0] == number - 1 else list(self.files(self.version(number - 1)))
+                known = number, list(self.files(version))
+                yield from file_changes(before, known[1], version)
+
+    def _change(
+        self, action: Mapping[str, Any], types: Mapping[str, pa.DataType], version: TableVersion
+    ) -> TableChange:
+        known = self._local(str(action.get("path")))
+        values = action.get("partitionValues") or {}
+        file = TableFile(
+            known.identity,
+            known.size,
+            version,
+            known.path,
+            partition_values={name: partition_text(values.get(name)) for name in types},
+            partition_types=types,
+        )
+        return TableChange(ChangeKind.BY_ROW, file, _CHANGE_TYPE)
+
+    def _partition_types(self, log: Log) -> Mapping[str, pa.DataType]:
+        columns = pa.schema(log.schema().to_arrow())
+        return {name: columns.field(name).type for name in log.metadata().partition_columns}
+
+    def _kept_rows(self, log: Log) -> dict[Path, np.ndarray[Any, np.dtype[np.bool_]]]:
+        """Of files of which rows were deleted, those that were not."""
+        if _HAS_VECTORS not in (log.protocol().reader_features or ()):
+            return {}
+        self._check_vectors(log.version())
+        found = pa.table(log.deletion_vectors())
+        urls, vectors = found.column("filepath").to_pylist(), found.column("selection_vector")
+        return {
+            self._local(os.path.relpath(unquote(url.removeprefix("file://")), self._folder.path), quoted=False).path: (
+                np.asarray(vectors[at].values.to_numpy(zero_copy_only=False), np.bool_)
+            )
+            for at, url in enumerate(urls)
+        }
+
+    def _check_vectors(self, number: int) -> None:
+        """Refuse deletion vectors with absolute paths, which could be those of anything."""
+        far = any(self._commit(one).has_far_vectors for one in self._numbers if one <= number)
+        for name in self._log_names:
+            if not far and name.endswith(".parquet"):
+                far = _has_far_vectors(self._folder.path / "_delta_log" / name)
+        if far:
+            raise CannotShare(
+                f"The Delta table {self._folder.path} has deletion vectors outside of its folder", hint=_REPAIR
+            )
+
+    def _local(self, path: str, *, quoted: bool = True) -> LocalFile:
+        name = unquote(path) if quoted else path
+        if _ELSEWHERE.match(path) or _ELSEWHERE.match(name):
+            raise CannotShare(
+                f"The Delta table {self._folder.path} has a file with an absolute path: {name!r}",
+                hint="Only files inside of its folder are shared; copy the table with all its files.",
+            )
+        return self._folder.file(name)
+
+    # --- The log ---
+
+    def _log_at(self, number: int) -> Log:
+        log = self._logs.get(number)
+        if log is None:
+            with self._reading():
+                log = Log(str(self._folder.path), version=number)
+            while len(self._logs) > 3:
+                self._logs.pop(next(iter(self._logs)))
+            self._logs[number] = log
+        return log
+
+    def _commit(self, number: int) -> _Commit:
+        name = f"{number:020}.json"
+        if name in self._log_names:
+            return _commit(self._folder.file(Path("_delta_log", name)))
+        return _Commit(self._checkpoint_time(number), (), has_new_data=True, has_far_vectors=False)
+
+    def _checkpoint_time(self, number: int) -> int:
+        name = next(one for one in self._log_names if one.startswith(f"{number:020}.checkpoint"))
+        return self._folder.file(Path("_delta_log", name)).mtime_ns // NANOS_PER_MILLI
+
+    @cached_property
+    def _log_names(self) -> frozenset[str]:
+        """Names of the files of the log, all of which are files, and none a link: a library reads them."""
+        log = self._folder.path / "_delta_log"
+        found = []
+        try:
+            for at, folders, names in os.walk(log, onerror=_raised):
+                for name in (*folders, *names):
+                    mode = Path(at, name).lstat().st_mode
+                    if not stat.S_ISREG(mode) and not (stat.S_ISDIR(mode) and name in folders):
+                        raise CannotShare(
+                            f"The log of the Delta table {self._folder.path} has a link or device {name!r}",
+                            hint=_REPAIR,
+                        )
+                found += names if Path(at) == log else [f"{Path(at).name}/{name}" for name in names]
+            linked = log.is_symlink()
+        except OSError as error:
+            raise CannotShare(
+                f"{self._folder.path} is no Delta table: {reason(error)}",
+                hint="Name the folder that `_delta_log` is in.",
+            ) from error
+        if linked:
+            raise CannotShare(f"The log of the Delta table {self._folder.path} is a link", hint=_REPAIR)
+        return frozenset(found)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Turn errors of the library into ours, also the panics of its Rust, which are no `Exception`."""
+        try:
+            yield
+        except OdfError:
+            raise
+        except BaseException as error:
+            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+                raise
+            raise CannotShare(
+                f"The Delta table {self._folder.path} cannot be read: {reason(error)}", hint=_REPAIR
+            ) from error
+
+
+@lru_cache(maxsize=2000)
+def _commit(file: LocalFile) -> _Commit:
+    """A commit; remembered as long as its file stays the same."""
+    time, changes, has_new_data, far = file.mtime_ns // NANOS_PER_MILLI, [], False, False
+    in_commit = None
+    try:
+        with open_regular(file.path) as lines:
+            for line in lines:
+                tree = json.loads(line) if line.strip() else {}
+                info = tree.get("commitInfo") or {}
+                in_commit = info.get("inCommitTimestamp", in_commit)
+                time = int(info.get("timestamp", time))
+                files = [action for action in (tree.get("add"), tree.get("remove")) if action]
+                has_new_data |= any(action.get("dataChange", True) for action in files)
+                far |= any((action.get("deletionVector") or {}).get("storageType") == "p" for action in files)
+                if tree.get("cdc"):
+                    changes.append(tree["cdc"])
+        Timestamp.from_millis(time := int(in_commit if in_commit is not None else time))
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError, OdfError) as error:
+        raise CannotShare(
+            f"The commit {file.path} of a Delta table cannot be read: {reason(error)}", hint=_REPAIR
+        ) from error
+    return _Commit(time, tuple(changes), has_new_data, far)
+
+
+def _has_far_vectors(path: Path) -> bool:
+    """Return whether a checkpoint names deletion vectors by absolute paths."""
+    with open_parquet(path) as file:
+        kinds = file.read(columns=["add.deletionVector.storageType"])
+    for name in kinds.column_names:
+        for action in kinds.column(name).to_pylist():
+            if ((action or {}).get("deletionVector") or {}).get("storageType") == "p":
+                return True
+    return False
+
+
+def _of_all_rows(path: Path, kept: np.ndarray[Any, np.dtype[np.bool_]]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Of each row of a file, whether it is kept; rows that a vector does not reach are."""
+    with open_parquet(path) as file:
+        live = np.ones(file.metadata.num_rows, np.bool_)
+    live[: len(kept)] = kept[: len(live)]
+    return live
+
+
+def _raised(error: OSError) -> None:
+    raise error

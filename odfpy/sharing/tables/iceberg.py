@@ -1,0 +1,380 @@
+"""An Iceberg table as a shared table, read with the library pyiceberg; its files are on this machine.
+
+Versions are the snapshots that lead to the current one, never those of other branches, which nobody has published yet.
+The number of a version is the sequence number of its snapshot, which is also its place in the list of snapshots as long
+as there are no other branches: so numbers stay the same when old snapshots expire. Version 0 is before the first one.
+In tables of format 1, which have no sequence numbers, it is the place in the list.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property, lru_cache
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog.noop import NoopCatalog
+from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile
+from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.schema import Schema
+from pyiceberg.serializers import FromInputFile
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Operation, Snapshot
+
+from odfpy.data.slices.parquet_io import open_parquet
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import OdfError
+from odfpy.files import open_regular
+from odfpy.sharing.errors import CannotShare
+from odfpy.sharing.tables.contract import NoSuchVersion, TableChange, TableFile, TableVersion
+from odfpy.sharing.tables.difference import file_changes, with_live
+from odfpy.sharing.tables.local import LocalFile, LocalFolder, reason
+from odfpy.sharing.tables.numbered import NumberedTable
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_NAMED: Final = re.compile(r"([^:/]+):([^:/]+\.[^:/]+)")
+_FIELD_ID: Final = b"PARQUET:field_id"
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_MOST_GAPS: Final = 100_000
+_REPAIR: Final = "Repair the table where it is written, or share another metadata file of it."
+_REWRITE: Final = "Rewrite its data files (in Spark: `CALL catalog.system.rewrite_data_files(...)`), and try again."
+
+
+class IcebergTable(NumberedTable):
+    """An Iceberg table: of a metadata file as it is, or of a catalog as it is now."""
+
+    def __init__(self, location: str) -> None:
+        """
+        Args:
+            location: path of a metadata file; or `catalog:namespace.table`, of a catalog in pyiceberg's configuration.
+
+        Raises:
+            CannotShare: there is no such table, or it is not on this machine.
+        """
+        self._location = location
+        with self._reading():
+            at, metadata = _catalog_entry(location)
+            folder = at.parent.parent if at.parent.name == "metadata" else at.parent
+            self._folder = LocalFolder(folder)
+            files = _LocalFiles(self._folder)
+            if metadata is None:
+                metadata = FromInputFile.table_metadata(files.new_input(str(at)))
+            self._metadata = metadata
+            self._table = Table(("shared", "table"), metadata, str(at), files, NoopCatalog("none"))
+            self._names = self._table.name_mapping()
+
+    # --- Versions ---
+
+    @cached_property
+    def _snapshots(self) -> Sequence[Snapshot]:
+        """Those that lead to the current one, from the oldest on."""
+        known = {snapshot.snapshot_id: snapshot for snapshot in self._metadata.snapshots}
+        found: dict[int, Snapshot] = {}
+        at = self._metadata.current_snapshot_id
+        while at is not None and at in known:
+            if at in found:
+                raise CannotShare(
+                    f"The snapshots of the Iceberg table {self._location} are their own parents", hint=_REPAIR
+                )
+            found[at] = known[at]
+            at = known[at].parent_snapshot_id
+        return list(found.values())[::-1]
+
+    @cached_property
+    def _places(self) -> Sequence[int]:
+        """The number of each snapshot."""
+        found = [snapshot.sequence_number or 0 for snapshot in self._snapshots]
+        grows = all(one < other for one, other in zip([0, *found], found, strict=False))
+        if found and grows and found[-1] - found[0] < _MOST_GAPS:
+            return found
+        return range(1, len(found) + 1)
+
+    @cached_property
+    def _numbers(self) -> range:
+        if not self._places:
+            return range(1)
+        begins = self._places[0] == 1 and self._snapshots[0].parent_snapshot_id is None
+        return range(0 if begins else self._places[0], self._places[-1] + 1)
+
+    @cached_property
+    def _times(self) -> Sequence[int]:
+        """Milliseconds of each snapshot; clocks of writers may differ, but times never go back."""
+        return list(accumulate((snapshot.timestamp_ms for snapshot in self._snapshots), max))
+
+    def _time(self, number: int) -> Timestamp:
+        place = self._place(number)
+        logged = [entry.timestamp_ms for entry in self._metadata.metadata_log]
+        with self._reading():
+            if place is not None:
+                return Timestamp.from_millis(self._times[place])
+            return Timestamp.from_millis(min([*logged, *self._times] or [self._metadata.last_updated_ms]))
+
+    def _place(self, number: int) -> int | None:
+        """The snapshot in force at a version, as a place in the list; None before the first one."""
+        place = bisect.bisect_right(self._places, number) - 1
+        return place if place >= 0 else None
+
+    # --- Columns ---
+
+    def schema(self, version: TableVersion) -> pa.Schema:
+        with self._reading():
+            columns = schema_to_pyarrow(self._columns(version.number))
+            return pa.schema([field.remove_metadata() for field in columns])
+
+    def _columns(self, number: int) -> Schema:
+        """The columns that readers of a version see: of the newest one, those that the table has now."""
+        if self._snapshots and number < self._numbers[-1]:
+            named = self._snapshots[self._place(number) or 0].schema_id
+            for schema in self._metadata.schemas:
+                if schema.schema_id == named:
+                    return schema
+        return self._metadata.schema()
+
+    @property
+    def description(self) -> str:
+        return self._metadata.properties.get("comment", "")
+
+    # --- Rows ---
+
+    def files(self, version: TableVersion) -> Iterator[TableFile]:
+        place = self._place(version.number)
+        if place is None:
+            return
+        with self._reading():
+            scan = self._table.scan(snapshot_id=self._snapshots[place].snapshot_id)
+            tasks = sorted(scan.plan_files(), key=lambda task: task.file.file_path)
+            columns = self._columns(version.number)
+            expected = schema_to_pyarrow(columns)
+        for task in tasks:
+            with self._reading():
+                known = self._local(task.file)
+                self._check_columns(known, expected, columns)
+                file = TableFile(known.identity, known.size, version, known.path, num_rows=_row_count(known))
+                deleted = [self._deleted(one, task.file.file_path) for one in task.delete_files]
+                live = _without(_row_count(known), deleted)
+                if not live.all():
+                    file = with_live(file, live)
+            yield file
+
+    def changes(self, first: TableVersion, last: TableVersion) -> Iterator[TableChange]:
+        known: tuple[int, list[TableFile]] = (-1, [])
+        for number in range(first.number, last.number + 1):
+            place = self._place(number)
+            if place is None or self._places[place] != number or self._is_rewrite(self._snapshots[place]):
+                continue
+            if number - 1 not in self._numbers:
+                raise NoSuchVersion(
+                    f"The snapshot before version {number} has expired",
+                    hint=f"Ask for changes from version {number + 1} on.",
+                )
+            version = self.version(number)
+            before = known[1] if known[0] == number - 1 else list(self.files(self.version(number - 1)))
+            known = number, list(self.files(version))
+            yield from file_changes(before, known[1], version)
+
+    @staticmethod
+    def _is_rewrite(snapshot: Snapshot) -> bool:
+        return snapshot.summary is not None and snapshot.summary.operation is Operation.REPLACE
+
+    def _local(self, file: DataFile) -> LocalFile:
+        if file.file_format != FileFormat.PARQUET:
+            what = "data" if file.content == DataFileContent.DATA else "deletes"
+            raise CannotShare(
+                f"The Iceberg table {self._location} has {what} in {file.file_format} files", hint=_REWRITE
+            )
+        return self._folder.file(_path(file.file_path))
+
+    def _deleted(self, file: DataFile, of: str) -> npt.NDArray[np.int64]:
+        """The places of rows that a file of deletes takes out of a file."""
+        if file.content != DataFileContent.POSITION_DELETES:
+            raise CannotShare(
+                f"The Iceberg table {self._location} deletes rows by their values (equality deletes)", hint=_REWRITE
+            )
+        table = _deletes(self._local(file))
+        found = table.column("pos").filter(pc.equal(table.column("file_path"), of))
+        return np.asarray(found.to_numpy(), np.int64)
+
+    # --- Names of columns ---
+
+    def _check_columns(self, file: LocalFile, expected: pa.Schema, columns: Schema) -> None:
+        """Refuse a file in which columns have other names, or other columns the same: clients read it by names.
+
+        Args:
+            file: of the table.
+            expected: the columns of the table.
+            columns: the same.
+        """
+        stored = _footer(file)[0]
+        if all(_id(field) is None for field in stored):
+            self._check_names(file, stored, columns)
+        else:
+            self._check_ids(file, list(expected), list(stored))
+        there = set(stored.names)
+        partitioned = {field.source_id for spec in self._metadata.partition_specs for field in spec.fields}
+        for field in columns.fields:
+            if field.name not in there and (field.field_id in partitioned or field.initial_default is not None):
+                raise self._refused(file, f"lacks the column {field.name!r}, whose values are elsewhere")
+
+    def _check_ids(self, file: LocalFile, expected: Sequence[pa.Field], stored: Sequence[pa.Field]) -> None:
+        by_id = {_id(field): field for field in stored}
+        by_name = {field.name: field for field in stored}
+        for field in expected:
+            same, namesake = by_id.get(_id(field)), by_name.get(field.name)
+            if same is not None and same.name != field.name:
+                raise self._refused(file, f"calls the column {field.name!r} by another name, {same.name!r}")
+            if namesake is not None and same is None:
+                raise self._refused(file, f"has another column of the name {field.name!r}")
+            if same is not None:
+                for inner, other in zip(_inner(field.type), _inner(same.type), strict=False):
+                    self._check_ids(file, inner, other)
+
+    def _check_names(self, file: LocalFile, stored: pa.Schema, columns: Schema) -> None:
+        """Of a file without ids, which the table's name mapping has to know."""
+        called = {field.field_id: field.name for field in columns.fields}
+        mapped = {name: one.field_id for one in self._names.root for name in one.names} if self._names else {}
+        for field in stored:
+            name = called.get(mapped.get(field.name) or 0)  # ids begin with 1
+            if name is None and field.name not in called.values():
+                continue
+            if field.name not in mapped or pa.types.is_nested(field.type):
+                raise self._refused(file, f"has no field id in the column {field.name!r}")
+            if name is None:
+                raise self._refused(file, f"has another column of the name {field.name!r}")
+            if name != field.name:
+                raise self._refused(file, f"calls the column {name!r} by another name, {field.name!r}")
+
+    def _refused(self, file: LocalFile, problem: str) -> CannotShare:
+        return CannotShare(f"The file {file.path.name} of the Iceberg table {self._location} {problem}", hint=_REWRITE)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Turn errors of the library into ours."""
+        try:
+            yield
+        except CannotShare:
+            raise
+        except OdfError as error:
+            raise CannotShare(error.message, hint=_REPAIR) from error
+        except Exception as error:
+            raise CannotShare(
+                f"The Iceberg table {self._location} cannot be read: {reason(error)}", hint=_REPAIR
+            ) from error
+
+
+class _LocalFiles(FileIO):
+    """The files inside of a folder, for the library to read; there are no others for it."""
+
+    def __init__(self, folder: LocalFolder) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def new_input(self, location: str) -> InputFile:
+        return _LocalInput(location, self._folder.file(_path(location)))
+
+    def new_output(self, location: str) -> OutputFile:
+        raise CannotShare(f"Shared tables are not written to: {location}")
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        raise CannotShare(f"Files of shared tables are not deleted: {location}")
+
+
+class _LocalInput(InputFile):
+    def __init__(self, location: str, file: LocalFile) -> None:
+        super().__init__(location)
+        self._file = file
+
+    def __len__(self) -> int:
+        return self._file.size
+
+    def exists(self) -> bool:
+        return True
+
+    def open(self, seekable: bool = True) -> InputStream:
+        del seekable  # all are
+        return cast("InputStream", open_regular(self._file.path))
+
+
+def _catalog_entry(location: str) -> tuple[Path, TableMetadata | None]:
+    """The path of a table's metadata, and from a catalog these themselves."""
+    named = _NAMED.fullmatch(location)
+    if named is None:
+        return Path(_path(location)).absolute(), None
+    table = _catalog(named[1]).load_table(named[2])
+    return Path(_path(table.metadata_location)), table.metadata
+
+
+@lru_cache(maxsize=20)
+def _catalog(name: str) -> Catalog:
+    return load_catalog(name)
+
+
+def _path(location: str) -> str:
+    """The path of a file on this machine.
+
+    Raises:
+        CannotShare: it is elsewhere.
+    """
+    scheme = _SCHEME.match(location)
+    if scheme is None:
+        return location
+    if scheme[1].lower() != "file":
+        raise CannotShare(
+            f"The table has files in an object store: {location}",
+            hint="Only Iceberg tables on this machine can be shared.",
+        )
+    return "/" + location[scheme.end() :].lstrip("/")
+
+
+@lru_cache(maxsize=10_000)
+def _footer(file: LocalFile) -> tuple[pa.Schema, int]:
+    """The columns of a file, with their ids, and how many rows it has."""
+    with open_parquet(file.path) as parquet:
+        return parquet.schema_arrow, parquet.metadata.num_rows
+
+
+def _row_count(file: LocalFile) -> int:
+    return _footer(file)[1]
+
+
+@lru_cache(maxsize=8)
+def _deletes(file: LocalFile) -> pa.Table:
+    with open_parquet(file.path) as parquet:
+        return parquet.read(columns=["file_path", "pos"])
+
+
+def _without(count: int, deleted: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.bool_]:
+    """Of each row of a file, whether it is left."""
+    live = np.ones(count, np.bool_)
+    for places in deleted:
+        live[places[(places >= 0) & (places < count)]] = False
+    return live
+
+
+def _id(field: pa.Field) -> int | None:
+    text = (field.metadata or {}).get(_FIELD_ID)
+    return None if text is None else int(text)
+
+
+def _inner(kind: pa.DataType) -> list[list[pa.Field]]:
+    """The fields inside of a type: those of a struct together, of a list or map that of each part."""
+    if pa.types.is_struct(kind):
+        return [[kind.field(number) for number in range(kind.num_fields)]]
+    if pa.types.is_map(kind):
+        parts = [kind.key_type, kind.item_type]
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        parts = [kind.value_type]
+    else:
+        return []
+    return [fields for part in parts for fields in _inner(part)]

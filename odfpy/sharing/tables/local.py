@@ -1,0 +1,93 @@
+"""Folders on this machine that hold tables: nothing outside of them is read, whatever a table says or links to."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from odfpy.sharing.errors import CannotShare
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFile:
+    """A regular file inside of a folder.
+
+    Attributes:
+        path: without links.
+        size: bytes.
+        mtime_ns: when it was written last.
+    """
+
+    path: Path
+    size: int
+    mtime_ns: int
+
+    @property
+    def identity(self) -> str:
+        """Return a text that changes when the file is written anew."""
+        return f"{self.path}:{self.size}:{self.mtime_ns}"
+
+
+class LocalFolder:
+    """A folder that a table is in.
+
+    Attributes:
+        path: without links.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """
+        Args:
+            path: of the folder; it may be a link itself.
+
+        Raises:
+            CannotShare: there is no such folder, or it cannot be read.
+        """
+        try:
+            self.path = Path(path).resolve(strict=True)
+            is_folder = self.path.is_dir()
+        except (OSError, RuntimeError, ValueError) as error:
+            raise CannotShare(
+                f"Cannot open the folder {os.fspath(path)}: {reason(error)}",
+                hint="`odf share show` tells which folders are shared.",
+            ) from error
+        if not is_folder:
+            raise CannotShare(f"{self.path} is not a folder", hint="Name the folder that the table is in.")
+
+    def file(self, name: str | os.PathLike[str]) -> LocalFile:
+        """A file of the folder.
+
+        Args:
+            name: path inside of the folder, or an absolute one that leads into it.
+
+        Raises:
+            CannotShare: it is outside, not there, or no regular file.
+        """
+        try:
+            path = (self.path / name).resolve(strict=True)
+            inside = path.is_relative_to(self.path)
+            stamp = path.stat() if inside else None
+        except (OSError, RuntimeError, ValueError) as error:  # links in a circle, names with zeros
+            raise CannotShare(
+                f"The table in {self.path} has a file {os.fspath(name)!r} that cannot be read: {reason(error)}",
+                hint="Repair the table where it is written.",
+            ) from error
+        if stamp is None:
+            raise CannotShare(
+                f"The table in {self.path} has a file outside of its folder: {os.fspath(name)!r}",
+                hint="Only files inside of the folder are shared; copy the table with all its files.",
+            )
+        if not stat.S_ISREG(stamp.st_mode):
+            raise CannotShare(
+                f"The table in {self.path} has a file that is none: {os.fspath(name)!r} is a folder, pipe or device",
+                hint="Remove it from the folder.",
+            )
+        return LocalFile(path, stamp.st_size, stamp.st_mtime_ns)
+
+
+def reason(error: BaseException) -> str:
+    """Return what an error says, on one short line."""
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return " ".join(str(text).split())[:300]

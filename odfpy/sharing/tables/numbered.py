@@ -1,0 +1,46 @@
+"""Tables whose versions have numbers one after the other."""
+
+from __future__ import annotations
+
+import bisect
+from abc import abstractmethod
+
+from odfpy.data.timestamp import Timestamp
+from odfpy.sharing.tables.contract import NoSuchVersion, ReadableTable, TableVersion
+
+
+class NumberedTable(ReadableTable):
+    """A table that knows its first and last version, and finds out about the others when they are asked for."""
+
+    @property
+    @abstractmethod
+    def _numbers(self) -> range:
+        """The numbers of all versions, at least one."""
+
+    @abstractmethod
+    def _time(self, number: int) -> Timestamp:
+        """The time of a version that exists."""
+
+    @property
+    def latest(self) -> TableVersion:
+        return self.version(self._numbers[-1])
+
+    def version(self, number: int) -> TableVersion:
+        if number not in self._numbers:
+            first, last = self._numbers[0], self._numbers[-1]
+            hint = f"Its versions are {first} to {last}." if first < last else f"Its only version is {last}."
+            raise NoSuchVersion(f"The table has no version {number}", hint=hint)
+        return TableVersion(number, self._time(number))
+
+    def as_of(self, time: Timestamp) -> TableVersion:
+        place = bisect.bisect_right(self._numbers, time, key=self._time)
+        if not place:
+            began = self._time(self._numbers[0])
+            raise NoSuchVersion(f"There was no such table yet at {time}", hint=f"It began at {began}.")
+        return self.version(self._numbers[place - 1])
+
+    def first_from(self, time: Timestamp) -> TableVersion:
+        place = bisect.bisect_left(self._numbers, time, key=self._time)
+        if place == len(self._numbers):
+            raise NoSuchVersion(f"There is no version from {time} on", hint=f"The newest is of {self.latest.time}.")
+        return self.version(self._numbers[place])

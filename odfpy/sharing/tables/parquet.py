@@ -1,0 +1,172 @@
+"""A folder of Parquet files as a shared table, also with partitions as Hive has them (`country=DE/year=2024/`).
+
+Only what the folder holds now can be read. So there is one version, whose number is the time of the newest change, in
+milliseconds since 1970: clients that keep files see by it that there are others now.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.fs
+
+from odfpy.data.slices.parquet_io import open_parquet
+from odfpy.data.timestamp import NANOS_PER_MILLI, Timestamp
+from odfpy.errors import OdfError, UsageError
+from odfpy.sharing.errors import CannotShare
+from odfpy.sharing.tables.contract import TableChange, TableFile, TableVersion
+from odfpy.sharing.tables.local import LocalFile, LocalFolder, reason
+from odfpy.sharing.tables.numbered import NumberedTable
+from odfpy.sharing.tables.partitions import partition_text
+
+_SUFFIXES: Final = (".parquet", ".parq", ".pq")
+_HIDDEN: Final = (".", "_")
+
+
+class _Listed(NamedTuple):
+    """A file by the name that it is found under, which may be a link, and by its own."""
+
+    name: str
+    file: LocalFile
+
+
+class ParquetTable(NumberedTable):
+    """The Parquet files below a folder; hidden ones, and files of other kinds, are passed over."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        """
+        Args:
+            folder: where the files are.
+
+        Raises:
+            CannotShare: there is no such folder.
+        """
+        self._folder = LocalFolder(folder)
+
+    @property
+    def _numbers(self) -> range:
+        number = self._listing[1] // NANOS_PER_MILLI
+        return range(number, number + 1)
+
+    def _time(self, number: int) -> Timestamp:
+        return Timestamp.from_millis(number)
+
+    def schema(self, version: TableVersion) -> pa.Schema:
+        del version  # there is only one
+        schemas = [_footer_schema(one.file.path, one.file.identity) for one in self._listing[0]]
+        try:
+            columns = pa.unify_schemas(schemas, promote_options="permissive") if schemas else pa.schema([])
+        except pa.ArrowException as error:
+            raise CannotShare(
+                f"The files in {self._folder.path} have columns that do not fit each other: {reason(error)}",
+                hint="Share folders whose files have the same columns.",
+            ) from error
+        if len(set(columns.names)) < len(columns.names):
+            raise CannotShare(
+                f"A file in {self._folder.path} has several columns of one name",
+                hint="Give each column a name of its own.",
+            )
+        stored = [column for column in columns if column.name not in self._types]
+        return pa.schema([*stored, *(pa.field(name, kind) for name, kind in self._types.items())])
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        return tuple(self._types)
+
+    @property
+    def has_changes(self) -> bool:
+        return False
+
+    @property
+    def description(self) -> str:
+        return ""
+
+    def files(self, version: TableVersion) -> Iterator[TableFile]:
+        types, values = self._partitions
+        for name, file in self._listing[0]:
+            yield TableFile(
+                file.identity,
+                file.size,
+                version,
+                file.path,
+                partition_values={column: partition_text(values[name].get(column)) for column in types},
+                partition_types=types,
+            )
+
+    def changes(self, first: TableVersion, last: TableVersion) -> Iterator[TableChange]:
+        del first, last
+        raise UsageError("This table keeps no changes", hint="Read its newest version.")
+
+    # --- What is there ---
+
+    @cached_property
+    def _listing(self) -> tuple[Sequence[_Listed], int]:
+        """The files, and when they or a folder of them have changed last, in nanoseconds."""
+        found: list[_Listed] = []
+        newest = 0
+        try:
+            for at, folders, names in os.walk(self._folder.path, onerror=_raised):
+                folders[:] = [name for name in folders if not name.startswith(_HIDDEN)]
+                self._check_folders(Path(at, name) for name in folders)
+                newest = max(newest, Path(at).stat().st_mtime_ns)
+                wanted = [name for name in names if name.lower().endswith(_SUFFIXES) and not name.startswith(_HIDDEN)]
+                found += [_Listed(str(path), self._folder.file(path)) for path in (Path(at, name) for name in wanted)]
+        except OSError as error:
+            raise CannotShare(
+                f"The folder {self._folder.path} cannot be read: {reason(error)}",
+                hint="Let the user of the server read all of it, and try again.",
+            ) from error
+        newest = max([newest, *(one.file.mtime_ns for one in found)])
+        return sorted(found, key=lambda one: one.name), newest
+
+    def _check_folders(self, folders: Iterable[Path]) -> None:
+        for path in folders:
+            if path.is_symlink():
+                raise CannotShare(
+                    f"The folder {self._folder.path} has a link to a folder: {path}",
+                    hint="Replace it by the folder itself.",
+                )
+
+    @property
+    def _types(self) -> Mapping[str, pa.DataType]:
+        return self._partitions[0]
+
+    @cached_property
+    def _partitions(self) -> tuple[Mapping[str, pa.DataType], Mapping[str, Mapping[str, Any]]]:
+        """Types of the partition columns, and their values by name of a file."""
+        names = [one.name for one in self._listing[0]]
+        options = ds.FileSystemFactoryOptions(
+            partition_base_dir=str(self._folder.path), partitioning=ds.HivePartitioning.discover()
+        )
+        try:
+            factory = ds.FileSystemDatasetFactory(pyarrow.fs.LocalFileSystem(), names, ds.ParquetFileFormat(), options)
+            schema = factory.inspect(fragments=0)  # of the names of folders alone
+            fragments = factory.finish(schema).get_fragments()
+            values = {one.path: ds.get_partition_keys(one.partition_expression) for one in fragments}
+        except (pa.ArrowException, ValueError, OSError) as error:
+            raise CannotShare(
+                f"The partitions of {self._folder.path} cannot be read: {reason(error)}",
+                hint="Folders of partitions are called NAME=VALUE; those of one level have the same name.",
+            ) from error
+        return {column.name: column.type for column in schema}, values
+
+
+@lru_cache(maxsize=10_000)
+def _footer_schema(path: Path, identity: str) -> pa.Schema:
+    """The columns of a file; remembered as long as it stays the same."""
+    del identity  # part of what it is remembered by
+    try:
+        with open_parquet(path) as file:
+            return file.schema_arrow.remove_metadata()
+    except OdfError as error:
+        raise CannotShare(error.message, hint="Repair the file, or remove it from the folder.") from error
+
+
+def _raised(error: OSError) -> None:
+    raise error

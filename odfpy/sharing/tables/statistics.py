@@ -1,0 +1,62 @@
+"""Statistics that a table keeps about its files, and bounds as the protocol writes them ("Per-file Statistics")."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Any, Final
+
+_LONGEST: Final = 256  # characters of a bound; writers may cut longer ones off
+_MILLISECOND: Final = dt.timedelta(milliseconds=1)
+
+
+def table_statistics(
+    rows: int | None,
+    nulls: Mapping[str, Any] | None,
+    least: Mapping[str, Any] | None,
+    greatest: Mapping[str, Any] | None,
+) -> dict[str, Any] | None:
+    """The statistics of a file by what a table keeps of it; None if it does not keep enough.
+
+    Args:
+        rows: how many the file has.
+        nulls: by column, how many there are.
+        least: by column, the least value, or one that is less.
+        greatest: by column, the greatest value, or one that is greater; of instants, cut to milliseconds.
+    """
+    if rows is None:
+        return None
+    found: dict[str, Any] = {"numRecords": rows, "minValues": {}, "maxValues": {}, "nullCount": {}}
+    found["nullCount"] = {name: count for name, count in (nulls or {}).items() if isinstance(count, int)}
+    for name, low in (least or {}).items():
+        high = (greatest or {}).get(name)
+        if low is None or high is None:
+            continue
+        if isinstance(high, dt.datetime):
+            if high > dt.datetime.max.replace(tzinfo=high.tzinfo) - 2 * _MILLISECOND:
+                continue
+            high += _MILLISECOND
+        least_text, greatest_text = bounds(low, high)
+        if least_text is not None:
+            found["minValues"][name], found["maxValues"][name] = least_text, greatest_text
+    return found
+
+
+def bounds(low: Any, high: Any) -> tuple[Any, Any]:
+    """Both as the protocol writes them, None where they cannot be told."""
+    if isinstance(low, (bool, float)):
+        return None, None
+    if isinstance(low, int):
+        return low, high
+    if isinstance(low, str):
+        return (low, high) if max(len(low), len(high)) <= _LONGEST else (None, None)
+    if isinstance(low, dt.datetime):
+        return _instant(low), _instant(high + (_MILLISECOND if high.microsecond % 1000 else dt.timedelta()))
+    if isinstance(low, dt.date):
+        return low.isoformat(), high.isoformat()
+    return None, None
+
+
+def _instant(time: dt.datetime) -> str:
+    text = time.replace(tzinfo=None).isoformat(timespec="milliseconds")
+    return f"{text}Z" if time.tzinfo is not None else text
