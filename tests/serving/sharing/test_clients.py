@@ -14,7 +14,7 @@ _PROGRAM = """
 import json, sys
 import delta_sharing
 asked = json.loads(sys.stdin.read())
-url = asked["profile"] + "#fx.main." + asked.get("table", "rates")
+url = asked["profile"] + "#" + asked.get("share", "fx") + ".main." + asked.get("table", "rates")
 if asked["what"] == "list":
     found = [[t.share, t.schema, t.name] for t in delta_sharing.SharingClient(asked["profile"]).list_all_tables()]
 elif asked["what"] == "version":
