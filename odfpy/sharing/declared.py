@@ -21,17 +21,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from odfpy.codec.yaml import load_documents
 from odfpy.errors import MalformedManifest
 from odfpy.sharing.conditions import check_condition
-from odfpy.sharing.model import PrincipalKind, Shown, TableSource
+from odfpy.sharing.model import PrincipalKind, Shown, SourceKind, TableSource
 from odfpy.sharing.names import SharePath, folded
 from odfpy.sharing.sharing import Sharing
 
-Resolver = Callable[[str, Shown, str | None], TableSource]
-"""Makes the source of a table of the name of a dataset, its view, and a tag or branch."""
+Resolver = Callable[["DeclaredTable"], TableSource]
+"""Finds the data behind a table."""
 
 
 class _Strict(BaseModel):
@@ -39,19 +39,39 @@ class _Strict(BaseModel):
 
 
 class DeclaredTable(_Strict):
-    """A table of a share.
+    """A table of a share: a dataset, or one of the other kinds.
 
     Attributes:
         dataset: name or id of the dataset behind it.
+        parquet: a folder of Parquet files.
+        delta: the folder of a Delta table.
+        iceberg: an Iceberg table, as a catalog or a metadata file has it.
         shown: its current state, or its changelog.
         at: a tag or branch of it.
         comment: for people.
     """
 
-    dataset: str
+    dataset: str | None = None
+    parquet: str | None = None
+    delta: str | None = None
+    iceberg: str | None = None
     shown: Shown = Shown.CURRENT
     at: str | None = None
     comment: str = ""
+
+    @model_validator(mode="after")
+    def _is_of_one_kind(self) -> DeclaredTable:
+        given = [kind.value for kind in SourceKind if getattr(self, kind.value) is not None]
+        if len(given) != 1:
+            raise ValueError(f"name one of dataset, parquet, delta and iceberg, not {' and '.join(given) or 'none'}")
+        if self.dataset is None and (self.at is not None or self.shown is not Shown.CURRENT):
+            raise ValueError("shown and at are for datasets")
+        return self
+
+    @property
+    def source(self) -> tuple[SourceKind, str]:
+        """Return what is behind it: the kind, and where it is."""
+        return next((kind, place) for kind in SourceKind if (place := getattr(self, kind.value)) is not None)
 
 
 class DeclaredShare(_Strict):
@@ -212,7 +232,7 @@ class _Planned:
                 yield Step("+", f"share {name}", partial(shares.add_share, name, share.comment))
             for key, wanted in share.tables.items():
                 path = SharePath.parse(f"{name}/{key.replace('.', '/')}")
-                source = self._resolve(wanted.dataset, wanted.shown, wanted.at)
+                source = self._resolve(wanted)
                 known = self._tables.get(_key(path))
                 add = partial(shares.add_table, path, source, wanted.comment)
                 if known is None:
@@ -286,8 +306,9 @@ def _grant_text(who: str, path: SharePath, columns: tuple[str, ...] | None, rows
 
 
 def _source(table: DeclaredTable) -> str:
+    kind, place = table.source
     at = f" at {table.at}" if table.at else ""
-    return f"{table.shown.value} of {table.dataset}{at}"
+    return f"{table.shown.value} of {place}{at}" if kind is SourceKind.DATASET else f"{kind.value} {place}"
 
 
 def _shown(attributes: Mapping[str, str]) -> str:

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odfpy.errors import InvalidValue, MalformedManifest
-from odfpy.sharing.declared import load_declared, steps
+from odfpy.sharing.declared import DeclaredTable, load_declared, steps
 from odfpy.sharing.errors import InvalidCondition, SharedObjectNotFound
-from odfpy.sharing.model import Shown, SourceKind, TableSource
+from odfpy.sharing.model import SourceKind, TableSource
 from odfpy.sharing.sharing import Sharing
 
 NAMES = ["Ann", "bob", "eve"]
@@ -71,8 +71,9 @@ TREES = st.fixed_dictionaries(
 )
 
 
-def resolve(name: str, shown: Shown, at: str | None) -> TableSource:
-    return TableSource(SourceKind.DATASET, f"did:{name}", shown, at)
+def resolve(table: DeclaredTable) -> TableSource:
+    kind, place = table.source
+    return TableSource(kind, f"did:{place}", table.shown, table.at)
 
 
 def applied(sharing: Sharing, tree: dict[str, Any], *, prune: bool) -> list[str]:
@@ -130,7 +131,13 @@ def test_what_is_not_declared_stays_without_prune(tmp_path: Path) -> None:
         ({"version": 2}, MalformedManifest, "version"),
         ({"kind": "x"}, MalformedManifest, "kind"),
         ({"shares": {"a": {"tables": {"x": {"dataset": "a"}}}}}, InvalidValue, "not a table|Not a"),
-        ({"shares": {"a": {"tables": {"x.y": {}}}}}, MalformedManifest, "shares.a.tables.x.y.dataset"),
+        ({"shares": {"a": {"tables": {"x.y": {}}}}}, MalformedManifest, r"shares\.a\.tables\.x\.y: .*not none"),
+        (
+            {"shares": {"a": {"tables": {"x.y": {"dataset": "a", "delta": "b"}}}}},
+            MalformedManifest,
+            "dataset and delta",
+        ),
+        ({"shares": {"a": {"tables": {"x.y": {"parquet": "a", "at": "v1"}}}}}, MalformedManifest, "are for datasets"),
         ({"grants": [{"to": "a", "path": "b", "rows": "now() = 1"}]}, InvalidCondition, "NOW"),
         ({"grants": [{"to": "a", "path": "b", "columns": []}]}, MalformedManifest, "grants.0.columns"),
         ({"grants": [{"to": "nobody", "path": "b"}]}, SharedObjectNotFound, "nobody"),
@@ -139,3 +146,17 @@ def test_what_is_not_declared_stays_without_prune(tmp_path: Path) -> None:
 def test_files_that_make_no_sense(tmp_path: Path, more: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         applied(Sharing.of_workspace(tmp_path, None), {"kind": "Shares", "version": 1, **more}, prune=False)
+
+
+def test_tables_of_all_kinds(tmp_path: Path) -> None:
+    sharing = Sharing.of_workspace(tmp_path, None)
+    kinds = {kind.value: f"/srv/{kind.value}" for kind in SourceKind}
+    tables = {f"eu.{kind}": {kind: place} for kind, place in kinds.items()}
+    tree = {"kind": "Shares", "version": 1, "shares": {"sales": {"tables": tables}}}
+    assert applied(sharing, tree, prune=True)[1:] == [
+        "+ table sales.eu.dataset: current of /srv/dataset",
+        "+ table sales.eu.parquet: parquet /srv/parquet",
+        "+ table sales.eu.delta: delta /srv/delta",
+        "+ table sales.eu.iceberg: iceberg /srv/iceberg",
+    ]
+    assert applied(sharing, tree, prune=True) == []

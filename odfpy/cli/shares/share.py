@@ -131,14 +131,18 @@ def apply(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the difference.")] = False,
 ) -> None:
     """Bring shares, recipients, groups and grants to what a file declares."""
-    from odfpy.sharing.declared import load_declared, steps
-    from odfpy.sharing.model import Shown
+    from odfpy.sharing.checked import shared_files
+    from odfpy.sharing.declared import DeclaredTable, load_declared, steps
+    from odfpy.sharing.model import SourceKind
     from odfpy.sharing.tables.opener import shared_dataset
 
     session = session_of(context)
 
-    def resolve(name: str, shown: Shown, at: str | None) -> TableSource:
-        return shared_dataset(session.workspace.storage.get(name), shown, at)
+    def resolve(table: DeclaredTable) -> TableSource:
+        kind, place = table.source
+        if kind is SourceKind.DATASET:
+            return shared_dataset(session.workspace.storage.get(place), table.shown, table.at)
+        return shared_files(kind, place)
 
     declared = load_declared(read_file(file), file)
     found = steps(sharing_of(context), declared, resolve, prune=prune)
