@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from odfpy.errors import OdfError
 from odfpy.extras import needs_extra
@@ -16,9 +16,6 @@ from odfpy.http.url import without_user
 
 with needs_extra("serve", "Shares, users and grants", OdfError):
     import sqlalchemy as sa
-
-if TYPE_CHECKING:
-    from alembic.config import Config
 
 NEWEST: Final = "0001"
 """The newest migration; a test compares it with the folder `migrations`."""
@@ -132,9 +129,7 @@ class Database:
                     f"The database {self._shown} is of a newer release: its form is {found}, this one knows {NEWEST}",
                     hint="Update odfpy.",
                 )
-            from alembic import command
-
-            command.upgrade(self._configuration(connection), "head")
+            self._migrate(connection)
 
     def _form(self) -> str | None:
         with self._engine.connect() as connection:
@@ -159,13 +154,20 @@ class Database:
             yield connection
 
     @staticmethod
-    def _configuration(connection: sa.Connection) -> Config:
+    def _migrate(connection: sa.Connection) -> None:
+        """Run the migrations that are missing. Alembic's `env.py` would do it as a script, which nobody can import."""
         from alembic.config import Config
+        from alembic.runtime.environment import EnvironmentContext
+        from alembic.script import ScriptDirectory
 
         configuration = Config()
         configuration.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
-        configuration.attributes["connection"] = connection
-        return configuration
+        scripts = ScriptDirectory.from_config(configuration)
+        steps = lambda revision, _context: scripts._upgrade_revs("head", revision)  # noqa: SLF001, E731
+        with EnvironmentContext(configuration, scripts, fn=steps) as environment:
+            environment.configure(connection=connection, render_as_batch=True)
+            with environment.begin_transaction():
+                environment.run_migrations()
 
 
 def _engine(url: str) -> sa.Engine:
