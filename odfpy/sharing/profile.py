@@ -11,6 +11,17 @@ from odfpy.errors import InvalidValue
 VERSIONS: Final = (1, 2)
 
 
+def check_version(version: int) -> int:
+    """Return a version of profile files if it is one.
+
+    Raises:
+        InvalidValue: it is none.
+    """
+    if version not in VERSIONS:
+        raise InvalidValue(f"There is no version {version} of profile files", hint="1 is known to all clients; or 2.")
+    return version
+
+
 def profile(endpoint: str, token: str, expires_at: Timestamp | None = None, *, version: int = 1) -> bytes:
     """The bytes of a profile file.
 
@@ -23,8 +34,7 @@ def profile(endpoint: str, token: str, expires_at: Timestamp | None = None, *, v
     Raises:
         InvalidValue: there is no such version.
     """
-    if version not in VERSIONS:
-        raise InvalidValue(f"There is no version {version} of profile files", hint="1 is known to all clients; or 2.")
+    check_version(version)
     tree: dict[str, Any] = {"shareCredentialsVersion": version}
     if version > 1:
         tree["type"] = "bearer_token"

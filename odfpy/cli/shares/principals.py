@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -54,9 +55,9 @@ def add_recipient(
     profile_version: Version = "1",
 ) -> None:
     """Add a recipient, and write the profile file that lets them read what they are granted."""
-    _endpoint(context, url)
+    wanted = _ProfileRequest.of(context, expires, url, to, profile_version)
     _add(context, "recipient", name, attribute)
-    _write_profile(context, name, expires, url, to, profile_version)
+    wanted.write(context, name)
 
 
 @command(user, "odf user add ann", name="add")
@@ -70,9 +71,9 @@ def add_user(
     profile_version: Version = "1",
 ) -> None:
     """Add a user, and write the profile file that lets them read what they are granted."""
-    _endpoint(context, url)
+    wanted = _ProfileRequest.of(context, expires, url, to, profile_version)
     _add(context, "user", name, attribute)
-    _write_profile(context, name, expires, url, to, profile_version)
+    wanted.write(context, name)
 
 
 @command(recipient, "odf recipient list", name="list")
@@ -112,7 +113,10 @@ def rotate_recipient(
     profile_version: Version = "1",
 ) -> None:
     """Write a new profile file; the ones from before end after a while."""
-    _write_profile(context, name, expires, url, to, profile_version, overlap=overlap)
+    from odfpy.data.duration import Duration
+
+    wanted = _ProfileRequest.of(context, expires, url, to, profile_version)
+    wanted.write(context, name, overlap=Duration.parse(overlap))
 
 
 @command(recipient, "odf recipient link acme", "odf recipient link acme --good-for 1d --expires 90d", name="link")
@@ -276,34 +280,60 @@ def _show(context: typer.Context, kind: str, name: str, form: str | None) -> Non
     session_of(context).output_as(form).tree(tree)
 
 
-def _write_profile(
-    context: typer.Context,
-    name: str,
-    expires: str | None,
-    url: str | None,
-    to: str | None,
-    version: str,
-    *,
-    overlap: str | None = None,
-) -> None:
-    from odfpy.cli.grammar import whole_number
-    from odfpy.data.duration import Duration
-    from odfpy.files import replace_file
-    from odfpy.sharing.profile import profile
+@dataclass(frozen=True, slots=True)
+class _ProfileRequest:
+    """A profile file that is wanted; all of it makes sense before anything is changed."""
 
-    endpoint = _endpoint(context, url)
-    lifetime: Duration | None = Duration.parse(expires) if expires is not None else None
-    text, token = sharing_of(context).principals.new_token(
-        name, lifetime, overlap=Duration.parse(overlap) if overlap is not None else None
-    )
-    data = profile(endpoint, text, token.expires_at, version=whole_number(version, "--profile-version") or 0)
-    output = session_of(context).output
-    if to == "-":
-        output.text(data.decode().rstrip("\n"))
-        return
-    path = Path(to or f"{name}.share")
-    replace_file(path, data, mode=0o600)
-    output.say(f"Wrote {path}: whoever has it reads what {name} is granted. It cannot be made again.")
+    endpoint: str
+    lifetime: Duration | None
+    to: str | None
+    version: int
+
+    @classmethod
+    def of(
+        cls, context: typer.Context, expires: str | None, url: str | None, to: str | None, version: str
+    ) -> _ProfileRequest:
+        """Read the options of a command.
+
+        Args:
+            context: of the command.
+            expires: how long the token is good for.
+            url: of the server.
+            to: where the file goes.
+            version: of the file.
+
+        Raises:
+            UsageError: one of them makes no sense.
+        """
+        from odfpy.cli.grammar import whole_number
+        from odfpy.data.duration import Duration
+        from odfpy.sharing.profile import check_version
+
+        lifetime = Duration.parse(expires) if expires is not None else None
+        return cls(
+            _endpoint(context, url), lifetime, to, check_version(whole_number(version, "--profile-version") or 0)
+        )
+
+    def write(self, context: typer.Context, name: str, *, overlap: Duration | None = None) -> None:
+        """Make a token, and write the file.
+
+        Args:
+            context: of the command.
+            name: whose it is.
+            overlap: how long older tokens go on to be good; None leaves them alone.
+        """
+        from odfpy.files import replace_file
+        from odfpy.sharing.profile import profile
+
+        text, token = sharing_of(context).principals.new_token(name, self.lifetime, overlap=overlap)
+        data = profile(self.endpoint, text, token.expires_at, version=self.version)
+        output = session_of(context).output
+        if self.to == "-":
+            output.text(data.decode().rstrip("\n"))
+            return
+        path = Path(self.to or f"{name}.share")
+        replace_file(path, data, mode=0o600)
+        output.say(f"Wrote {path}: whoever has it reads what {name} is granted. It cannot be made again.")
 
 
 def _endpoint(context: typer.Context, url: str | None) -> str:

@@ -1,7 +1,8 @@
-"""`odf share add` of tables that are no datasets."""
+"""Commands of sharing: shares and their tables, recipients, groups, grants."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -68,3 +69,117 @@ def test_what_does_not_go_together(odf: Odf, workspace: Path, arguments: tuple[s
     outcome = odf("share", "add", *arguments)
     assert outcome.code == 2
     assert "hint: " in outcome.err
+
+
+# --- Recipients, groups, grants --------------------------------------------------------------------------------------
+
+
+def test_a_recipient_gets_one_file(odf: Odf, workspace: Path) -> None:
+    assert "nobody has said it here" in odf("recipient", "add", "acme").says
+    assert odf("recipient", "list", "-o", "json").json == []  # nothing was half done
+    odf("config", "set", "sharing.url", "https://data.example.com")
+    assert odf("recipient", "add", "acme", "--attribute", "country=DE", "--expires", "90d").code == 0
+    profile = json.loads((workspace / "acme.share").read_text())
+    assert profile["endpoint"] == "https://data.example.com/delta-sharing/"
+    assert (profile["shareCredentialsVersion"], set(profile)) == (
+        1, {"shareCredentialsVersion", "endpoint", "bearerToken", "expirationTime"},
+    )  # fmt: skip
+    assert (workspace / "acme.share").stat().st_mode & 0o077 == 0
+    printed = odf("recipient", "rotate", "acme", "--overlap", "1h", "--to", "-", "--profile-version", "2").json
+    assert (printed["type"], printed["bearerToken"] == profile["bearerToken"]) == ("bearer_token", False)
+    shown = odf("recipient", "show", "acme", "-o", "json").json
+    assert (shown["attributes"], len(shown["tokens"])) == ({"country": "DE"}, 2)
+    assert profile["bearerToken"] not in str(shown)
+    assert odf("recipient", "revoke", "acme").err == "acme: revoked 2 tokens\n"
+    link = odf("recipient", "link", "acme").out
+    assert link.startswith("https://data.example.com/delta-sharing/activate/")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("recipient", "add", "acme", "--attribute", "country"), "Not an attribute"),
+        (("recipient", "add", "a b"), "Not a name of a recipient"),
+        (("recipient", "add", "acme", "--expires", "soon"), "Not a duration"),
+        (("recipient", "add", "acme", "--profile-version", "3"), "There is no version 3"),
+        (("recipient", "show", "acne"), "There is no recipient 'acne'"),
+        (("recipient", "rotate", "nobody"), "There is no user, recipient or group 'nobody'"),
+        (("grant", "add", "nobody", "sales"), "There is no user, recipient or group"),
+        (("grant", "add", "acme", "sale"), "There is no share 'sale'"),
+        (("grant", "add", "acme", "sales.eu.files", "--columns", "idd"), "no column 'idd'"),
+        (("grant", "add", "acme", "sales.eu.files", "--rows", "idd = 1"), "no column 'idd'"),
+        (("grant", "add", "acme", "sales", "--rows", "now() > 1"), "A condition on rows has no NOW()"),
+        (("grant", "remove", "7"), "There is no grant 7"),
+        (("grant", "remove", "x"), "N"),
+        (("share", "add", "sales.eu.orders"), "is a table, which wants one dataset"),
+        (("share", "add", "sales", "rates"), "is a share, which has no data of its own"),
+        (("share", "add", "sales.eu.rates", "rates"), "No dataset 'rates'"),
+        (("schema", "remove", "sales"), "is a share, not a schema"),
+        (("group", "add", "partners", "--members", "nobody"), "There is no user, recipient or group 'nobody'"),
+        (("share", "apply", "-f", "nosuch.yaml"), "Cannot read nosuch.yaml"),
+    ],
+)
+def test_what_makes_no_sense_changes_nothing(
+    odf: Odf, workspace: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    (workspace / "files").mkdir()
+    pq.write_table(ROWS, workspace / "files/a.parquet")
+    odf("config", "set", "sharing.url", "https://data.example.com")
+    odf("share", "add", "sales")
+    odf("share", "add", "sales.eu.files", "--parquet", "files")
+    if arguments[:2] != ("recipient", "add"):
+        odf("recipient", "add", "acme")
+    before = [
+        odf(*command, "-o", "json").out
+        for command in (("grant", "list"), ("recipient", "list"), ("share", "show", "sales"))
+    ]
+    outcome = odf(*arguments)
+    assert outcome.code in (1, 2)
+    assert message in outcome.says
+    after = [
+        odf(*command, "-o", "json").out
+        for command in (("grant", "list"), ("recipient", "list"), ("share", "show", "sales"))
+    ]
+    assert after == before
+
+
+def test_groups_and_grants(odf: Odf, workspace: Path) -> None:
+    odf("config", "set", "sharing.url", "https://data.example.com")
+    odf("share", "add", "sales")
+    odf("recipient", "add", "acme")
+    odf("user", "add", "ann")
+    assert odf("group", "add", "partners", "--members", "acme,ann").code == 0
+    assert odf("group", "list", "-o", "json").json == [{"name": "partners", "members": ["acme", "ann"]}]
+    assert odf("grant", "add", "partners", "sales", "--columns", "a,b", "--rows", "a = 1").code == 0
+    (grant,) = odf("grant", "list", "-o", "json").json
+    assert (grant["principal"], grant["path"], grant["columns"], grant["rows"]) == (
+        "partners",
+        "sales",
+        ["a", "b"],
+        "a = 1",
+    )
+    assert odf("group", "remove", "partners", "--members", "ann").code == 0
+    assert odf("recipient", "disable", "acme").code == 0
+    assert odf("recipient", "list", "-o", "json").json[0]["disabled"] is True
+    assert odf("grant", "remove", str(grant["number"])).code == 0
+    assert odf("grant", "list").err == "No grants; add one with `odf grant add NAME PATH`.\n"
+    assert odf("group", "remove", "partners").code == 0
+    assert odf("recipient", "remove", "acme").code == 0
+    assert odf("audit").err == "No accesses were recorded.\n"
+
+
+def test_a_file_declares_all_of_it(odf: Odf, workspace: Path) -> None:
+    (workspace / "files").mkdir()
+    pq.write_table(ROWS, workspace / "files/a.parquet")
+    declared = (
+        b"{kind: Shares, version: 1, shares: {sales: {tables: {eu.files: {parquet: files}}}},"
+        b" recipients: {acme: }, grants: [{to: acme, path: sales}]}"
+    )
+    planned = odf("share", "apply", "-f", "-", "--dry-run", stdin=declared)
+    assert planned.out.splitlines() == [
+        "+ recipient acme", "+ share sales", "+ table sales.eu.files: parquet files", "+ grant: acme reads sales",
+    ]  # fmt: skip
+    assert odf("share", "list", "-o", "json").json == []
+    assert odf("share", "apply", "-f", "-", stdin=declared).out == planned.out
+    assert odf("share", "apply", "-f", "-", "--prune", stdin=declared).out == ""
+    assert len(odf("share", "show", "sales", "-o", "json").json) == 1
