@@ -5,13 +5,17 @@ from __future__ import annotations
 import threading
 from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
+from typing import Any
 
 import pytest
+from support.chains.workspaces import root, workspace_with
 from support.processes.terminal import PATIENCE, start, terminal
 from support.servers.static_server import static_server
 
 from odfpy.cli.screen.progress import ProgressLine, describe
-from odfpy.coordinator.storage.results import ENGINE_ACTIONS, Progress
+from odfpy.coordinator.maintenance.verify import verify
+from odfpy.coordinator.requests import VerifyRequest
+from odfpy.coordinator.storage.results import ENGINE_ACTIONS, Progress, VerifyReport
 from odfpy.coordinator.workspace import Workspace
 from odfpy.engine.registry import EngineRegistry
 from odfpy.engine.worker.client import SparkEngine
@@ -63,6 +67,23 @@ def test_an_engine_is_heard_by_whoever_waits_for_it(tmp_path: Path) -> None:
     spark._on_progress(JobProgress(Stage.RUNNING))
     assert heard == [JobProgress(Stage.STARTING)]
     assert {stage.value for stage in Stage} == set(ENGINE_ACTIONS)
+
+
+def test_a_verification_tells_how_the_engine_gets_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = workspace_with(tmp_path, root("feed", "{kind: Append}"))
+    heard: list[Progress] = []
+
+    def verified(*arguments: Any, **more: Any) -> VerifyReport:
+        if more["engine_for"] is not None:
+            workspace.engines.registry._tell(JobProgress(Stage.STARTING))
+        return verify(*arguments, **more)
+
+    monkeypatch.setattr("odfpy.coordinator.maintenance.verify.verify", verified)
+    for integrity_only in (True, False):
+        list(workspace.maintenance.verify(VerifyRequest(all=True, integrity_only=integrity_only), heard.append))
+        assert ("starting Spark" in {one.action for one in heard}) is not integrity_only
+    workspace.engines.registry._tell(JobProgress(Stage.RUNNING))
+    assert "Spark works" not in {one.action for one in heard}
 
 
 # --- At a terminal ---------------------------------------------------------------------------------------------------

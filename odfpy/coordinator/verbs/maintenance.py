@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odfpy.coordinator.lineage.lineage import Lineage
-from odfpy.coordinator.storage.results import ProgressSink, silent
+from odfpy.coordinator.storage.results import ENGINE_ACTIONS, Progress, ProgressSink, silent
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.verbs.context import WorkspaceContext
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.requests import VerifyRequest
     from odfpy.coordinator.storage.results import VerifyReport
     from odfpy.data.duration import Duration
+    from odfpy.engine.worker.messages import JobProgress
 
 
 class Maintenance:
@@ -51,15 +53,16 @@ class Maintenance:
         def reports(batch: BatchVerifier | None) -> Iterator[VerifyReport]:
             for dataset in datasets:
                 mending = self._repaired(dataset, progress) if request.repair else None
-                report = verify(
-                    self._storage,
-                    dataset,
-                    engine_for=engine_for,
-                    from_start=request.from_start,
-                    batch=batch,
-                    each_transform=request.each_transform,
-                    progress=progress,
-                )
+                with self._heard(str(dataset.handle), progress, is_needed=engine_for is not None):
+                    report = verify(
+                        self._storage,
+                        dataset,
+                        engine_for=engine_for,
+                        from_start=request.from_start,
+                        batch=batch,
+                        each_transform=request.each_transform,
+                        progress=progress,
+                    )
                 report = with_circle(with_files(dataset, report), lineage.circle_of(dataset.handle.id))
                 if mending is not None:
                     findings = (*report.findings, *mending.findings)
@@ -70,6 +73,16 @@ class Maintenance:
                 raise nameless[0].error
 
         return reports(None) if not request.against_batch else self._with_batch(reports)
+
+    def _heard(self, name: str, progress: ProgressSink, *, is_needed: bool) -> AbstractContextManager[None]:
+        """Tell how the engine gets on with replays, where it is needed at all: to prepare it takes time."""
+        if not is_needed:
+            return nullcontext()
+
+        def tell(heard: JobProgress) -> None:
+            progress(Progress(name, ENGINE_ACTIONS[heard.stage.value], heard.tasks_done, heard.tasks or None, "tasks"))
+
+        return self._context.engines.heard_by(tell)
 
     def _with_batch(self, reports: Callable[[BatchVerifier | None], Iterator[VerifyReport]]) -> Iterator[VerifyReport]:
         """Reports with second opinions; the engine that gives them ends with the last one."""
