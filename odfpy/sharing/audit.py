@@ -63,7 +63,12 @@ content:
     - {{kind: SetVocab, eventTimeColumn: at}}
     - {{kind: SetInfo, description: Accesses to what this workspace shares}}
 """
+LEFT_OUT: Final = "not listed"
+"""The action of a row that stands for many accesses of nobody known; `files` says how many."""
+
 _SYNC: Final = 1.0
+_MINUTE: Final = 60.0
+_MOST_STRANGERS: Final = 100
 _LONGEST: Final = 500
 
 
@@ -83,6 +88,9 @@ class AuditLog:
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
+        self._minute = 0.0
+        self._strangers = 0
+        self._left_out = 0
 
     def record(self, access: Mapping[str, Any]) -> None:
         """Hand in an access; it is on the disk a second later.
@@ -90,16 +98,39 @@ class AuditLog:
         Args:
             access: values of `COLUMNS` by name; `id` and `at` are made here.
         """
-        tree = {"id": str(uuid.uuid4()), "at": str(Timestamp.now()), **access}
-        cut = {name: _clean(value) if isinstance(value, str) else value for name, value in tree.items()}
         with self._lock:
-            self._waiting.append(json.dumps(cut).encode() + b"\n")
+            if access.get("who") is None and not self._takes_strangers():
+                return
+            self._append(access)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
                 self._thread.start()
 
+    def _append(self, access: Mapping[str, Any]) -> None:
+        tree = {"id": str(uuid.uuid4()), "at": str(Timestamp.now()), **access}
+        cut = {name: _clean(value) if isinstance(value, str) else value for name, value in tree.items()}
+        self._waiting.append(json.dumps(cut).encode() + b"\n")
+
+    def _takes_strangers(self) -> bool:
+        """Return whether another access of nobody known is listed, and count it: else anybody could fill the disk."""
+        now = time.monotonic()
+        if now - self._minute >= _MINUTE:
+            self._minute, self._strangers = now, 0
+            self._tell_uncounted()
+        self._strangers += 1
+        if self._strangers > _MOST_STRANGERS:
+            self._left_out += 1
+        return self._strangers <= _MOST_STRANGERS
+
+    def _tell_uncounted(self) -> None:
+        if self._left_out:
+            self._append({"action": LEFT_OUT, "files": self._left_out, "granted": False})
+            self._left_out = 0
+
     def stop(self) -> None:
         """Bring all that was handed in into the dataset."""
+        with self._lock:
+            self._tell_uncounted()
         self._stopped.set()
         if self._thread is not None:
             self._thread.join()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from odfpy.coordinator.workspace import Workspace
-from odfpy.sharing.audit import DATASET, AuditLog, accesses, take_in
+from odfpy.sharing.audit import DATASET, LEFT_OUT, AuditLog, accesses, take_in
 
 _KILLED = """
 import os, signal, sys, time
@@ -93,3 +93,14 @@ def test_long_and_odd_values(workspace: Workspace) -> None:
     (one,) = accesses(workspace, num=10)
     assert (len(one["who"]), one["version"]) == (500, 2**62)
     assert workspace.storage.get(DATASET).state.num_records == 1
+
+
+def test_strangers_cannot_fill_the_disk(workspace: Workspace) -> None:
+    log = AuditLog(workspace, 3600)
+    for _ in range(1000):
+        log.record({"who": None, "status": 401, "granted": False})
+    log.record({"who": "acme"})
+    log.stop()
+    found = list(accesses(workspace, num=10_000))
+    assert [one["files"] for one in found if one["action"] == LEFT_OUT] == [900]
+    assert (len(found), sum(one["who"] == "acme" for one in found)) == (102, 1)
