@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.typed import NOT_RUN, commands_in, difference, type_in
+from support.typed import NOT_RUN, Typed, commands_in, difference, type_in
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -62,3 +62,30 @@ def test_a_document_shows_what_its_commands_print(document: Document, tmp_path: 
     assert len(typed) == len(commands), typed[-1]
     wrong = [found for one, printed in typed if (found := difference(one, printed, replaced))]
     assert wrong == [], "\n\n".join(wrong)
+
+
+PRINTED = "a: verified (2 blocks, 1.5 s)\nwatermark 2024-05-01T08:00:00Z, made 2026-11-23T20:00:00.123Z\n2 verified"
+
+
+@pytest.mark.parametrize(
+    ("shown", "agrees"),
+    [
+        (("a: verified (2 blocks, 0.1 s)", "watermark 2024-05-01T08:00:00Z, made 2027-01-01T00:00:00Z", "2 verified"), True),
+        (("...", "2 verified"), True),
+        (("a: ...", "...", "2 verified"), True),
+        ((), True),
+        (("...", "3 verified"), False),
+        (("a: verified (2 blocks, 0.1 s)", "2 verified"), False),
+        (("a: verified (3 blocks, 1.5 s)", "..."), False),
+        (("...", "watermark 2024-05-02T08:00:00Z, made 2026-11-23T20:00:00Z", "2 verified"), False),
+    ],
+)  # fmt: skip
+def test_what_is_shown_wrong_is_found(shown: tuple[str, ...], agrees: bool) -> None:
+    assert (difference(Typed("odf verify a", shown), PRINTED, {}) is None) == agrees
+
+
+def test_a_command_that_fails_is_found() -> None:
+    failed = "error: No dataset 'a' (E112)\nexit code 1"
+    assert difference(Typed("odf pull a", ()), failed, {})
+    assert difference(Typed("odf pull a", ("...",)), failed, {})
+    assert difference(Typed("odf pull a", ("error: No dataset 'a' (E112)",)), failed, {}) is None
