@@ -79,7 +79,8 @@ def type_in(commands: list[Typed], folder: Path, home: Path, replaced: Mapping[s
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "NO_COLOR": "1",
     }
-    script = "".join(program) + "kill $(jobs -p) 2>/dev/null; odf engine stop -q\n"
+    ends = f"for one in {shlex.quote(str(folder))}/*/.odf; do odf engine stop -q -w $(dirname $one); done"
+    script = "".join(program) + f"kill $(jobs -p) 2>/dev/null; {ends}\n"
     done = subprocess.run(
         ["bash"], input=script, cwd=folder, env=environment, text=True, check=False, timeout=900,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

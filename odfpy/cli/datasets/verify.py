@@ -90,7 +90,8 @@ def verify(
     if not done and output.for_people:
         output.say(NO_DATASETS)
     if output.for_people:
-        tell_counts(["verified" if report.ok else "not valid" for report in done], output)
+        outcomes = ["verified" for report in done if report.ok] + ["not valid" for report in done if not report.ok]
+        tell_counts(outcomes, output)
     return 0 if all(report.ok for report in done) else 1
 
 

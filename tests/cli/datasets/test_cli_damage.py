@@ -163,6 +163,14 @@ def test_a_damaged_slice_is_found_with_its_block_and_file(case: str, odf: Odf, w
     assert not (workspace / "x" / "refs" / "head").exists()
 
 
+@pytest.mark.parametrize("damaged", [NAME, "com.example.upper"])
+def test_the_sum_of_a_verification_begins_with_what_is_well(damaged: str, odf: Odf, workspace: Path) -> None:
+    flip(slices(dataset_folder(workspace, damaged))[0])
+    verified = odf("verify", NAME, "com.example.upper", "--integrity")
+    assert verified.code == 1
+    assert verified.err.splitlines()[-1] == "1 verified, 1 not valid"
+
+
 DOCUMENTS = {"not YAML": "a: [", "no mapping": "- a", "another kind": "kind: X\nversion: 1\ncontent: {}", "empty": ""}
 
 
