@@ -82,7 +82,7 @@ class View:
         ]
         if any(part.rows is None for part in parts):
             return None
-        return " OR ".join(f"({part.rows})" for part in parts) or "FALSE"
+        return any_of([part.rows for part in parts if part.rows is not None])
 
     def conditions_of(self, column: str) -> list[str] | None:
         """Conditions of which one has to be true for a column to show; None if it shows in all rows that do."""
@@ -101,6 +101,11 @@ class View:
 
 
 ALL = View((VisiblePart(),))
+
+
+def any_of(conditions: Sequence[str]) -> str:
+    """The condition that one of several is true, in SQL."""
+    return " OR ".join(f"({one})" for one in conditions) or "FALSE"
 
 
 class Reach:

@@ -142,7 +142,7 @@ def test_a_correction_that_leaves_a_view_is_a_delete_there_and_one_that_enters_i
     ]
     view = Reach([Grant(1, "acme", SharePath("sales"), None, "b = 'x'")]).view(TABLE)
     assert view is not None
-    change = TableChange(ChangeKind.BY_ROW, TableFile("", 0, VERSION), "op")
+    change = TableChange(ChangeKind.BY_ROW, TableFile("", 0, VERSION, Path()), "op")
     found = made(view, rows, change)
     assert [(row["a"], row["c"], row["_change_type"]) for row in found] == [
         (1, 1, "insert"),

@@ -57,8 +57,6 @@ class FileUrls:
             file: the file.
             version: of the table, for the audit log.
         """
-        if file.path is None:
-            return str(file.url)
         sealed = {**self._bound, "path": str(file.path), "size": file.size, "until": self.expires, "version": version}
         text = self._state.seal.close(sealed, f"file {file.id}")
         return f"{self._base}/delta-sharing/files/{file.id}.parquet?{SIGNATURE}={text}"

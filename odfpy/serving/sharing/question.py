@@ -120,9 +120,9 @@ class TableQuestion:
         if served is None:
             return None
         statistics: Mapping[str, Any] | None = file.stats if self.view.is_all and file.live is None else None
-        if statistics is None and served.path is not None:
+        if statistics is None:
             statistics = file_statistics(served.path, dict.fromkeys(schema.names))
-        if hints and statistics is not None and not may_have_rows(hints, statistics):
+        if hints and not may_have_rows(hints, statistics):
             return None
         return FileAction(
             served,

@@ -26,7 +26,8 @@ from odfpy.serving.sharing.errors import SharingError, in_protocol
 from odfpy.serving.sharing.question import TableQuestion, question_of
 from odfpy.sharing.hints import hints_of
 from odfpy.sharing.names import SharePath
-from odfpy.sharing.tables.contract import ChangeKind, ReadableTable, TableChange, TableFile, TableVersion
+from odfpy.sharing.tables.contract import ReadableTable, TableVersion
+from odfpy.sharing.tables.difference import whole_file_changes
 
 _TABLE: Final = "/shares/{share}/schemas/{schema}/tables/{table}"
 _NO_FILES: Final = {"protocol", "metaData", "endStreamAction"}
@@ -210,7 +211,7 @@ def _feed(
         yield protocol(form, info)
         yield metadata(form, info, start if with_metadata or not by_row else None)
         known = question.schema(start)
-        for change in question.table.changes(start, end) if by_row else _by_file(question.table, start, end):
+        for change in question.table.changes(start, end) if by_row else whole_file_changes(question.table, start, end):
             changed = question.schema(change.file.version)
             if with_metadata and changed != known:
                 known = changed
@@ -222,25 +223,6 @@ def _feed(
             yield end_of_stream(expires=question.urls.expires)
 
     return _stream(question, lines(), question.headers(start, form))
-
-
-def _by_file(table: ReadableTable, first: TableVersion, last: TableVersion) -> Iterator[TableChange]:
-    """The files that versions have added and removed: the difference between each and the one before it."""
-    before = {} if not first.number else {file.identity: file for file in table.files(table.version(first.number - 1))}
-    for number in range(first.number, last.number + 1):
-        version = table.version(number)
-        now = {file.identity: file for file in table.files(version)}
-        for identity in before.keys() - now.keys():
-            yield TableChange(ChangeKind.REMOVED, _of(before[identity], version))
-        for identity in now.keys() - before.keys():
-            yield TableChange(ChangeKind.ADDED, _of(now[identity], version))
-        before = now
-
-
-def _of(file: TableFile, version: TableVersion) -> TableFile:
-    from dataclasses import replace
-
-    return replace(file, version=version)
 
 
 # --- Parts -----------------------------------------------------------------------------------------------------------

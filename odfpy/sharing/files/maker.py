@@ -12,7 +12,7 @@ import fcntl
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from odfpy.data.vocabulary import OperationType
 from odfpy.errors import OdfError
 from odfpy.files import make_folder
-from odfpy.sharing.decisions import ALL, View
+from odfpy.sharing.decisions import ALL, View, any_of
 from odfpy.sharing.files.kinds import WORDS, kinds_of
 from odfpy.sharing.files.schema import fits_as_it_is, without_views
 from odfpy.sharing.names import folded
@@ -48,16 +48,12 @@ class ServedFile:
     Attributes:
         id: the same for the same bytes; tells nothing of the file that it was made from.
         size: bytes.
-        path: where it is; None if it goes out of its store.
-        url: of the file in its store.
-        made: whether it was made, and may be removed again.
+        path: where it is.
     """
 
     id: str
     size: int
-    path: Path | None
-    url: str | None = None
-    made: bool = False
+    path: Path
 
 
 class FileMaker:
@@ -79,7 +75,6 @@ class FileMaker:
         schema: pa.Schema,
         view: View = ALL,
         change: TableChange | None = None,
-        open_url: Callable[[str], object] | None = None,
     ) -> ServedFile | None:
         """The file for whoever has a view; None if nothing of it shows.
 
@@ -88,14 +83,13 @@ class FileMaker:
             schema: the columns of the table as clients see them, without those that are hidden.
             view: what may be seen.
             change: the change that it is part of, if its rows say each what has become of them.
-            open_url: opens a file in a store.
 
         Raises:
             OdfError: it cannot be read, or not be written.
         """
         operations = change.operations if change is not None else None
         if file.live is None and operations is None and self._goes_as_it_is(file, schema, view):
-            return ServedFile(_id(file.identity.encode()), file.size, file.path, file.url)
+            return ServedFile(_id(file.identity.encode()), file.size, file.path)
         parts = [file.identity.encode(), view.identity, schema.serialize().to_pybytes(), str(operations).encode()]
         if file.partition_values:
             parts.append(repr(sorted(file.partition_values.items())).encode())
@@ -105,10 +99,10 @@ class FileMaker:
             with self._alone(path):
                 if not _touched(path):
                     with self._room:
-                        self._make(path, file, schema, view, operations, open_url)
+                        self._make(path, file, schema, view, operations)
                     self.tidy()
         size = path.stat().st_size
-        return ServedFile(key, size, path, made=True) if size else None
+        return ServedFile(key, size, path) if size else None
 
     def path(self, key: str) -> Path:
         """Return where the file of a key is kept."""
@@ -129,52 +123,30 @@ class FileMaker:
             freed += size
         return freed
 
-    def clear(self) -> int:
-        """Remove all; gives the bytes that this has freed."""
-        most, self._most = self._most, -1
-        try:
-            freed = self.tidy()
-            for path in self._folder.glob("??/*.parquet"):
-                freed += path.stat().st_size
-                path.unlink(missing_ok=True)
-            return freed
-        finally:
-            self._most = most
-
     # --- Making ---
 
     @staticmethod
     def _goes_as_it_is(file: TableFile, schema: pa.Schema, view: View) -> bool:
         if not view.is_all:
             return False
-        if file.path is None:
-            return True
         from odfpy.data.slices.parquet_io import open_parquet
 
         with open_parquet(file.path) as parquet:
             return fits_as_it_is(parquet.schema_arrow, schema)
 
-    def _make(
-        self,
-        path: Path,
-        file: TableFile,
-        schema: pa.Schema,
-        view: View,
-        operations: str | None,
-        open_url: Callable[[str], object] | None,
-    ) -> None:
+    @staticmethod
+    def _make(path: Path, file: TableFile, schema: pa.Schema, view: View, operations: str | None) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         written = schema if operations is None else schema.append(pa.field(CHANGE_TYPE, pa.string()))
         aside = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.new")
-        source = file.path if file.path is not None or open_url is None else open_url(file.url or "")
         count = 0
         try:
-            with pq.ParquetFile(source) as parquet, aside.open("wb") as target, _Filter(view, schema, file) as shown:
+            with pq.ParquetFile(file.path) as parquet, aside.open("wb") as target, _Filter(view, schema, file) as shown:
                 with pq.ParquetWriter(target, written, compression="zstd", compression_level=1) as writer:
                     changes = None if operations is None else shown.changes(parquet, operations)
-                    for batch in _live_batches(parquet, None if file.live is None else file.live()):
+                    for batch in _live_batches(parquet, file.live):
                         rows = shown.rows(shown.whole(batch))
                         if rows.num_rows:
                             kinds = [] if changes is None else [changes[count : count + len(rows)]]
@@ -217,7 +189,7 @@ def has_visible_row(file: TableFile, view: View) -> bool:
 
     if view.has_all_rows:
         return True
-    with open_parquet(str(file.path)) as parquet, _Filter(view, pa.schema([]), file) as shown:
+    with open_parquet(file.path) as parquet, _Filter(view, pa.schema([]), file) as shown:
         names = parquet.schema_arrow.names
         wanted = [name for name in names if folded(name) in view.deciding_columns]
         batches = parquet.iter_batches(_ROWS, columns=wanted)
@@ -310,12 +282,12 @@ class _Filter:
 
     def _hidden_cells(self, batch: pa.RecordBatch, names: Sequence[str]) -> dict[str, npt.NDArray[np.bool_]]:
         """For columns that do not show in all rows, those in which they do not."""
-        shown = [(name, found) for name in names if (found := self._view.conditions_of(name))]
-        distinct = list(dict.fromkeys(" OR ".join(f"({one})" for one in found) for _, found in shown))
-        if not distinct:
+        shown = {name: any_of(found) for name in names if (found := self._view.conditions_of(name))}
+        if not shown:
             return {}
+        distinct = list(dict.fromkeys(shown.values()))
         true = dict(zip(distinct, self._true(batch, distinct), strict=True))
-        return {folded(name): ~true[" OR ".join(f"({one})" for one in found)] for name, found in shown}
+        return {folded(name): ~true[condition] for name, condition in shown.items()}
 
     def _true(self, batch: pa.RecordBatch, conditions: list[str]) -> list[npt.NDArray[np.bool_]]:
         """For each condition, the rows of which it is true."""
@@ -344,19 +316,19 @@ class _Filter:
         return pc.if_else(pa.array(hidden), pa.scalar(None, field.type), values)
 
 
-def _live_batches(parquet: object, live: npt.NDArray[np.bool_] | None) -> Iterator[pa.RecordBatch]:
+def _live_batches(parquet: pq.ParquetFile, live: npt.NDArray[np.bool_] | None) -> Iterator[pa.RecordBatch]:
     """The rows of a file that count, row group by row group; those without any are not read."""
     import pyarrow as pa
 
     start = 0
-    for group in range(parquet.num_row_groups):  # type: ignore[attr-defined]
-        count = parquet.metadata.row_group(group).num_rows  # type: ignore[attr-defined]
+    for group in range(parquet.num_row_groups):
+        count = parquet.metadata.row_group(group).num_rows
         rows = None if live is None else live[start : start + count]
         start += count
         if rows is not None and not rows.any():
             continue
         place = 0
-        for stored in parquet.iter_batches(_ROWS, row_groups=[group]):  # type: ignore[attr-defined]
+        for stored in parquet.iter_batches(_ROWS, row_groups=[group]):
             batch = without_views(stored)
             part = None if rows is None else rows[place : place + batch.num_rows]
             place += batch.num_rows

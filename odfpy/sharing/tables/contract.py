@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -45,10 +45,9 @@ class TableFile:
         identity: the same text only for the same bytes and the same rows of them.
         size: bytes of the file.
         version: that added it; where the table does not tell, the one that was asked for.
-        path: where it is on this machine; None if it is in a store.
-        url: of the file in its store; None if it is on this machine.
+        path: where it is.
         num_rows: rows of the file, None where nobody knows yet.
-        live: gives the rows that count, True for each that does; None if all do.
+        live: of each row, whether it counts; None if all do. (`identity` tells apart what this does.)
         partition_values: of columns that are not in the file, as the protocol writes them.
         partition_types: of the same columns.
         stats: statistics that the table itself keeps, as the protocol has them; None if they are in the file only.
@@ -57,10 +56,9 @@ class TableFile:
     identity: str
     size: int
     version: TableVersion
-    path: Path | None = None
-    url: str | None = None
+    path: Path
     num_rows: int | None = None
-    live: Callable[[], npt.NDArray[np.bool_]] | None = None
+    live: npt.NDArray[np.bool_] | None = field(default=None, compare=False, repr=False)
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
     partition_types: Mapping[str, pa.DataType] = field(default_factory=dict)
     stats: Mapping[str, object] | None = None

@@ -29,7 +29,7 @@ from odfpy.files import open_regular
 from odfpy.sharing.errors import CannotShare
 from odfpy.sharing.tables.contract import ChangeKind, NoSuchVersion, TableChange, TableFile, TableVersion
 from odfpy.sharing.tables.difference import file_changes, with_live
-from odfpy.sharing.tables.local import LocalFile, LocalFolder, reason
+from odfpy.sharing.tables.local import LocalFile, LocalFolder, raised, reason
 from odfpy.sharing.tables.numbered import NumberedTable
 from odfpy.sharing.tables.partitions import partition_text
 from odfpy.sharing.tables.statistics import table_statistics
@@ -267,7 +267,7 @@ class DeltaTable(NumberedTable):
         log = self._folder.path / "_delta_log"
         found = []
         try:
-            for at, folders, names in os.walk(log, onerror=_raised):
+            for at, folders, names in os.walk(log, onerror=raised):
                 for name in (*folders, *names):
                     mode = Path(at, name).lstat().st_mode
                     if not stat.S_ISREG(mode) and not (stat.S_ISDIR(mode) and name in folders):
@@ -343,7 +343,3 @@ def _of_all_rows(path: Path, kept: np.ndarray[Any, np.dtype[np.bool_]]) -> np.nd
         live = np.ones(file.metadata.num_rows, np.bool_)
     live[: len(kept)] = kept[: len(live)]
     return live
-
-
-def _raised(error: OSError) -> None:
-    raise error

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from odfpy.data.multihash import Multihash
-from odfpy.sharing.tables.contract import ChangeKind, TableChange, TableFile, TableVersion
+from odfpy.sharing.tables.contract import ChangeKind, ReadableTable, TableChange, TableFile, TableVersion
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     Mask = npt.NDArray[np.bool_]
+
+_Key = TypeVar("_Key")
 
 
 def file_changes(before: Iterable[TableFile], now: Iterable[TableFile], version: TableVersion) -> Iterator[TableChange]:
@@ -26,17 +27,44 @@ def file_changes(before: Iterable[TableFile], now: Iterable[TableFile], version:
         now: those of the version.
         version: the version.
     """
-    old = {_place(file): file for file in before}
-    new = {_place(file): file for file in now}
-    for place, file in old.items():
-        if place not in new:
-            yield TableChange(ChangeKind.REMOVED, replace(file, version=version))
+    old = {file.path: file for file in before}
+    new = {file.path: file for file in now}
+    yield from _whole_files(old, new, version)
     for place, file in new.items():
         known = old.get(place)
-        if known is None:
-            yield TableChange(ChangeKind.ADDED, replace(file, version=version))
-        elif known.identity != file.identity:
+        if known is not None and known.identity != file.identity:
             yield from _row_changes(known, file, version)
+
+
+def whole_file_changes(table: ReadableTable, first: TableVersion, last: TableVersion) -> Iterator[TableChange]:
+    """The files that versions have added and removed as wholes, both inclusive.
+
+    Args:
+        table: the table.
+        first: the first version.
+        last: the last one.
+    """
+    before = {} if not first.number else _by_identity(table, table.version(first.number - 1))
+    for number in range(first.number, last.number + 1):
+        version = table.version(number)
+        now = _by_identity(table, version)
+        yield from _whole_files(before, now, version)
+        before = now
+
+
+def _by_identity(table: ReadableTable, version: TableVersion) -> dict[str, TableFile]:
+    return {file.identity: file for file in table.files(version)}
+
+
+def _whole_files(
+    old: Mapping[_Key, TableFile], new: Mapping[_Key, TableFile], version: TableVersion
+) -> Iterator[TableChange]:
+    for key, file in old.items():
+        if key not in new:
+            yield TableChange(ChangeKind.REMOVED, replace(file, version=version))
+    for key, file in new.items():
+        if key not in old:
+            yield TableChange(ChangeKind.ADDED, replace(file, version=version))
 
 
 def with_live(file: TableFile, live: Mask) -> TableFile:
@@ -47,11 +75,11 @@ def with_live(file: TableFile, live: Mask) -> TableFile:
         live: of each of its rows, whether it counts.
     """
     identity = f"{file.identity}:{Multihash.of(np.packbits(live).tobytes())}"
-    return replace(file, identity=identity, num_rows=len(live), live=partial(_given, live))
+    return replace(file, identity=identity, num_rows=len(live), live=live)
 
 
 def _row_changes(old: TableFile, new: TableFile, version: TableVersion) -> Iterator[TableChange]:
-    old_rows, new_rows = (None if file.live is None else file.live() for file in (old, new))
+    old_rows, new_rows = old.live, new.live
     if old_rows is None and new_rows is None:  # written anew in the same place
         yield TableChange(ChangeKind.REMOVED, replace(old, version=version))
         yield TableChange(ChangeKind.ADDED, replace(new, version=version))
@@ -67,11 +95,3 @@ def _row_changes(old: TableFile, new: TableFile, version: TableVersion) -> Itera
     ):
         if rows.any():
             yield TableChange(kind, with_live(replace(file, version=version), rows))
-
-
-def _place(file: TableFile) -> str:
-    return file.url or str(file.path)
-
-
-def _given(live: Mask) -> Mask:
-    return live

@@ -91,3 +91,8 @@ def reason(error: BaseException) -> str:
     """Return what an error says, on one short line."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return " ".join(str(text).split())[:300]
+
+
+def raised(error: OSError) -> None:
+    """Raise an error that `os.walk` would pass over."""
+    raise error

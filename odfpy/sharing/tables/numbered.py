@@ -21,6 +21,11 @@ class NumberedTable(ReadableTable):
     def _time(self, number: int) -> Timestamp:
         """The time of a version that exists."""
 
+    def _block(self, number: int) -> str | None:
+        """The hash of the block of a version, of a dataset."""
+        del number
+        return None
+
     @property
     def latest(self) -> TableVersion:
         return self.version(self._numbers[-1])
@@ -30,7 +35,7 @@ class NumberedTable(ReadableTable):
             first, last = self._numbers[0], self._numbers[-1]
             hint = f"Its versions are {first} to {last}." if first < last else f"Its only version is {last}."
             raise NoSuchVersion(f"The table has no version {number}", hint=hint)
-        return TableVersion(number, self._time(number))
+        return TableVersion(number, self._time(number), self._block(number))
 
     def as_of(self, time: Timestamp) -> TableVersion:
         place = bisect.bisect_right(self._numbers, time, key=self._time)

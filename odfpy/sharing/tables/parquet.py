@@ -21,7 +21,7 @@ from odfpy.data.timestamp import NANOS_PER_MILLI, Timestamp
 from odfpy.errors import OdfError, UsageError
 from odfpy.sharing.errors import CannotShare
 from odfpy.sharing.tables.contract import TableChange, TableFile, TableVersion
-from odfpy.sharing.tables.local import LocalFile, LocalFolder, reason
+from odfpy.sharing.tables.local import LocalFile, LocalFolder, raised, reason
 from odfpy.sharing.tables.numbered import NumberedTable
 from odfpy.sharing.tables.partitions import partition_text
 
@@ -111,7 +111,7 @@ class ParquetTable(NumberedTable):
         found: list[_Listed] = []
         newest = 0
         try:
-            for at, folders, names in os.walk(self._folder.path, onerror=_raised):
+            for at, folders, names in os.walk(self._folder.path, onerror=raised):
                 folders[:] = [name for name in folders if not name.startswith(_HIDDEN)]
                 self._check_folders(Path(at, name) for name in folders)
                 newest = max(newest, Path(at).stat().st_mtime_ns)
@@ -166,7 +166,3 @@ def _footer_schema(path: Path, identity: str) -> pa.Schema:
             return file.schema_arrow.remove_metadata()
     except OdfError as error:
         raise CannotShare(error.message, hint="Repair the file, or remove it from the folder.") from error
-
-
-def _raised(error: OSError) -> None:
-    raise error

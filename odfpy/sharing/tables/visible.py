@@ -12,14 +12,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from odfpy.data.timestamp import Timestamp
-from odfpy.sharing.tables.contract import NoSuchVersion, ReadableTable, TableChange, TableFile, TableVersion
+from odfpy.sharing.tables.contract import ReadableTable, TableChange, TableFile, TableVersion
+from odfpy.sharing.tables.numbered import NumberedTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class VisibleTable(ReadableTable):
-    """A table with other versions: 0 as it is, and then one for each change that shows."""
+class VisibleTable(NumberedTable):
+    """A table with other versions: 0 as it is, and then one for each change that shows.
+
+    The hash of a block is one of all rows, so these versions have none.
+    """
 
     def __init__(self, table: ReadableTable, shows: Callable[[TableFile], bool]) -> None:
         """
@@ -31,27 +35,11 @@ class VisibleTable(ReadableTable):
         self._shows = shows
 
     @property
-    def latest(self) -> TableVersion:
-        return self._versions[-1]
+    def _numbers(self) -> range:
+        return range(len(self._places))
 
-    def version(self, number: int) -> TableVersion:
-        if not 0 <= number < len(self._versions):
-            raise NoSuchVersion(
-                f"The table has no version {number}", hint=f"Its versions are 0 to {len(self._versions) - 1}."
-            )
-        return self._versions[number]
-
-    def as_of(self, time: Timestamp) -> TableVersion:
-        place = bisect.bisect_right(self._versions, time, key=lambda version: version.time)
-        if not place:
-            raise NoSuchVersion(f"There was no such table yet at {time}", hint=f"It began at {self._versions[0].time}.")
-        return self._versions[place - 1]
-
-    def first_from(self, time: Timestamp) -> TableVersion:
-        place = bisect.bisect_left(self._versions, time, key=lambda version: version.time)
-        if place == len(self._versions):
-            raise NoSuchVersion(f"There is no version from {time} on", hint=f"The newest is of {self.latest.time}.")
-        return self._versions[place]
+    def _time(self, number: int) -> Timestamp:
+        return self._table.version(self._places[number]).time
 
     def schema(self, version: TableVersion) -> pa.Schema:
         return self._table.schema(self._whole(version))
@@ -73,7 +61,7 @@ class VisibleTable(ReadableTable):
             yield replace(file, version=self._seen(file.version))
 
     def changes(self, first: TableVersion, last: TableVersion) -> Iterator[TableChange]:
-        seen = set(self._numbers[first.number : last.number + 1])
+        seen = set(self._places[first.number : last.number + 1])
         for change in self._table.changes(self._whole(first), self._whole(last)):
             if change.file.version.number in seen:
                 yield replace(change, file=replace(change.file, version=self._seen(change.file.version)))
@@ -81,7 +69,7 @@ class VisibleTable(ReadableTable):
     # --- Numbers ---
 
     @cached_property
-    def _numbers(self) -> Sequence[int]:
+    def _places(self) -> Sequence[int]:
         """Of each version that shows, its number in the whole table."""
         table = self._table
         if not table.latest.number:
@@ -89,14 +77,9 @@ class VisibleTable(ReadableTable):
         changes = table.changes(table.version(1), table.latest)
         return [0, *sorted({change.file.version.number for change in changes if self._shows(change.file)})]
 
-    @cached_property
-    def _versions(self) -> Sequence[TableVersion]:
-        # The hash of a block is one of all rows, so it is not told.
-        return [TableVersion(place, self._table.version(number).time) for place, number in enumerate(self._numbers)]
-
     def _whole(self, version: TableVersion) -> TableVersion:
-        return self._table.version(self._numbers[version.number])
+        return self._table.version(self._places[version.number])
 
     def _seen(self, version: TableVersion) -> TableVersion:
         """The version that shows in which a version of the whole table is seen first."""
-        return self._versions[min(bisect.bisect_left(self._numbers, version.number), len(self._versions) - 1)]
+        return self.version(min(bisect.bisect_left(self._places, version.number), len(self._places) - 1))

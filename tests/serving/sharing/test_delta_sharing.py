@@ -446,11 +446,11 @@ def test_many_ask_for_a_file_and_it_is_made_once(shared: Shared, monkeypatch: py
     made: list[str] = []
     make = FileMaker._make
 
-    def counted(self: FileMaker, path: Any, *args: Any) -> None:
+    def counted(path: Any, *args: Any) -> None:
         made.append(str(path))
-        make(self, path, *args)
+        make(path, *args)
 
-    monkeypatch.setattr(FileMaker, "_make", counted)
+    monkeypatch.setattr(FileMaker, "_make", staticmethod(counted))
     shared.recipient("many", rows="cur = 'GBP' OR cur = 'EUR'")
     found: list[set[str]] = []
     threads = [
