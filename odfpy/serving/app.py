@@ -91,8 +91,7 @@ def create_app(
     app.add_middleware(Observed, metrics=app.state.metrics)
     add_handlers(app)
     sharing = create_sharing_app(workspaces, settings)
-    app.state.audit = sharing.state.sharing.audit
-    app.state.guesses = sharing.state.sharing.guesses
+    app.state.sharing = sharing.state.sharing
     app.mount(PREFIX, sharing)
     app.include_router(datasets_api.server)
     app.include_router(docs_page.router)
@@ -112,7 +111,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        await asyncio.to_thread(state.audit.stop)
+        await asyncio.to_thread(state.sharing.stop)
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task

@@ -75,8 +75,8 @@ class Caller:
             return False
         if time.monotonic() - self.since < _FRESH:
             return True
-        found = find_caller(self.text, [self.granting]) if self.granting else None
-        return found is not None and str(dataset.handle.id) in found.datasets
+        found = find_principal(self.text, self.granting) if self.granting else None
+        return found is not None and str(dataset.handle.id) in found[1]
 
     @property
     def scope(self) -> Scope | None:

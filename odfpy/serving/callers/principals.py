@@ -23,7 +23,20 @@ _LOCK: Final = Lock()
 
 
 def sharing_of(storage: Storage) -> Sharing | None:
-    """The shares of a workspace, opened once in a process; None for a workspace that never shared anything.
+    """The shares of a workspace; None for one that never shared anything.
+
+    Raises:
+        SharingDatabaseError: their database cannot be used.
+    """
+    with _LOCK:
+        found = _OPENED.get(storage.root)
+    if found is None and _database(storage) is None and not (storage.odf / "sharing.db").exists():
+        return None
+    return found or opened_sharing(storage)
+
+
+def opened_sharing(storage: Storage) -> Sharing:
+    """The shares of a workspace, opened once in a process; there are none yet in one that never shared anything.
 
     Raises:
         SharingDatabaseError: their database cannot be used.
@@ -31,12 +44,9 @@ def sharing_of(storage: Storage) -> Sharing | None:
     with _LOCK:
         found = _OPENED.get(storage.root)
         if found is None:
-            url = Config.load(storage.root).section(SharingSection).database
-            if url is None and not (storage.odf / "sharing.db").exists():
-                return None
             from odfpy.sharing.sharing import Sharing
 
-            found = _OPENED[storage.root] = Sharing.of_workspace(storage.odf, url)
+            found = _OPENED[storage.root] = Sharing.of_workspace(storage.odf, _database(storage))
         return found
 
 
@@ -47,3 +57,7 @@ def find_principal(text: str, storage: Storage) -> tuple[Principal, frozenset[st
     if sharing is None or found is None:
         return None
     return found, sharing.whole_datasets(found)
+
+
+def _database(storage: Storage) -> str | None:
+    return Config.load(storage.root).section(SharingSection).database

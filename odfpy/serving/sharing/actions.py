@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from odfpy.data.timestamp import Timestamp
 from odfpy.sharing.files.maker import ServedFile
 from odfpy.sharing.tables.contract import ChangeKind, TableVersion
 
-_NANOS: Final = 1_000_000
 _OLD_READERS: Final = {"minReaderVersion": 1}
 _FEATURE: Final = "timestampNtz"
 
@@ -48,11 +46,6 @@ class TableInfo:
 def line(tree: Mapping[str, Any]) -> bytes:
     """A tree as a line of ndjson."""
     return json.dumps(tree, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
-
-
-def millis(time: Timestamp) -> int:
-    """An instant in milliseconds since 1970."""
-    return time.nanos // _NANOS
 
 
 def protocol(form: ResponseFormat, info: TableInfo) -> dict[str, Any]:
@@ -121,7 +114,7 @@ class FileAction:
         """
         if form is ResponseFormat.DELTA:
             return {"file": self._wrapped(ChangeKind.ADDED, with_version=with_version)}
-        more = {"version": self.version.number, "timestamp": millis(self.version.time)} if with_version else {}
+        more = {"version": self.version.number, "timestamp": self.version.time.millis} if with_version else {}
         return {"file": {**self._plain(), **self._stats(), **more}}
 
     def of_feed(self, form: ResponseFormat, kind: ChangeKind) -> dict[str, Any]:
@@ -133,7 +126,7 @@ class FileAction:
         """
         if form is ResponseFormat.DELTA:
             return {"file": self._wrapped(kind, with_version=True)}
-        more = {"version": self.version.number, "timestamp": millis(self.version.time)}
+        more = {"version": self.version.number, "timestamp": self.version.time.millis}
         return {kind.value: {**self._plain(), **(self._stats() if kind is ChangeKind.ADDED else {}), **more}}
 
     def _plain(self) -> dict[str, Any]:
@@ -155,13 +148,13 @@ class FileAction:
             "size": self.file.size,
         }
         if kind is ChangeKind.ADDED:
-            action |= {"modificationTime": millis(self.version.time), "dataChange": True, **self._stats()}
+            action |= {"modificationTime": self.version.time.millis, "dataChange": True, **self._stats()}
         elif kind is ChangeKind.REMOVED:
-            action |= {"deletionTimestamp": millis(self.version.time), "dataChange": True, "extendedFileMetadata": True}
+            action |= {"deletionTimestamp": self.version.time.millis, "dataChange": True, "extendedFileMetadata": True}
         else:
             action |= {"dataChange": False}
         name = {ChangeKind.BY_ROW: "cdc"}.get(kind, kind.value)
-        more = {"version": self.version.number, "timestamp": millis(self.version.time)} if with_version else {}
+        more = {"version": self.version.number, "timestamp": self.version.time.millis} if with_version else {}
         wrapped = {"id": self.file.id, "size": self.file.size, "expirationTimestamp": self.expires * 1000, **more}
         return {**wrapped, "deltaSingleAction": {name: action}}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from fastapi import FastAPI
 
@@ -17,7 +16,6 @@ from odfpy.settings.sections import SharingSection
 from odfpy.sharing.audit import AuditLog
 from odfpy.sharing.files.maker import FileMaker
 from odfpy.sharing.files.shown import ShownFiles
-from odfpy.sharing.sharing import Sharing
 from odfpy.sharing.tables.opener import TableOpener
 
 PREFIX = "/delta-sharing"
@@ -37,7 +35,6 @@ def create_sharing_app(workspaces: Sequence[Workspace], settings: ServeSettings)
     audit = AuditLog(first, section.audit_interval)
     app.add_middleware(Audited, record=audit.record)
     app.state.sharing = SharingState(
-        opening=partial(Sharing.of_workspace, first.storage.odf, section.database),
         storages=storages,
         tables=TableOpener(storages, [one.queries.service for one in workspaces]),
         files=FileMaker(first.storage.cache / "shared-files", section.cache_size),

@@ -68,16 +68,9 @@ class Capabilities:
             )
         return ResponseFormat.DELTA
 
-    def answer(self, form: ResponseFormat, *, is_async: bool = False) -> str:
-        """The header of the answer.
-
-        Args:
-            form: its format.
-            is_async: whether the client is to come back for it.
-        """
+    def answer(self, form: ResponseFormat) -> str:
+        """The header of an answer in some format."""
         parts = [f"responseformat={form.value}"]
         if self.wants_end:
             parts.append("includeendstreamaction=true")
-        if is_async:
-            parts.append("asyncquery=true")
         return ";".join(parts)

@@ -83,19 +83,13 @@ class TableQuestion:
         description = self.shared.comment or (self.table.description if self.view.is_all else "")
         return TableInfo(self.shared.id, name, description, schema_string(schema), partitions, self.table.has_changes)
 
-    def headers(self, version: TableVersion, form: ResponseFormat, *, is_async: bool = False) -> dict[str, str]:
-        """Return the headers of an answer.
-
-        Args:
-            version: that the answer is of.
-            form: its format.
-            is_async: whether the client is to come back for it.
-        """
+    def headers(self, version: TableVersion, form: ResponseFormat) -> dict[str, str]:
+        """Return the headers of an answer in some format, and take down the version."""
         note(self.request.scope, version=version.number, block=version.block)
         block = version.block if self.view.is_all else None
         return {
             "Delta-Table-Version": str(version.number),
-            HEADER: self.can.answer(form, is_async=is_async),
+            HEADER: self.can.answer(form),
             **({_BLOCK: block} if block is not None else {}),
             **({"fileidhash": self.id_hash} if self.id_hash is not None else {}),
             "Cache-Control": "private, no-store",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from threading import Lock
 
 from starlette.requests import HTTPConnection, Request
 
 from odfpy.coordinator.storage.storage import Storage
+from odfpy.serving.callers.principals import opened_sharing
 from odfpy.serving.sharing.guesses import Guesses
+from odfpy.serving.sharing.queries import PendingQueries
 from odfpy.serving.sharing.seal import Seal
 from odfpy.sharing.audit import AuditLog
 from odfpy.sharing.files.maker import FileMaker
@@ -24,8 +24,7 @@ class SharingState:
     """The state of the application.
 
     Attributes:
-        opening: opens shares, principals and grants; most servers share nothing, and start the sooner.
-        storages: the workspaces.
+        storages: the workspaces; the first one has shares, principals and grants.
         tables: opens tables.
         files: makes files.
         shown: in which files somebody sees a row.
@@ -34,9 +33,9 @@ class SharingState:
         base_url: how clients reach the server, None to take it from each request.
         seal: of page tokens and urls.
         guesses: wrong tokens.
+        queries: those that clients come back for.
     """
 
-    opening: Callable[[], Sharing]
     storages: Sequence[Storage]
     tables: TableOpener
     files: FileMaker
@@ -46,21 +45,21 @@ class SharingState:
     base_url: str | None = None
     seal: Seal = field(default_factory=Seal)
     guesses: Guesses = field(default_factory=Guesses)
-    _lock: Lock = field(default_factory=Lock)
+    queries: PendingQueries = field(default_factory=PendingQueries)
 
     @property
     def sharing(self) -> Sharing:
-        """Shares, principals, grants.
+        """Shares, principals, grants; opened when somebody asks, since most servers share nothing.
 
         Raises:
             SharingDatabaseError: their database cannot be used.
         """
-        with self._lock:
-            return self._opened
+        return opened_sharing(self.storages[0])
 
-    @cached_property
-    def _opened(self) -> Sharing:
-        return self.opening()
+    def stop(self) -> None:
+        """End what is worked on, and write down what was read."""
+        self.queries.stop()
+        self.audit.stop()
 
 
 def state_of(connection: HTTPConnection) -> SharingState:

@@ -124,7 +124,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
     sharing.shares.add_share("hidden")
     sharing.shares.add_table(SharePath("hidden", "main", "rates"), shared_dataset(dataset, Shown.CURRENT, None))
     with serving(workspace) as server:
-        found = Shared(workspace, sharing, f"{server.url}/delta-sharing", {}, server.app.state.guesses)
+        found = Shared(workspace, sharing, f"{server.url}/delta-sharing", {}, server.app.state.sharing.guesses)
         found.recipient("all")
         found.recipient("eur", rows="cur = recipient('currency')", attributes={"currency": "EUR"})
         found.recipient("columns", columns=["cur", "n"])

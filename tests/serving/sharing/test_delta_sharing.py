@@ -7,6 +7,7 @@ import json
 import os
 import re
 import threading
+import time
 from typing import Any
 from urllib.parse import quote
 
@@ -18,6 +19,7 @@ from serving.sharing.conftest import STATES, Shared
 from odfpy.data.duration import Duration
 from odfpy.data.timestamp import Timestamp
 from odfpy.serving.callers.tokens import Scope, Tokens
+from odfpy.sharing.audit import AuditLog
 from odfpy.sharing.model import SourceKind, TableSource
 from odfpy.sharing.names import SharePath
 
@@ -176,6 +178,15 @@ def test_files_come_in_pages(shared: Shared) -> None:
         assert shared.ask(f"{LOG}/query", "columns", {**body, "pageToken": end["nextPageToken"]}).status == 400
         body["pageToken"] = end["nextPageToken"]
     assert len(found) == len(set(found)) == 3
+
+
+def test_the_audit_log_counts_all_files_of_an_answer(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[dict[str, Any]] = []
+    monkeypatch.setattr(AuditLog, "_append", lambda _, access: seen.append(access))
+    sent = [line for line in shared.lines(f"{LOG}/query", body={}, user_agent="counted") if "file" in line]
+    while not (mine := [one for one in seen if one["client"] == "counted"]):  # which comes when the answer is out
+        time.sleep(0.01)
+    assert [one["files"] for one in mine] == [len(sent)] == [3]
 
 
 def test_urls_are_refreshed_for_the_same_version(shared: Shared) -> None:
