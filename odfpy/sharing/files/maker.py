@@ -68,6 +68,7 @@ class FileMaker:
         self._folder = folder
         self._most = most
         self._room = threading.BoundedSemaphore(max(1, os.cpu_count() or 1))
+        self._unlooked = 0  # bytes that may be made before the folder is looked through again
 
     def served(
         self,
@@ -100,7 +101,9 @@ class FileMaker:
                 if not _touched(path):
                     with self._room:
                         self._make(path, file, schema, view, operations)
-                    self.tidy()
+                    self._unlooked -= path.stat().st_size
+                    if self._unlooked < 0:
+                        self.tidy()
         size = path.stat().st_size
         return ServedFile(key, size, path) if size else None
 
@@ -109,18 +112,23 @@ class FileMaker:
         return self._folder / key[:2] / f"{key}.parquet"
 
     def tidy(self) -> int:
-        """Remove what was used longest ago, until all is within the limit; gives the bytes that this has freed."""
+        """Remove what was used longest ago where all is above the limit; gives the bytes that this has freed.
+
+        An eighth of the limit is then free, so that not each file that is made looks through all the others.
+        """
         files = []
         for path in self._folder.glob("??/*.parquet"):
             with suppress(FileNotFoundError):
                 stamp = path.stat()
                 files.append((stamp.st_atime_ns, stamp.st_size, path))
         total, freed = sum(size for _, size, _ in files), 0
+        most = self._most if total <= self._most else self._most - self._most // 8
         for _, size, path in sorted(files)[:-1]:  # never the one that was used last
-            if total - freed <= self._most:
+            if total - freed <= most:
                 break
             path.unlink(missing_ok=True)
             freed += size
+        self._unlooked = max(0, self._most - total + freed) // 4  # other processes make files, too
         return freed
 
     # --- Making ---

@@ -1,0 +1,57 @@
+"""Files made for shared tables are kept within a limit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from odfpy.data.timestamp import Timestamp
+from odfpy.sharing.files.maker import FileMaker, ServedFile
+from odfpy.sharing.tables.contract import TableFile, TableVersion
+from odfpy.sharing.tables.difference import with_live
+
+ROWS = 100
+SCHEMA = pa.schema([pa.field("n", pa.int64())])
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> TableFile:
+    """A file of a table."""
+    path = tmp_path / "whole.parquet"
+    pq.write_table(pa.table({"n": range(ROWS)}, schema=SCHEMA), path)
+    return TableFile("whole", path.stat().st_size, TableVersion(1, Timestamp.now()), path, num_rows=ROWS)
+
+
+def made(maker: FileMaker, whole: TableFile, number: int) -> ServedFile:
+    """The file without one of its rows."""
+    live = np.ones(ROWS, np.bool_)
+    live[number] = False
+    found = maker.served(with_live(whole, live), SCHEMA)
+    assert found is not None
+    return found
+
+
+def test_what_was_used_last_is_kept(tmp_path: Path, whole: TableFile) -> None:
+    size = made(FileMaker(tmp_path / "one", 1), whole, 0).size
+    folder, most = tmp_path / "made", 20 * size
+    maker = FileMaker(folder, most)
+    for number in range(60):
+        newest = made(maker, whole, number)
+        assert newest.path.exists()
+        assert sum(path.stat().st_size for path in folder.glob("*/*.parquet")) <= most
+    assert len(list(folder.glob("*/*.parquet"))) >= 16
+
+
+def test_many_files_are_not_looked_through_for_each_one(
+    tmp_path: Path, whole: TableFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked, tidy = [], FileMaker.tidy
+    monkeypatch.setattr(FileMaker, "tidy", lambda maker: looked.append(1) or tidy(maker))
+    maker = FileMaker(tmp_path / "made", 2**30)
+    for number in range(60):
+        made(maker, whole, number)
+    assert len(looked) == 1
