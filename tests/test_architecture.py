@@ -183,6 +183,7 @@ HOMES = {
     "eth_abi": ("ethereum",),
     "eth_hash": ("ethereum",),
     "cryptography": ("dataset/identity", "serving/sharing/seal"),
+    "argon2": ("sharing/store",),
     "sqlalchemy": ("sharing/store",),
     "alembic": ("sharing/store",),
     "deltalake": ("sharing/tables/delta",),

@@ -1,4 +1,4 @@
-"""Trying an access token before it is kept."""
+"""Trying an access token before it is kept, and getting one for a password."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from odfpy.errors import TransferError
 from odfpy.http.client import HttpClient
 
-_OK, _UNAUTHORIZED = 200, 401
+_OK, _UNAUTHORIZED, _TOO_MANY = 200, 401, 429
 _MAX_ANSWER = 64 * 1024
 
 
@@ -48,6 +48,42 @@ def try_token(server: str, token: str) -> KnownToken | None:
                 f"{server} does not accept this token", hint="Was it copied whole? Has it ended, or been revoked?"
             )
         return _answer(answer.readall()) if answer.status == _OK else None
+
+
+def token_for_password(server: str, name: str, password: str) -> str:
+    """Log in to a server as a user, the way that the reference's servers have, too; gives the token.
+
+    Args:
+        server: `scheme://host:port`.
+        name: of the user.
+        password: theirs.
+
+    Raises:
+        LoginRefused: the server does not know them, has no such logins, or has seen too many wrong ones.
+        TransferError: the server cannot be reached.
+    """
+    credentials = json.dumps({"login": name, "password": password})
+    body = json.dumps({"loginMethod": "password", "loginCredentialsJson": credentials}).encode()
+    headers = {"Content-Type": "application/json", "Accept": "application/json"}
+    client = HttpClient(TransferError)
+    with client.post(f"{server}/platform/login", body, headers, max_size=_MAX_ANSWER) as answer:
+        status, data = answer.status, answer.readall()
+    if status == _UNAUTHORIZED:
+        raise LoginRefused(
+            f"{server} does not accept this name and password", hint="`odf user password NAME` there sets a new one."
+        )
+    if status == _TOO_MANY:
+        raise LoginRefused(f"{server} has been shown too many wrong passwords", hint="Wait a minute.")
+    try:
+        token = json.loads(data)["accessToken"]
+    except (ValueError, TypeError, LookupError, RecursionError):
+        token = None
+    if status != _OK or not isinstance(token, str):
+        raise LoginRefused(
+            f"{server} has no logins with a password: it answers with status {status}",
+            hint="Get a token from whoever runs it, then `odf login URL`.",
+        )
+    return token
 
 
 def _answer(body: bytes) -> KnownToken | None:

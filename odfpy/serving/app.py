@@ -4,6 +4,7 @@
     /datasets                           what it has
     /query, /verify                     questions in SQL, and answers that can be checked
     /docs, /openapi.json                what there is to ask for, for people and for programs
+    /platform/...                       logins, and tokens that admins make
     /delta-sharing/...                  the Delta Sharing protocol, an application of its own
     /{name}/..., /{account}/{name}/...  a dataset
 
@@ -22,6 +23,7 @@ from fastapi import APIRouter, Depends, FastAPI, Path
 
 from odfpy.coordinator.storage.keys import answer_key
 from odfpy.coordinator.workspace import Workspace
+from odfpy.data.duration import Duration
 from odfpy.repository.smart_transfer.signed_urls import UrlSigner
 from odfpy.serving.callers.engines import ServedEngines
 from odfpy.serving.callers.reachable_objects import Reaches
@@ -38,13 +40,16 @@ from odfpy.serving.rest import dataset as rest_dataset
 from odfpy.serving.rest import datasets as datasets_api
 from odfpy.serving.rest import docs_page
 from odfpy.serving.rest import ingest as rest_ingest
+from odfpy.serving.rest import login as rest_login
 from odfpy.serving.rest import query as rest_query
 from odfpy.serving.rest.ingest import Ingests
+from odfpy.serving.rest.login import Logins
 from odfpy.serving.rest.openapi import DescribedApp
 from odfpy.serving.settings import ServeSettings
 from odfpy.serving.sharing.app import PREFIX, create_sharing_app
 from odfpy.serving.transfer import signatures_api as beside
 from odfpy.serving.transfer import simple, smart
+from odfpy.settings.sections import SharingSection
 
 _Segment = Annotated[str, Path(max_length=200, description="Name of the dataset.")]
 _Account = Annotated[str, Path(max_length=200, description="Account that the dataset belongs to.")]
@@ -92,10 +97,13 @@ def create_app(
     add_handlers(app)
     sharing = create_sharing_app(workspaces, settings)
     app.state.sharing = sharing.state.sharing
+    lifetime = workspaces[0].config.section(SharingSection).login_lifetime
+    app.state.logins = Logins(app.state.sharing.guesses, Duration(lifetime))
     app.mount(PREFIX, sharing)
     app.include_router(datasets_api.server)
     app.include_router(docs_page.router)
     app.include_router(rest_query.router)
+    app.include_router(rest_login.router)
     for router in DATASET_ROUTERS:
         app.include_router(router, prefix="/{name}", dependencies=[Depends(_by_name)])
         app.include_router(router, prefix="/{account}/{name}", dependencies=[Depends(_by_account)])

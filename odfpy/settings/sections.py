@@ -169,6 +169,9 @@ class SharingSection(Section):
     ] = None
     url: Annotated[Text | None, Meaning("URL of the server as recipients reach it, for profile files")] = None
     url_lifetime: Annotated[Positive, Meaning("Seconds that the URL of a shared file is good for")] = 3600
+    login_lifetime: Annotated[
+        Positive, Meaning("Seconds that a token is good for which a user gets for their password")
+    ] = 43_200
     audit_interval: Annotated[
         Positive, Meaning("Seconds after which accesses are committed to the audit dataset, at most")
     ] = 10

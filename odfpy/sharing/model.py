@@ -30,6 +30,7 @@ class Principal:
         attributes: what conditions on rows may name, such as the country of a partner.
         is_disabled: whether they are kept out for now.
         created_at: when they were added.
+        is_admin: whether they may make tokens for others.
     """
 
     id: int
@@ -38,6 +39,7 @@ class Principal:
     attributes: Mapping[str, str] = field(default_factory=dict)
     is_disabled: bool = False
     created_at: Timestamp | None = None
+    is_admin: bool = False
 
 
 class SourceKind(Enum):

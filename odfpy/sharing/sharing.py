@@ -9,6 +9,7 @@ from odfpy.sharing.decisions import Reach
 from odfpy.sharing.model import Principal
 from odfpy.sharing.store.database import Database
 from odfpy.sharing.store.grants import Grants
+from odfpy.sharing.store.passwords import Passwords
 from odfpy.sharing.store.principals import Principals
 from odfpy.sharing.store.shares import Shares
 
@@ -40,6 +41,11 @@ class Sharing:
     def principals(self) -> Principals:
         """Users, recipients and groups."""
         return Principals(self.database)
+
+    @cached_property
+    def passwords(self) -> Passwords:
+        """Passwords of users."""
+        return Passwords(self.database, self.principals)
 
     @cached_property
     def shares(self) -> Shares:

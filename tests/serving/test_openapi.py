@@ -15,7 +15,10 @@ from odfpy.serving.rest.models import DatasetStateModel, QueryModel
 from odfpy.serving.server import DatasetServer
 
 TEXTS = ("application/json", "text/", "application/x-nd", "application/geo+json")
-WITH_TOKEN = {("post", "ingest"), ("put", "info"), ("put", "{ref}"), ("put", "visibility"), ("get", "token")}
+WITH_TOKEN = {
+    ("post", "ingest"), ("put", "info"), ("put", "{ref}"), ("put", "visibility"), ("get", "token"), ("get", "validate"),
+    ("post", "tokens"),
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

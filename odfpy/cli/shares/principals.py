@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of, split_words
+from odfpy.cli.passwords import piped_password, typed_password
 from odfpy.cli.shares.opened import attributes_of, sharing_of
 from odfpy.errors import UsageError
 
@@ -21,6 +22,7 @@ user = group("Users: people of one's own who may read shares.")
 groups = group("Groups of users and recipients, so that one grant is for many.")
 
 Name = Annotated[str, typer.Argument(help="Name of the recipient or user.", metavar="NAME")]
+UserName = Annotated[str, typer.Argument(help="Name of the user.", metavar="NAME")]
 GroupName = Annotated[str, typer.Argument(help="Name of the group.", metavar="GROUP")]
 Attribute = Annotated[
     list[str] | None,
@@ -80,6 +82,36 @@ def add_user(
 def list_recipients(context: typer.Context, form: Form = None) -> None:
     """List the recipients."""
     _list(context, "recipient", form)
+
+
+@command(user, "odf user password ann", "odf user password ann --stdin < password.txt", name="password")
+def set_password(
+    context: typer.Context,
+    name: UserName,
+    stdin: Annotated[bool, typer.Option("--stdin", help="Read it from the first line of standard input.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Take it away.")] = False,
+) -> None:
+    """Give a user a password to log in with; tokens that came of the one before end."""
+    if stdin and remove:
+        raise UsageError("--stdin and --remove at once", hint="Give one of them.")
+    passwords, output = sharing_of(context).passwords, session_of(context).output
+    if remove:
+        output.say(f"{passwords.remove(name).name} has no password any more")
+        return
+    found = sharing_of(context).principals.get(name, _kind("user"))
+    password = piped_password() if stdin else typed_password(f"New password for {found.name}: ", again=True)
+    output.say(f"{passwords.set(name, password).name} has a new password")
+
+
+@command(user, "odf user admin ann on", name="admin")
+def set_admin(
+    context: typer.Context, name: UserName, state: Annotated[str, typer.Argument(help="on or off.", metavar="on|off")]
+) -> None:
+    """Let a user make tokens for others over the network, or not any more."""
+    if state not in {"on", "off"}:
+        raise UsageError(f"Neither on nor off: {state!r}", hint=f"`odf user admin {name} on`, or off.")
+    found = sharing_of(context).principals.change(name, _kind("user"), is_admin=state == "on")
+    session_of(context).output.say(f"{found.name} is {'an admin' if found.is_admin else 'no admin'}")
 
 
 @command(user, "odf user list", name="list")
@@ -263,6 +295,7 @@ def _show(context: typer.Context, kind: str, name: str, form: str | None) -> Non
         "name": found.name,
         "attributes": dict(found.attributes),
         "disabled": found.is_disabled,
+        **({"admin": found.is_admin, "password": sharing.passwords.has_one(found)} if kind == "user" else {}),
         "tokens": [
             {
                 "number": token.id,

@@ -14,7 +14,12 @@ from odfpy.errors import UsageError
 commands = group("Access to servers of datasets.")
 
 
-@command(commands, "odf login https://data.example.com", "odf login https://data.example.com < token.txt")
+@command(
+    commands,
+    "odf login https://data.example.com",
+    "odf login https://data.example.com --user ann",
+    "odf login https://data.example.com < token.txt",
+)
 def login(
     context: typer.Context,
     url: Annotated[str, typer.Argument(help="The server, or anything on it.", metavar="URL")],
@@ -24,14 +29,21 @@ def login(
             help="The token; without it ODF_TOKEN, or you are asked. Others may see what stands here.", metavar="TOKEN"
         ),
     ] = None,
+    user: Annotated[
+        str | None, typer.Option(help="Ask for the password of this user, and get a token for it.", metavar="NAME")
+    ] = None,
 ) -> None:
     """Remember a token for a server, in a file that only you can read, and try it."""
     from odfpy.repository.credentials import VARIABLE, Credentials, check_token, server_of
-    from odfpy.repository.login import try_token
+    from odfpy.repository.login import token_for_password, try_token
 
+    if token is not None and user is not None:
+        raise UsageError("--token and --user at once", hint="Give one of them.")
     session = session_of(context)
     server = server_of(url)
-    if token is not None:
+    if user is not None:
+        text = check_token(token_for_password(server, user, _ask_password(user, server)), f"The answer of {server}")
+    elif token is not None:
         text = check_token(token, "--token")
     elif os.environ.get(VARIABLE):
         text = check_token(os.environ[VARIABLE], VARIABLE)
@@ -70,6 +82,12 @@ def logout(
 
 def _describe_token(servers: tuple[str, ...]) -> str:
     return f"Tokens are kept for {', '.join(servers)}." if servers else "No tokens are kept."
+
+
+def _ask_password(user: str, server: str) -> str:
+    from odfpy.cli.passwords import piped_password, typed_password
+
+    return typed_password(f"Password of {user} at {server}: ") if sys.stdin.isatty() else piped_password()
 
 
 def _ask(server: str) -> str:

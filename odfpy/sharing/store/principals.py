@@ -31,6 +31,7 @@ _COLUMNS: Final = (
     PRINCIPALS.c.kind,
     PRINCIPALS.c.name,
     PRINCIPALS.c.attributes,
+    PRINCIPALS.c.is_admin,
     PRINCIPALS.c.is_disabled,
     PRINCIPALS.c.created_at,
 )
@@ -126,6 +127,7 @@ class Principals:
         *kinds: PrincipalKind,
         attributes: Mapping[str, str] | None = None,
         is_disabled: bool | None = None,
+        is_admin: bool | None = None,
     ) -> Principal:
         """Change what is given.
 
@@ -134,6 +136,7 @@ class Principals:
             kinds: what it may be; anything if empty.
             attributes: take the place of all that there were.
             is_disabled: whether their tokens are refused, from the next request on.
+            is_admin: whether they may make tokens for others.
 
         Raises:
             SharedObjectNotFound: with a suggestion.
@@ -143,6 +146,8 @@ class Principals:
             new["attributes"] = dict(attributes)
         if is_disabled is not None:
             new["is_disabled"] = is_disabled
+        if is_admin is not None:
+            new["is_admin"] = is_admin
         with self._database.writing() as connection:
             found = self._get(connection, name, kinds)
             if new:
@@ -191,7 +196,7 @@ class Principals:
     # --- Tokens ---
 
     def new_token(
-        self, name: str, lifetime: Duration | None = None, *, overlap: Duration | None = None
+        self, name: str, lifetime: Duration | None = None, *, overlap: Duration | None = None, is_login: bool = False
     ) -> tuple[str, PrincipalToken]:
         """Make a token; gives its text, which cannot be had again, and what is known of it.
 
@@ -199,6 +204,7 @@ class Principals:
             name: whose it is.
             lifetime: how long it is good for, None for ever.
             overlap: how long those from before go on to be good; None leaves them alone.
+            is_login: whether it ends with the password that it is given for.
 
         Raises:
             SharedObjectNotFound: with a suggestion.
@@ -209,7 +215,10 @@ class Principals:
             who = self._get(connection, name)
             if who.kind is PrincipalKind.GROUP:
                 raise UsageError(f"{who.name} is a group, and groups have no tokens", hint="Its members have.")
-            return self._new_token(connection, who.id, lifetime, overlap)
+            made = self._new_token(connection, who.id, lifetime, overlap)
+            if is_login:
+                connection.execute(sa.update(TOKENS).where(TOKENS.c.id == made[1].id).values(is_login=True))
+            return made
 
     def tokens(self, name: str) -> list[PrincipalToken]:
         """The tokens of a principal, the oldest first, also those that are over. Raises as `get`."""
@@ -355,9 +364,9 @@ class Principals:
 
 
 def _principal(row: Any) -> Principal:
-    return Principal(
-        row.id, PrincipalKind(row.kind), row.name, row.attributes, row.is_disabled, Timestamp(row.created_at)
-    )
+    made = Timestamp(row.created_at)
+    kind = PrincipalKind(row.kind)
+    return Principal(row.id, kind, row.name, row.attributes, row.is_disabled, made, row.is_admin)
 
 
 def _token(row: Any) -> PrincipalToken:

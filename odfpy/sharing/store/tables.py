@@ -49,6 +49,7 @@ TOKENS = sa.Table(
     sa.Column("created_at", sa.BigInteger, nullable=False),
     sa.Column("expires_at", sa.BigInteger),
     sa.Column("revoked_at", sa.BigInteger),
+    sa.Column("is_login", sa.Boolean, nullable=False, server_default=sa.false()),
 )
 
 ACTIVATIONS = sa.Table(

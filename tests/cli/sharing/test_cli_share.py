@@ -10,8 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 from cli.conftest import Odf
 from deltalake import write_deltalake
+from support.processes.terminal import terminal
+from support.servers.serving import ask, serving
+from support.servers.static_server import static_server
 
 from odfpy.coordinator.workspace import Workspace
+from odfpy.repository.credentials import Credentials, server_of
+from odfpy.sharing.sharing import Sharing
 
 ROWS = pa.table({"id": [1, 2]})
 
@@ -183,3 +188,100 @@ def test_a_file_declares_all_of_it(odf: Odf, workspace: Path) -> None:
     assert odf("share", "apply", "-f", "-", stdin=declared).out == planned.out
     assert odf("share", "apply", "-f", "-", "--prune", stdin=declared).out == ""
     assert len(odf("share", "show", "sales", "-o", "json").json) == 1
+
+
+# --- Passwords -------------------------------------------------------------------------------------------------------
+
+PASSWORD = "correct horse battery"
+
+
+def with_ann(odf: Odf) -> None:
+    assert odf("user", "add", "ann", "--url", "https://data.example.com", "--to", "-").code == 0
+
+
+def test_a_password_is_read_from_standard_input(odf: Odf, workspace: Path) -> None:
+    with_ann(odf)
+    assert odf("user", "show", "ann", "-o", "json").json["password"] is False
+    done = odf("user", "password", "ann", "--stdin", stdin=f"{PASSWORD}\r\nmore\n".encode())
+    assert done.code == 0
+    assert PASSWORD not in done.out + done.err
+    sharing = Sharing.of_workspace(workspace / ".odf", None)
+    assert sharing.passwords.check("ann", PASSWORD) is not None
+    assert odf("user", "show", "ann", "-o", "json").json["password"] is True
+    assert odf("user", "password", "ann", "--remove").code == 0
+    assert sharing.passwords.check("ann", PASSWORD) is None
+    sharing.database.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin", "says"),
+    [
+        (("ann", "--stdin"), b"", "no password in standard input"),
+        (("ann", "--stdin"), b"\xff\xff\xff\xff\xff\xff\xff\xff", "is no text"),
+        (("ann", "--stdin"), b"short\n", "8 to 1000 characters"),
+        (("ann", "--stdin", "--remove"), b"", "at once"),
+        (("ann",), PASSWORD.encode(), "Give --stdin"),
+        (("nobody", "--stdin"), PASSWORD.encode(), "There is no user 'nobody'"),
+        (("ann", PASSWORD), b"", "Got unexpected extra argument"),
+    ],
+)
+def test_wrong_input_for_passwords(words: tuple[str, ...], stdin: bytes, says: str, odf: Odf, workspace: Path) -> None:
+    del workspace
+    with_ann(odf)
+    done = odf("user", "password", *words, stdin=stdin)
+    assert done.code in (1, 2)
+    assert says in done.says
+    assert odf("user", "show", "ann", "-o", "json").json["password"] is False
+
+
+def test_a_password_is_typed_twice(odf: Odf, workspace: Path) -> None:
+    with_ann(odf)
+    for second, code in (("something else", 2), (PASSWORD, 0)):
+        with terminal("user", "password", "ann", cwd=workspace, NO_COLOR="1") as screen:
+            screen.wait_for("New password for ann: ")
+            screen.type(f"{PASSWORD}\n")
+            screen.wait_for("The same again: ")
+            screen.type(f"{second}\n")
+            assert screen.wait() == code
+            assert PASSWORD not in screen.plain
+    sharing = Sharing.of_workspace(workspace / ".odf", None)
+    assert sharing.passwords.check("ann", PASSWORD) is not None
+    sharing.database.close()
+
+
+def test_admins_are_named(odf: Odf, workspace: Path) -> None:
+    del workspace
+    with_ann(odf)
+    assert odf("user", "admin", "ann", "on").code == 0
+    assert odf("user", "show", "ann", "-o", "json").json["admin"] is True
+    assert odf("user", "admin", "ann", "off").code == 0
+    assert odf("user", "show", "ann", "-o", "json").json["admin"] is False
+    assert "Neither on nor off" in odf("user", "admin", "ann", "maybe").says
+    assert odf("user", "admin", "nobody", "on").code == 1
+
+
+def test_a_login_with_a_password(odf: Odf, workspace: Path) -> None:
+    with_ann(odf)
+    odf("user", "password", "ann", "--stdin", stdin=PASSWORD.encode())
+    with serving(Workspace.open(workspace)) as server:
+        refused = odf("login", server.url, "--user", "ann", stdin=b"wrong\n")
+        assert refused.code == 1
+        assert "does not accept this name and password" in refused.says
+        done = odf("login", server.url, "--user", "ann", stdin=f"{PASSWORD}\n".encode())
+        assert done.code == 0, done.says
+        assert "as ann with the scope read" in done.err
+        token = Credentials().get(server_of(server.url))
+        assert ask(f"{server.url}/token", token=token).json["name"] == "ann"
+        assert "at once" in odf("login", server.url, "--user", "ann", "--token", "x").says
+        assert odf("login", server.url, "--user", "ann", stdin=b"").code == 2
+        odf("user", "password", "ann", "--remove")
+        assert ask(f"{server.url}/token", token=token).status == 401
+    assert odf("logout", "--all").code == 0
+
+
+def test_a_login_where_there_are_none(odf: Odf, workspace: Path, tmp_path: Path) -> None:
+    del workspace
+    with static_server(tmp_path) as site:
+        refused = odf("login", site.url, "--user", "ann", stdin=b"any password\n")
+    assert refused.code == 1
+    assert "has no logins with a password" in refused.says

@@ -1,0 +1,44 @@
+"""Passwords as people give them: typed on a terminal, or from standard input; never on the command line."""
+
+from __future__ import annotations
+
+import sys
+
+from odfpy.errors import UsageError
+
+_LONGEST_LINE = 16_384
+
+
+def typed_password(prompt: str, *, again: bool = False) -> str:
+    """A password that somebody types.
+
+    Args:
+        prompt: what to ask.
+        again: whether to ask twice, as for a new one.
+
+    Raises:
+        UsageError: nobody is there, or the two are not the same.
+    """
+    if not sys.stdin.isatty():
+        raise UsageError("Nobody is there to type the password", hint="Give --stdin to read it from standard input.")
+    from getpass import getpass
+
+    typed = getpass(prompt, sys.stderr)
+    if again and getpass("The same again: ", sys.stderr) != typed:
+        raise UsageError("These are two different passwords", hint="Nothing has changed. Try again.")
+    return typed
+
+
+def piped_password() -> str:
+    """Read the first line of standard input.
+
+    Raises:
+        UsageError: there is none, or it is no text.
+    """
+    line = sys.stdin.buffer.readline(_LONGEST_LINE)
+    if not line:
+        raise UsageError("There is no password in standard input", hint="Its first line is the password.")
+    try:
+        return line.decode().rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise UsageError("The password in standard input is no text", hint="It has to be UTF-8.") from None
