@@ -8,9 +8,7 @@ tells nothing. Whoever asks with a token leads to a file by its hash; a token th
 
 from __future__ import annotations
 
-import hashlib
 import re
-import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -18,13 +16,11 @@ from functools import lru_cache, total_ordering
 from pathlib import Path
 
 from odfpy.data.duration import Duration
-from odfpy.data.timestamp import NANOS_PER_SECOND, Timestamp
+from odfpy.data.timestamp import Timestamp
+from odfpy.data.token_secret import end_after, hash_of, is_token, new_token
 from odfpy.errors import AlreadyExists, InvalidValue, NotFound, OdfError, did_you_mean, member_named
 from odfpy.files import make_folder
 from odfpy.repository.documents import load_document, save_document
-
-PREFIX = "odf_"
-"""What tokens begin with, so that programs which look for leaked secrets know them."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}")
 
@@ -106,15 +102,12 @@ class Tokens:
             raise InvalidValue(
                 f"Not a name of a token: {name!r}", hint="Letters, digits and . _ @ -, at most 100 of them."
             )
-        if lifetime is not None and lifetime.seconds <= 0:
-            raise InvalidValue("A token that ends at once is good for nothing", hint="Write a duration such as 90d.")
         if any(known.name == name for known in self.list()):
             raise AlreadyExists(
                 f"An access token {name!r} is there already", hint=f"First run `odf token revoke {name}`."
             )
-        now = Timestamp.now()
-        end = Timestamp(now.nanos + lifetime.seconds * NANOS_PER_SECOND) if lifetime else None
-        text = PREFIX + secrets.token_urlsafe(32)
+        text, now = new_token(), Timestamp.now()
+        end = None if lifetime is None else end_after(now, lifetime)
         try:
             make_folder(self._folder)
             self._folder.chmod(0o700)
@@ -129,7 +122,7 @@ class Tokens:
 
     def find(self, text: str) -> AccessToken | None:
         """Return what is known of a token, None if there is no such token, or it is over."""
-        if not text.startswith(PREFIX):
+        if not is_token(text):
             return None
         path = self._path(text)
         try:
@@ -162,7 +155,7 @@ class Tokens:
         return ((path, token) for path, token in loaded if token is not None)
 
     def _path(self, text: str) -> Path:
-        return self._folder / f"{hashlib.sha256(text.encode()).hexdigest()}.yaml"
+        return self._folder / f"{hash_of(text)}.yaml"
 
 
 @lru_cache(maxsize=1000)

@@ -1,13 +1,11 @@
 """Users, recipients and groups, and their tokens.
 
-Of a token only the hash is kept, as of all access tokens (`odfpy.serving.callers.tokens`): it has 256 random bits, so
-that a plain hash tells nothing. Passwords have fewer, so that theirs is argon2.
+Of a token only the hash is kept, as of all access tokens (`odfpy.data.token_secret`). Passwords have fewer
+bits, so that theirs is argon2.
 """
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,15 +14,13 @@ import sqlalchemy as sa
 
 from odfpy.data.duration import Duration
 from odfpy.data.timestamp import NANOS_PER_SECOND, Timestamp
-from odfpy.errors import AlreadyExists, InvalidValue, UsageError, did_you_mean
+from odfpy.data.token_secret import end_after, hash_of, is_token, new_secret, new_token
+from odfpy.errors import AlreadyExists, UsageError, did_you_mean
 from odfpy.sharing.errors import SharedObjectNotFound
 from odfpy.sharing.model import Principal, PrincipalKind
 from odfpy.sharing.names import check_name, folded
 from odfpy.sharing.store.database import Database
 from odfpy.sharing.store.tables import ACTIVATIONS, MEMBERS, PRINCIPALS, TOKENS
-
-PREFIX: Final = "odf_"
-"""What tokens begin with, so that programs which look for leaked secrets know them."""
 
 _COLUMNS: Final = (
     PRINCIPALS.c.id,
@@ -254,14 +250,14 @@ class Principals:
 
     def find(self, text: str) -> Principal | None:
         """Return whose token it is; None if it is nobody's, or over, or its owner is disabled."""
-        if not text.startswith(PREFIX):
+        if not is_token(text):
             return None
         now = Timestamp.now().nanos
         query = (
             sa.select(*_COLUMNS)
             .join(TOKENS, TOKENS.c.principal_id == PRINCIPALS.c.id)
             .where(
-                TOKENS.c.hash == _hash(text),
+                TOKENS.c.hash == hash_of(text),
                 sa.not_(PRINCIPALS.c.is_disabled),
                 sa.or_(TOKENS.c.expires_at.is_(None), TOKENS.c.expires_at > now),
                 sa.or_(TOKENS.c.revoked_at.is_(None), TOKENS.c.revoked_at > now),
@@ -285,14 +281,14 @@ class Principals:
             SharedObjectNotFound: with a suggestion.
             InvalidValue: no time to live.
         """
-        text, now = secrets.token_urlsafe(32), Timestamp.now()
+        text, now = new_secret(), Timestamp.now()
         with self._database.writing() as connection:
             who = self._get(connection, name, (PrincipalKind.RECIPIENT, PrincipalKind.USER))
             row = {
                 "principal_id": who.id,
-                "hash": _hash(text),
+                "hash": hash_of(text),
                 "created_at": now.nanos,
-                "expires_at": _end(now, link_lifetime),
+                "expires_at": end_after(now, link_lifetime).nanos,
                 "token_lifetime": token_lifetime.seconds if token_lifetime else None,
             }
             connection.execute(sa.insert(ACTIVATIONS).values(row))
@@ -304,7 +300,7 @@ class Principals:
         with self._database.writing() as connection:
             row = connection.execute(
                 sa.select(ACTIVATIONS).where(
-                    ACTIVATIONS.c.hash == _hash(text),
+                    ACTIVATIONS.c.hash == hash_of(text),
                     ACTIVATIONS.c.used_at.is_(None),
                     ACTIVATIONS.c.expires_at > now.nanos,
                 )
@@ -326,17 +322,18 @@ class Principals:
     def _new_token(
         self, connection: sa.Connection, principal_id: int, lifetime: Duration | None, overlap: Duration | None
     ) -> tuple[str, PrincipalToken]:
-        text, now = PREFIX + secrets.token_urlsafe(32), Timestamp.now()
-        end = None if lifetime is None else _end(now, lifetime)
+        text, now = new_token(), Timestamp.now()
+        end = None if lifetime is None else end_after(now, lifetime)
         if overlap is not None:
             last = now.nanos + overlap.seconds * NANOS_PER_SECOND
             sooner = sa.or_(TOKENS.c.revoked_at.is_(None), TOKENS.c.revoked_at > last)
             older = sa.update(TOKENS).where(TOKENS.c.principal_id == principal_id, sooner)
             connection.execute(older.values(revoked_at=last))
-        row = {"principal_id": principal_id, "hash": _hash(text), "created_at": now.nanos, "expires_at": end}
+        row = {"principal_id": principal_id, "hash": hash_of(text), "created_at": now.nanos}
+        row["expires_at"] = None if end is None else end.nanos
         key = connection.execute(sa.insert(TOKENS).values(row)).inserted_primary_key
         assert key is not None  # noqa: S101  there is one for one row
-        return text, PrincipalToken(key[0], now, None if end is None else Timestamp(end), None)
+        return text, PrincipalToken(key[0], now, end, None)
 
     def _get(self, connection: sa.Connection, name: str, kinds: tuple[PrincipalKind, ...] = ()) -> Principal:
         row = connection.execute(sa.select(*_COLUMNS).where(PRINCIPALS.c.folded == folded(name))).first()
@@ -373,13 +370,3 @@ def _token(row: Any) -> PrincipalToken:
     end = None if row.expires_at is None else Timestamp(row.expires_at)
     revoked = None if row.revoked_at is None else Timestamp(row.revoked_at)
     return PrincipalToken(row.id, Timestamp(row.created_at), end, revoked)
-
-
-def _end(now: Timestamp, lifetime: Duration) -> int:
-    if lifetime.seconds <= 0:
-        raise InvalidValue("What ends at once is good for nothing", hint="Write a duration such as 90d.")
-    return now.nanos + lifetime.seconds * NANOS_PER_SECOND
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
