@@ -3,65 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-import typer
+from described_commands import DescribedCommand
 
-from odfpy.cli.commands import COMMANDS, app
-from odfpy.cli.grammar import GLOBAL_OPTIONS
-from odfpy.cli.session import Session
+from odfpy.cli.commands import COMMANDS
 
 FOLDER = "commands"
 OVERVIEW = f"{FOLDER}/README.md"
-_EVERYWHERE = (*GLOBAL_OPTIONS, "help")
 
 
 def command_pages() -> dict[str, str]:
     """A page for each command, with its subcommands, and an overview."""
-    root = typer.main.get_command(app)
-    context = root.make_context("odf", [], resilient_parsing=True, obj=Session())
-    texts = {OVERVIEW: _overview(root, context)}
+    program = DescribedCommand.whole_program()
+    texts = {OVERVIEW: _overview(program)}
     for name in COMMANDS:
-        command = root.get_command(context, name)
-        texts[f"{FOLDER}/{name}.md"] = "\n".join(_sections(command, name, context, 1))
+        texts[f"{FOLDER}/{name}.md"] = "\n".join(_sections(program.named(name), 1))
     return texts
 
 
-def _overview(root: Any, context: Any) -> str:
-    lines = ["# Commands", "", _prose(root.help), "", "| command | |", "|---|---|"]
+def _overview(program: DescribedCommand) -> str:
+    lines = ["# Commands", "", _prose(program.command.help), "", "| command | |", "|---|---|"]
     lines += [f"| [`odf {name}`]({name}.md) | {_cell(what)} |" for name, (_, what) in COMMANDS.items()]
-    shared = [param for param in root.get_params(context) if param.name in _EVERYWHERE]
     lines += ["", "## Options of all commands", "", "They stand before the command or after it.", ""]
-    lines += [*_table("option", _options(shared, context)), "", "## Examples", "", *_console(root.epilog), ""]
+    lines += [*_table("option", program.shared_options), "", "## Examples", "", *_console(program.command.epilog), ""]
     return "\n".join(lines)
 
 
-def _sections(command: Any, name: str, parent: Any, level: int) -> Iterator[str]:
+def _sections(one: DescribedCommand, level: int) -> Iterator[str]:
     """Heading, sentence, usage, arguments, options and examples of a command, then its subcommands."""
-    context = command.make_context(name, [], parent=parent, resilient_parsing=True)
-    usage = f"{context.command_path} {' '.join(command.collect_usage_pieces(context))}"
-    yield from (f"{'#' * level} {context.command_path}", "", _prose(command.help), "", "```console", usage, "```", "")
-    params = command.get_params(context)
-    arguments = [param for param in params if param.param_type_name == "argument"]
-    options = [param for param in params if param.param_type_name == "option" and param.name not in _EVERYWHERE]
-    if arguments:
-        yield from _table("argument", [(param.metavar, param.help) for param in arguments])
-    if options:
-        yield from _table("option", _options(options, context))
-    if command.epilog:
-        yield from _console(command.epilog)
-    for sub in getattr(command, "commands", {}).values():
-        if not sub.hidden:
-            yield from _sections(sub, sub.name, context, level + 1)
+    yield from (f"{'#' * level} {one.path}", "", _prose(one.command.help), "", "```console", one.usage, "```", "")
+    if one.arguments:
+        yield from _table("argument", one.arguments)
+    if one.options:
+        yield from _table("option", one.options)
+    if one.command.epilog:
+        yield from _console(one.command.epilog)
+    for sub in one.subcommands:
+        yield from _sections(sub, level + 1)
 
 
-def _options(params: list[Any], context: Any) -> list[tuple[str, str]]:
-    records = (param.get_help_record(context) for param in params)
-    return [record for record in records if record is not None]
-
-
-def _table(title: str, rows: list[tuple[str, str | None]]) -> list[str]:
-    return [f"| {title} | |", "|---|---|", *(f"| `{_cell(name)}` | {_cell(text or '')} |" for name, text in rows), ""]
+def _table(title: str, rows: list[tuple[str, str]]) -> list[str]:
+    return [f"| {title} | |", "|---|---|", *(f"| `{_cell(name)}` | {_cell(text)} |" for name, text in rows), ""]
 
 
 def _console(examples: str) -> list[str]:

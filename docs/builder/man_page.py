@@ -5,17 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import typer
+from described_commands import DescribedCommand
 
-from odfpy.cli.commands import SECTIONS, app
-from odfpy.cli.grammar import GLOBAL_OPTIONS
-from odfpy.cli.session import Session
+from odfpy.cli.commands import SECTIONS
 
 DOCS = Path(__file__).resolve().parents[1]
 PAGE = DOCS / "odf.1"
-_EVERYWHERE = (*GLOBAL_OPTIONS, "help")
 _FILES = {
     ".odf/": "a workspace: datasets, keys, settings. Commands find it from any folder below.",
     ".odf/config.yaml": "settings of the workspace; see `odf config`.",
@@ -37,45 +33,37 @@ def page() -> str:
 
 
 def _page() -> Iterator[str]:
-    root = typer.main.get_command(app)
-    context = root.make_context("odf", [], resilient_parsing=True, obj=Session())
+    program = DescribedCommand.whole_program()
     yield from ('.TH ODF 1 "" odfpy "Open Data Fabric"', ".SH NAME", "odf \\- verifiable, append\\-only data ledger")
     yield from (".SH SYNOPSIS", ".B odf", "[\\fIOPTIONS\\fR] \\fICOMMAND\\fR [\\fIARGUMENTS\\fR]")
-    yield from (".SH DESCRIPTION", _text(root.help))
+    yield from (".SH DESCRIPTION", _text(program.command.help))
     yield "Errors have a code, which \\fBodf help E402\\fR explains."
     yield from (".SH OPTIONS", "They stand before the command or after it.")
-    yield from _options([one for one in root.get_params(context) if one.name in _EVERYWHERE], context)
+    yield from _options(program.shared_options)
     for title, commands in SECTIONS.items():
         yield f".SH {_text(title).upper()}"
         for name in commands:
-            yield from _command(root.get_command(context, name), name, context)
+            yield from _command(program.named(name))
     yield from _terms("EXIT STATUS", _CODES)
     yield from _terms("ENVIRONMENT", _variables())
     yield from _terms("FILES", _FILES)
-    yield from (".SH EXAMPLES", *_example(root.epilog))
+    yield from (".SH EXAMPLES", *_example(program.command.epilog))
 
 
-def _command(command: Any, name: str, parent: Any) -> Iterator[str]:
+def _command(one: DescribedCommand) -> Iterator[str]:
     """Usage, sentence, arguments, options and examples of a command, or of each of its subcommands."""
-    context = command.make_context(name, [], parent=parent, resilient_parsing=True)
-    subcommands = [sub for sub in getattr(command, "commands", {}).values() if not sub.hidden]
-    usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
-    yield from (f".SS {_text(usage)}", _text(command.help))
-    params = command.get_params(context)
-    for one in params:
-        if one.param_type_name == "argument" and one.help:
-            yield from _term(one.metavar, one.help)
-    yield from _options([one for one in params if one.name not in _EVERYWHERE], context)
-    if command.epilog:
-        yield from (".PP", *_example(command.epilog))
-    for sub in subcommands:
-        yield from _command(sub, sub.name, context)
+    yield from (f".SS {_text(one.usage)}", _text(one.command.help))
+    yield from _options([(name, what) for name, what in one.arguments if what])
+    yield from _options(one.options)
+    if one.command.epilog:
+        yield from (".PP", *_example(one.command.epilog))
+    for sub in one.subcommands:
+        yield from _command(sub)
 
 
-def _options(params: list[Any], context: Any) -> Iterator[str]:
-    for param in params:
-        if param.param_type_name == "option" and (record := param.get_help_record(context)):
-            yield from _term(*record)
+def _options(records: list[tuple[str, str]]) -> Iterator[str]:
+    for record in records:
+        yield from _term(*record)
 
 
 def _terms(title: str, terms: dict[str, str]) -> Iterator[str]:

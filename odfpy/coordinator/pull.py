@@ -31,7 +31,7 @@ from odfpy.coordinator.storage.clock import SourceClock
 from odfpy.coordinator.storage.commit import up_to_date, with_time
 from odfpy.coordinator.storage.last_failure import remember
 from odfpy.coordinator.storage.references import staging, without
-from odfpy.coordinator.storage.results import ENGINE_ACTIONS, Progress, ProgressSink, PullOutcome, PullResult
+from odfpy.coordinator.storage.results import Progress, ProgressSink, PullOutcome, PullResult, engine_listener
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transfer.transfers import Taking, Transfers
 from odfpy.coordinator.transform.rebuild import bring_up_to_date
@@ -46,7 +46,6 @@ from odfpy.repository.places.open import is_path
 from odfpy.repository.reference_transfer import ReferenceNotThere
 
 if TYPE_CHECKING:
-    from odfpy.engine.worker.messages import JobProgress
     from odfpy.ingest.fetch import FetchContext
 
 
@@ -162,11 +161,7 @@ class Puller:
         except OdfError as damage:
             return PullResult(name=name, outcome=PullOutcome.FAILED, error=damage)
 
-        def tell(heard: JobProgress) -> None:
-            action = ENGINE_ACTIONS[heard.stage.value]
-            self.progress(Progress(name, action, heard.tasks_done, heard.tasks or None, "tasks"))
-
-        with self.engines.heard_by(tell):
+        with self.engines.heard_by(engine_listener(name, self.progress)):
             return with_time(name, partial(self._pull_existing, dataset))
 
     # --- Pulling one ---

@@ -19,7 +19,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
@@ -196,16 +196,12 @@ def take_in(workspace: Workspace) -> int:
         return len(files)
 
 
-class _complete:  # noqa: N801 - used as a function
+@contextmanager
+def _complete(folder: Path) -> Iterator[list[Path]]:
     """The files that nobody writes any more; held, so that of several processes one takes them in."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._held: list[BinaryIO] = []
-
-    def __enter__(self) -> list[Path]:
+    with ExitStack() as held:
         found = []
-        for path in sorted(self._folder.glob("*.ndjson")):
+        for path in sorted(folder.glob("*.ndjson")):
             with suppress(FileNotFoundError):
                 file = path.open("rb")
                 try:
@@ -213,14 +209,10 @@ class _complete:  # noqa: N801 - used as a function
                 except BlockingIOError:
                     file.close()
                     continue
-                self._held.append(file)
+                held.enter_context(file)
                 if path.exists():  # else another process has just taken it in
                     found.append(path)
-        return found
-
-    def __exit__(self, *_: object) -> None:
-        for file in self._held:
-            file.close()
+        yield found
 
 
 def _clean(text: str) -> str:

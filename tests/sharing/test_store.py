@@ -68,6 +68,18 @@ def test_migrations_lead_to_the_tables(tmp_path: Path, url: str | None) -> None:
     opened.close()
 
 
+def test_passwords_are_kept_in_both_databases(sharing: Sharing) -> None:
+    sharing.principals.add(PrincipalKind.USER, "Ann")
+    sharing.passwords.set("ann", "correct horse battery")
+    found = sharing.passwords.log_in("ANN", "correct horse battery", Duration(60))
+    assert found is not None
+    assert sharing.principals.find(found[1]) == found[0]
+    for name in ("\x00", "\ud800", "nobody"):
+        assert sharing.passwords.log_in(name, "correct horse battery", Duration(60)) is None
+    sharing.passwords.set("ann", "another password")
+    assert sharing.principals.find(found[1]) is None
+
+
 def test_a_database_of_a_newer_release_is_left_alone(tmp_path: Path) -> None:
     with Database.in_workspace(tmp_path).writing() as connection:
         connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))

@@ -160,12 +160,11 @@ class _Wait:
 
     def tell(self, heard: EngineProgress) -> None:
         """Show what the engine says of itself."""
-        from odfpy.coordinator.storage.results import ENGINE_ACTIONS, Progress
+        from odfpy.coordinator.storage.results import engine_listener
 
         with self._lock:
             if not self._is_over:
-                done, total = heard.tasks_done, heard.tasks or None
-                self._line(Progress("query", ENGINE_ACTIONS[heard.stage.value], done, total, "tasks"))
+                engine_listener("query", self._line)(heard)
 
     def end(self) -> None:
         """There are rows."""

@@ -15,7 +15,7 @@ from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
     from odfpy.data.duration import Duration
-    from odfpy.sharing.model import Principal, PrincipalKind
+    from odfpy.sharing.model import PrincipalKind
 
 recipient = group("Recipients: outsiders who may read shares, their profile files and tokens.")
 user = group("Users: people of one's own who may read shares.")
@@ -47,23 +47,8 @@ Version = Annotated[
 
 
 @command(recipient, "odf recipient add acme", "odf recipient add acme --attribute country=DE --expires 90d", name="add")
-def add_recipient(
-    context: typer.Context,
-    name: Name,
-    attribute: Attribute = None,
-    expires: Expires = None,
-    url: Url = None,
-    to: To = None,
-    profile_version: Version = "1",
-) -> None:
-    """Add a recipient, and write the profile file that lets them read what they are granted."""
-    wanted = _ProfileRequest.of(context, expires, url, to, profile_version)
-    _add(context, "recipient", name, attribute)
-    wanted.write(context, name)
-
-
 @command(user, "odf user add ann", name="add")
-def add_user(
+def add(
     context: typer.Context,
     name: Name,
     attribute: Attribute = None,
@@ -72,16 +57,10 @@ def add_user(
     to: To = None,
     profile_version: Version = "1",
 ) -> None:
-    """Add a user, and write the profile file that lets them read what they are granted."""
+    """Add a recipient or user, and write the profile file that lets them read what they are granted."""
     wanted = _ProfileRequest.of(context, expires, url, to, profile_version)
-    _add(context, "user", name, attribute)
+    sharing_of(context).principals.add(_kind_of(context), name, attributes_of(attribute))
     wanted.write(context, name)
-
-
-@command(recipient, "odf recipient list", name="list")
-def list_recipients(context: typer.Context, form: Form = None) -> None:
-    """List the recipients."""
-    _list(context, "recipient", form)
 
 
 @command(user, "odf user password ann", "odf user password ann --stdin < password.txt", name="password")
@@ -98,7 +77,7 @@ def set_password(
     if remove:
         output.say(f"{passwords.remove(name).name} has no password any more")
         return
-    found = sharing_of(context).principals.get(name, _kind("user"))
+    found = sharing_of(context).principals.get(name, _kind_of(context))
     password = piped_password() if stdin else typed_password(f"New password for {found.name}: ", again=True)
     output.say(f"{passwords.set(name, password).name} has a new password")
 
@@ -110,26 +89,59 @@ def set_admin(
     """Let a user make tokens for others over the network, or not any more."""
     if state not in {"on", "off"}:
         raise UsageError(f"Neither on nor off: {state!r}", hint=f"`odf user admin {name} on`, or off.")
-    found = sharing_of(context).principals.change(name, _kind("user"), is_admin=state == "on")
+    found = sharing_of(context).principals.change(name, _kind_of(context), is_admin=state == "on")
     session_of(context).output.say(f"{found.name} is {'an admin' if found.is_admin else 'no admin'}")
 
 
+@command(recipient, "odf recipient list", name="list")
 @command(user, "odf user list", name="list")
-def list_users(context: typer.Context, form: Form = None) -> None:
-    """List the users."""
-    _list(context, "user", form)
+def list_(context: typer.Context, form: Form = None) -> None:
+    """List the recipients, or the users."""
+    kind = _kind_of(context)
+    sharing, output = sharing_of(context), session_of(context).output_as(form)
+    found = sharing.principals.all(kind)
+    if not found and output.for_people:
+        output.say(f"No {kind.value}s; add one with `odf {kind.value} add NAME`.")
+        return
+    records = [
+        {
+            "name": one.name,
+            "attributes": dict(one.attributes),
+            "disabled": one.is_disabled,
+            "createdAt": str(one.created_at),
+        }
+        for one in found
+    ]
+    output.records(records, {"Name": "name", "Attributes": "attributes", "Disabled": "disabled", "Added": "createdAt"})
 
 
 @command(recipient, "odf recipient show acme", name="show")
-def show_recipient(context: typer.Context, name: Name, form: Form = None) -> None:
-    """Show a recipient: attributes, tokens and grants."""
-    _show(context, "recipient", name, form)
-
-
 @command(user, "odf user show ann", name="show")
-def show_user(context: typer.Context, name: Name, form: Form = None) -> None:
-    """Show a user: attributes, tokens and grants."""
-    _show(context, "user", name, form)
+def show(context: typer.Context, name: Name, form: Form = None) -> None:
+    """Show a recipient or user: attributes, tokens and grants."""
+    sharing = sharing_of(context)
+    found = sharing.principals.get(name, _kind_of(context))
+    is_user = found.kind.value == "user"
+    tree = {
+        "name": found.name,
+        "attributes": dict(found.attributes),
+        "disabled": found.is_disabled,
+        **({"admin": found.is_admin, "password": sharing.passwords.has_one(found)} if is_user else {}),
+        "tokens": [
+            {
+                "number": token.id,
+                "createdAt": str(token.created_at),
+                "expiresAt": str(token.expires_at) if token.expires_at else None,
+                "revokedAt": str(token.revoked_at) if token.revoked_at else None,
+            }
+            for token in sharing.principals.tokens(name)
+        ],
+        "grants": [
+            {"number": one.id, "path": str(one.path), "columns": one.columns and list(one.columns), "rows": one.rows}
+            for one in sharing.grants.all(name)
+        ],
+    }
+    session_of(context).output_as(form).tree(tree)
 
 
 @command(recipient, "odf recipient rotate acme --overlap 7d", name="rotate")
@@ -264,55 +276,6 @@ def remove_group(context: typer.Context, name: GroupName, members: Annotated[
 # --- What they have in common ----------------------------------------------------------------------------------------
 
 
-def _add(context: typer.Context, kind: str, name: str, attribute: list[str] | None) -> Principal:
-    from odfpy.sharing.model import PrincipalKind
-
-    return sharing_of(context).principals.add(PrincipalKind(kind), name, attributes_of(attribute))
-
-
-def _list(context: typer.Context, kind: str, form: str | None) -> None:
-    sharing, output = sharing_of(context), session_of(context).output_as(form)
-    found = sharing.principals.all(_kind(kind))
-    if not found and output.for_people:
-        output.say(f"No {kind}s; add one with `odf {kind} add NAME`.")
-        return
-    records = [
-        {
-            "name": one.name,
-            "attributes": dict(one.attributes),
-            "disabled": one.is_disabled,
-            "createdAt": str(one.created_at),
-        }
-        for one in found
-    ]
-    output.records(records, {"Name": "name", "Attributes": "attributes", "Disabled": "disabled", "Added": "createdAt"})
-
-
-def _show(context: typer.Context, kind: str, name: str, form: str | None) -> None:
-    sharing = sharing_of(context)
-    found = sharing.principals.get(name, _kind(kind))
-    tree = {
-        "name": found.name,
-        "attributes": dict(found.attributes),
-        "disabled": found.is_disabled,
-        **({"admin": found.is_admin, "password": sharing.passwords.has_one(found)} if kind == "user" else {}),
-        "tokens": [
-            {
-                "number": token.id,
-                "createdAt": str(token.created_at),
-                "expiresAt": str(token.expires_at) if token.expires_at else None,
-                "revokedAt": str(token.revoked_at) if token.revoked_at else None,
-            }
-            for token in sharing.principals.tokens(name)
-        ],
-        "grants": [
-            {"number": one.id, "path": str(one.path), "columns": one.columns and list(one.columns), "rows": one.rows}
-            for one in sharing.grants.all(name)
-        ],
-    }
-    session_of(context).output_as(form).tree(tree)
-
-
 @dataclass(frozen=True, slots=True)
 class _ProfileRequest:
     """A profile file that is wanted; all of it makes sense before anything is changed."""
@@ -383,7 +346,9 @@ def _endpoint(context: typer.Context, url: str | None) -> str:
     return found if found.endswith("/delta-sharing") else f"{found}/delta-sharing"
 
 
-def _kind(name: str) -> PrincipalKind:
+def _kind_of(context: typer.Context) -> PrincipalKind:
+    """The kind that the group of a command is for: `recipient`, `user`."""
     from odfpy.sharing.model import PrincipalKind
 
-    return PrincipalKind(name)
+    assert context.parent is not None  # noqa: S101  it is the group
+    return PrincipalKind(context.parent.info_name)

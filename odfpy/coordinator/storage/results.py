@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from odfpy.chain.signatures import SignatureReport
     from odfpy.data.data_warning import DataWarning
     from odfpy.engine.spark.batch.request import BatchAnswer
+    from odfpy.engine.worker.messages import JobProgress
     from odfpy.errors import OdfError
 
 
@@ -289,6 +290,20 @@ ENGINE_ACTIONS: Final = {
 
 ProgressSink = Callable[[Progress], None]
 """Who is told how far the work is."""
+
+
+def engine_listener(subject: str, sink: ProgressSink) -> Callable[[JobProgress], None]:
+    """A listener of the engine, who tells a sink in words how far it is.
+
+    Args:
+        subject: what the engine works for.
+        sink: who is told.
+    """
+
+    def tell(heard: JobProgress) -> None:
+        sink(Progress(subject, ENGINE_ACTIONS[heard.stage.value], heard.tasks_done, heard.tasks or None, "tasks"))
+
+    return tell
 
 
 def silent(_: Progress) -> None:

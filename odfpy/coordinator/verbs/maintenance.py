@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odfpy.coordinator.lineage.lineage import Lineage
-from odfpy.coordinator.storage.results import ENGINE_ACTIONS, Progress, ProgressSink, silent
+from odfpy.coordinator.storage.results import ProgressSink, engine_listener, silent
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.verbs.context import WorkspaceContext
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from odfpy.coordinator.requests import VerifyRequest
     from odfpy.coordinator.storage.results import VerifyReport
     from odfpy.data.duration import Duration
-    from odfpy.engine.worker.messages import JobProgress
 
 
 class Maintenance:
@@ -78,11 +77,7 @@ class Maintenance:
         """Tell how the engine gets on with replays, where it is needed at all: to prepare it takes time."""
         if not is_needed:
             return nullcontext()
-
-        def tell(heard: JobProgress) -> None:
-            progress(Progress(name, ENGINE_ACTIONS[heard.stage.value], heard.tasks_done, heard.tasks or None, "tasks"))
-
-        return self._context.engines.heard_by(tell)
+        return self._context.engines.heard_by(engine_listener(name, progress))
 
     def _with_batch(self, reports: Callable[[BatchVerifier | None], Iterator[VerifyReport]]) -> Iterator[VerifyReport]:
         """Reports with second opinions; the engine that gives them ends with the last one."""

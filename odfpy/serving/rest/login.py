@@ -99,9 +99,8 @@ async def login(request: Request, response: Response, body: LoginModel) -> Token
     address = request.client.host if request.client else ""
     whose = f"name {folded(name)[:_LONGEST_NAME]}"
     shown = f"{folded(name)}/{password}"
-    async with (
-        logins.gate
-    ):  # who guesses waits here, too, so that what is wrong is counted before the next is looked at
+    # Whoever guesses waits here, too, so that what is wrong is counted before the next one is looked at.
+    async with logins.gate:
         seconds = max(logins.guesses.wait(place, shown) for place in (address, whose))
         if seconds:
             _audit(request, action="login", status=429)

@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 from serving.sharing.conftest import Shared
-from support.servers.serving import Answer, ask
+from support.servers.serving import Answer, ask, serving
 
+from odfpy.coordinator.workspace import Workspace
 from odfpy.data.timestamp import Timestamp
 from odfpy.serving.callers.tokens import Scope, Tokens
+from odfpy.sharing.audit import accesses
 from odfpy.sharing.model import PrincipalKind
 from odfpy.sharing.names import SharePath
+from odfpy.sharing.sharing import Sharing
 
 PASSWORD = "correct horse battery"
 LOG = SharePath("fx", "main", "log")
@@ -115,6 +120,26 @@ def test_whoever_guesses_passwords_has_to_wait(people: Shared) -> None:
     people.guesses._wrong.pop("127.0.0.1")  # as if from another address
     assert login(people, "ANN", "another").status == 429
     assert login(people, "nobody", "another").status == 401
+
+
+def test_who_guesses_at_once_gets_no_more_guesses(people: Shared) -> None:
+    with ThreadPoolExecutor(16) as threads:
+        statuses = list(threads.map(lambda number: login(people, "Ann", f"guess {number}").status, range(60)))
+    assert statuses.count(401) <= 22
+    assert statuses.count(401) + statuses.count(429) == 60
+
+
+def test_logins_are_in_the_audit_dataset(tmp_path: Path) -> None:
+    workspace = Workspace.init(tmp_path / "workspace")
+    sharing = Sharing.of_workspace(workspace.storage.odf, None)
+    sharing.principals.add(PrincipalKind.USER, "Ann")
+    sharing.passwords.set("Ann", PASSWORD)
+    with serving(workspace) as server:
+        shared = Shared(workspace, sharing, f"{server.url}/delta-sharing", {}, server.app.state.guesses)
+        for password in (PASSWORD, "wrong"):
+            login(shared, "ann", password)
+    found = [(one["who"], one["action"], one["granted"], one["status"]) for one in accesses(workspace, num=9)]
+    assert found == [(None, "login", False, 401), ("Ann", "login", True, 200)]
 
 
 def test_only_admins_make_tokens_for_others(people: Shared) -> None:
