@@ -42,7 +42,7 @@ from odfpy.serving.rest import query as rest_query
 from odfpy.serving.rest.ingest import Ingests
 from odfpy.serving.rest.openapi import DescribedApp
 from odfpy.serving.settings import ServeSettings
-from odfpy.serving.sharing.app import PREFIX, create_sharing_app
+from odfpy.serving.sharing.app import PREFIX, SharingMount, create_sharing_app
 from odfpy.serving.transfer import signatures_api as beside
 from odfpy.serving.transfer import simple, smart
 
@@ -93,7 +93,7 @@ def create_app(
     sharing = create_sharing_app(workspaces, settings)
     app.state.audit = sharing.state.sharing.audit
     app.state.guesses = sharing.state.sharing.guesses
-    app.mount(PREFIX, sharing)
+    app.router.routes.append(SharingMount(PREFIX, sharing))
     app.include_router(datasets_api.server)
     app.include_router(docs_page.router)
     app.include_router(rest_query.router)

@@ -399,6 +399,7 @@ def test_a_bad_question_is_a_400(shared: Shared, path: str, body: Any) -> None:
         "shares/..%2f..%2fetc",
         "files/x",
         "shares/%00",
+        "shares/a%0Ab",
         "shares/" + "a" * 300,
     ],
 )
