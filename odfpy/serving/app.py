@@ -46,7 +46,7 @@ from odfpy.serving.rest.ingest import Ingests
 from odfpy.serving.rest.login import Logins
 from odfpy.serving.rest.openapi import DescribedApp
 from odfpy.serving.settings import ServeSettings
-from odfpy.serving.sharing.app import PREFIX, create_sharing_app
+from odfpy.serving.sharing.app import PREFIX, SharingMount, create_sharing_app
 from odfpy.serving.transfer import signatures_api as beside
 from odfpy.serving.transfer import simple, smart
 from odfpy.settings.sections import SharingSection
@@ -99,7 +99,7 @@ def create_app(
     app.state.sharing = sharing.state.sharing
     lifetime = workspaces[0].config.section(SharingSection).login_lifetime
     app.state.logins = Logins(app.state.sharing.guesses, Duration(lifetime))
-    app.mount(PREFIX, sharing)
+    app.router.routes.append(SharingMount(PREFIX, sharing))
     app.include_router(datasets_api.server)
     app.include_router(docs_page.router)
     app.include_router(rest_query.router)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from fastapi import FastAPI
+from starlette.routing import Mount
 
 from odfpy.coordinator.workspace import Workspace
 from odfpy.serving.settings import ServeSettings
@@ -19,6 +21,14 @@ from odfpy.sharing.files.shown import ShownFiles
 from odfpy.sharing.tables.opener import TableOpener
 
 PREFIX = "/delta-sharing"
+
+
+class SharingMount(Mount):
+    """A mount that also takes paths with line breaks: errors are to be the protocol's, and accesses audited."""
+
+    def __init__(self, path: str, app: FastAPI) -> None:
+        super().__init__(path, app)
+        self.path_regex = re.compile(self.path_regex.pattern, re.DOTALL)
 
 
 def create_sharing_app(workspaces: Sequence[Workspace], settings: ServeSettings) -> FastAPI:

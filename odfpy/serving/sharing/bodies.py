@@ -14,6 +14,7 @@ from odfpy.serving.sharing.errors import SharingError
 Number = Annotated[int, Field(ge=0, le=2**63 - 1)]
 _Text = Annotated[str, Field(max_length=100)]
 _Sealed = Annotated[str, Field(max_length=8192)]
+_OF_ONE_PAGE = {"pageToken", "maxFiles", "includeRefreshToken", "refreshToken", "idempotencyKey"}
 
 
 class QueryBody(BaseModel):
@@ -50,10 +51,17 @@ class QueryBody(BaseModel):
             raise SharingError(400, "endingVersion is before startingVersion")
         if self.refreshToken is not None and given:
             raise SharingError(400, f"refreshToken and {given[0]} exclude each other")
+        if self.includeRefreshToken and given:
+            raise SharingError(400, f"includeRefreshToken and {given[0]} exclude each other")
+        if self.pageToken and (self.refreshToken or self.includeRefreshToken):
+            raise SharingError(400, "A refresh token is given and had with the first page only")
 
     def without_page(self) -> dict[str, Any]:
-        """Return what has to be the same for all pages of an answer."""
-        return self.model_dump(exclude={"pageToken", "maxFiles", "refreshToken", "idempotencyKey"}, exclude_none=True)
+        """Return what has to be the same for all pages of an answer.
+
+        Spark asks for a refresh token with the first page only.
+        """
+        return self.model_dump(exclude=_OF_ONE_PAGE, exclude_none=True)
 
 
 async def query_body(request: Request) -> QueryBody:

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from support.servers.serving import Answer, serving
 from support.servers.serving import ask as ask_server
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.workspace import Workspace
+from odfpy.serving.sharing.app import PREFIX
 from odfpy.serving.sharing.guesses import Guesses
 from odfpy.sharing.model import PrincipalKind, Shown
 from odfpy.sharing.names import SharePath
@@ -57,6 +59,7 @@ class Shared:
         url: of its server, with the prefix of the protocol.
         tokens: of recipients, by name.
         guesses: of the server.
+        app: its application that speaks the protocol.
     """
 
     workspace: Workspace
@@ -64,6 +67,7 @@ class Shared:
     url: str
     tokens: dict[str, str]
     guesses: Guesses
+    app: FastAPI
 
     def forget_guesses(self) -> None:
         """Let the address of the tests show wrong tokens again."""
@@ -124,7 +128,8 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
     sharing.shares.add_share("hidden")
     sharing.shares.add_table(SharePath("hidden", "main", "rates"), shared_dataset(dataset, Shown.CURRENT, None))
     with serving(workspace) as server:
-        found = Shared(workspace, sharing, f"{server.url}/delta-sharing", {}, server.app.state.sharing.guesses)
+        (mounted,) = (one.app for one in server.app.routes if getattr(one, "path", "") == PREFIX)
+        found = Shared(workspace, sharing, f"{server.url}{PREFIX}", {}, server.app.state.sharing.guesses, mounted)
         found.recipient("all")
         found.recipient("eur", rows="cur = recipient('currency')", attributes={"currency": "EUR"})
         found.recipient("columns", columns=["cur", "n"])

@@ -385,6 +385,9 @@ def test_access_tokens_of_the_workspace_read_all_shares(shared: Shared) -> None:
         (f"{RATES}/query", {"limitHint": -1}), (f"{RATES}/query", {"maxFiles": 0}), (f"{RATES}/query", b"[]"),
         (f"{RATES}/query", b"{"), (f"{RATES}/query", b"\xff"), (f"{RATES}/query", {"predicateHints": "n > 1"}),
         (f"{RATES}/query", {"startingVersion": 2, "endingVersion": 1}), (f"{RATES}/query", {"endingVersion": 1}),
+        (f"{RATES}/query", {"version": 1, "includeRefreshToken": True}),
+        (f"{RATES}/query", {"pageToken": "x", "includeRefreshToken": True}),
+        (f"{RATES}/query", {"pageToken": "x", "refreshToken": "x"}),
         (f"{RATES}/query", {"startingVersion": 9}), (f"{RATES}/query", {"startingVersion": 1, "version": 1}),
         (f"{RATES}/changes", None), (f"{RATES}/changes?startingVersion=1&startingTimestamp=2024-01-01T00:00:00Z", None),
         (f"{RATES}/changes?startingVersion=3&endingVersion=1", None), (f"{RATES}/changes?startingVersion=x", None),
@@ -407,6 +410,7 @@ def test_a_bad_question_is_a_400(shared: Shared, path: str, body: Any) -> None:
         "shares/..%2f..%2fetc",
         "files/x",
         "shares/%00",
+        "shares/a%0Ab",
         "shares/" + "a" * 300,
     ],
 )

@@ -135,7 +135,7 @@ def test_logins_are_in_the_audit_dataset(tmp_path: Path) -> None:
     sharing.principals.add(PrincipalKind.USER, "Ann")
     sharing.passwords.set("Ann", PASSWORD)
     with serving(workspace) as server:
-        shared = Shared(workspace, sharing, f"{server.url}/delta-sharing", {}, server.app.state.guesses)
+        shared = Shared(workspace, sharing, f"{server.url}/delta-sharing", {}, server.app.state.sharing.guesses)
         for password in (PASSWORD, "wrong"):
             login(shared, "ann", password)
     found = [(one["who"], one["action"], one["granted"], one["status"]) for one in accesses(workspace, num=9)]
