@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import unicodedata
 from contextlib import suppress
 from functools import lru_cache
@@ -153,8 +154,8 @@ class Passwords:
 
 @lru_cache(maxsize=1)
 def _nobodys_hash() -> str:
-    """A hash to try the passwords of unknown names on."""
-    return _HASHER.hash(b"nobody's")
+    """A hash to try the passwords of unknown names on; no password has it."""
+    return _HASHER.hash(secrets.token_bytes(32))
 
 
 def _fits(hashed: str, password: str) -> bool:
