@@ -81,8 +81,8 @@ def all_tables(
 
 
 def _visible_share(request: Request, caller: SharingCaller, name: str) -> Share:
-    found = state_of(request).sharing.shares.share(name)
-    if not caller.reach.sees_share(found.name):
+    found = state_of(request).sharing.shares.find_share(name)  # the same work whether it is missing or hidden
+    if found is None or not caller.reach.sees_share(found.name):
         raise missing()
     return found
 

@@ -18,7 +18,6 @@ from odfpy.serving.sharing.errors import SharingError, missing
 from odfpy.serving.sharing.files import FileUrls
 from odfpy.serving.sharing.state import SharingState, state_of
 from odfpy.sharing.decisions import View
-from odfpy.sharing.errors import SharedObjectNotFound
 from odfpy.sharing.files.schema import schema_string, shared_schema
 from odfpy.sharing.files.statistics import file_statistics
 from odfpy.sharing.hints import Hint, may_have_rows
@@ -158,12 +157,9 @@ def question_of(
     can = Capabilities.parse(capabilities)
     if id_hash is not None and id_hash.lower() not in _ID_SCHEMES:
         raise SharingError(400, "fileidhash is parquet or delta")
-    try:
-        shared = state.sharing.shares.table(path)
-    except SharedObjectNotFound as error:
-        raise missing() from error
-    view = caller.reach.view(shared)
-    if view is None:
+    shared = state.sharing.shares.find_table(path)  # the same work whether it is missing or hidden
+    view = None if shared is None else caller.reach.view(shared)
+    if shared is None or view is None:
         raise missing()
     note(request.scope, path=str(shared.path))
     table = state.tables.open(shared.source)

@@ -156,6 +156,18 @@ class Shares:
             row = self._share_row(connection, name)
             return Share(row.id, row.name, row.comment)
 
+    def find_share(self, name: str) -> Share | None:
+        """Return the share of a name, None if there is none; without looking for similar ones, which takes time."""
+        with self._database.reading() as connection:
+            row = connection.execute(sa.select(SHARES).where(SHARES.c.folded == folded(name))).first()
+            return None if row is None else Share(row.id, row.name, row.comment)
+
+    def find_table(self, path: SharePath) -> SharedTable | None:
+        """Return the table of a path, None if there is none; as `find_share`."""
+        with self._database.reading() as connection:
+            row = self._table_row(connection, path)
+            return None if row is None else _table(row)
+
     def schemas(self, share: str) -> list[str]:
         """Names of the schemas of a share, by name. Raises as `share`."""
         with self._database.reading() as connection:

@@ -17,7 +17,6 @@ from support.servers.serving import ask as ask_server
 from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.workspace import Workspace
 from odfpy.serving.sharing.app import PREFIX
-from odfpy.serving.sharing.guesses import Guesses
 from odfpy.sharing.model import PrincipalKind, Shown
 from odfpy.sharing.names import SharePath
 from odfpy.sharing.profile import profile
@@ -58,7 +57,6 @@ class Shared:
         sharing: its shares.
         url: of its server, with the prefix of the protocol.
         tokens: of recipients, by name.
-        guesses: of the server.
         app: its application that speaks the protocol.
     """
 
@@ -66,12 +64,11 @@ class Shared:
     sharing: Sharing
     url: str
     tokens: dict[str, str]
-    guesses: Guesses
     app: FastAPI
 
     def forget_guesses(self) -> None:
         """Let the address of the tests show wrong tokens again."""
-        self.guesses._wrong.clear()
+        self.app.state.sharing.guesses._wrong.clear()
 
     def recipient(self, name: str, **grants: Any) -> str:
         """Add a recipient, who gets a grant on all of it if any is described; gives their token."""
@@ -129,7 +126,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
     sharing.shares.add_table(SharePath("hidden", "main", "rates"), shared_dataset(dataset, Shown.CURRENT, None))
     with serving(workspace) as server:
         (mounted,) = (one.app for one in server.app.routes if getattr(one, "path", "") == PREFIX)
-        found = Shared(workspace, sharing, f"{server.url}{PREFIX}", {}, server.app.state.sharing.guesses, mounted)
+        found = Shared(workspace, sharing, f"{server.url}{PREFIX}", {}, mounted)
         found.recipient("all")
         found.recipient("eur", rows="cur = recipient('currency')", attributes={"currency": "EUR"})
         found.recipient("columns", columns=["cur", "n"])

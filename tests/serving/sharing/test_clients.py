@@ -9,6 +9,10 @@ from typing import Any
 
 import pytest
 from serving.sharing.conftest import STATES, Shared
+from serving.sharing.test_delta_sharing import LOG
+
+from odfpy.data.duration import Duration
+from odfpy.data.timestamp import Timestamp
 
 _PROGRAM = """
 import json, sys
@@ -18,7 +22,7 @@ url = asked["profile"] + "#" + asked.get("share", "fx") + ".main." + asked.get("
 if asked["what"] == "list":
     found = [[t.share, t.schema, t.name] for t in delta_sharing.SharingClient(asked["profile"]).list_all_tables()]
 elif asked["what"] == "version":
-    found = delta_sharing.get_table_version(url)
+    found = delta_sharing.get_table_version(url, **asked.get("options", {}))
 elif asked["what"] == "metadata":
     found = json.loads(delta_sharing.get_table_metadata(url).schema_string)["fields"][0]["name"]
 else:
@@ -66,6 +70,61 @@ def test_pandas_reads_changes(shared: Shared, clients: Path, tmp_path: Path, use
         (2, "EUR", "update_postimage"), (2, "EUR", "update_preimage"), (2, "GBP", "insert"),
         (3, "USD", "update_postimage"), (3, "USD", "update_preimage"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("use_delta_format", [False, True])
+def test_pandas_reads_as_it_was_at_a_time(
+    shared: Shared, clients: Path, tmp_path: Path, use_delta_format: bool
+) -> None:
+    profile = shared.profile("all", tmp_path)
+    added = [line["add"] for line in shared.lines(f"{LOG}/query", body={"startingVersion": 1})[2:]]
+    times = {action["version"]: str(Timestamp(action["timestamp"] * 1_000_000)) for action in added}
+    options = {"timestamp": times[2], "use_delta_format": use_delta_format}
+    rows = client(clients, what="rows", profile=profile, options=options)
+    assert {row["cur"]: (row["rate"], row["n"]) for row in rows} == STATES[2]
+    assert client(clients, what="version", profile=profile, options={"starting_timestamp": times[2]}) == 2
+    options = {"starting_timestamp": times[2], "ending_timestamp": times[2], "use_delta_format": use_delta_format}
+    rows = client(clients, what="changes", profile=profile, options=options)
+    assert {(row["_commit_version"], row["_change_type"]) for row in rows} == {
+        (2, "update_preimage"), (2, "update_postimage"), (2, "insert"),
+    }  # fmt: skip
+    options = {"starting_version": 2, "ending_version": 2, "use_delta_format": use_delta_format}
+    assert client(clients, what="changes", profile=profile, options=options) == rows
+
+
+@pytest.mark.parametrize("use_delta_format", [False, True])
+@pytest.mark.parametrize("limit", [0, 1, 2, 100])
+def test_pandas_reads_some_rows(
+    shared: Shared, clients: Path, tmp_path: Path, limit: int, use_delta_format: bool
+) -> None:
+    options = {"limit": limit, "use_delta_format": use_delta_format}
+    rows = client(clients, what="rows", profile=shared.profile("all", tmp_path), options=options)
+    assert len(rows) == min(limit, 3)
+    assert all(STATES[3][row["cur"]] == (row["rate"], row["n"]) for row in rows)
+
+
+@pytest.mark.parametrize("use_delta_format", [False, True])
+def test_pandas_sends_conditions(shared: Shared, clients: Path, tmp_path: Path, use_delta_format: bool) -> None:
+    """The server leaves out files by them, and the client no rows."""
+    children = [
+        {"op": "column", "name": "n", "valueType": "long"},
+        {"op": "literal", "value": "4", "valueType": "long"},
+    ]
+    hint = json.dumps({"op": "greaterThan", "children": children})
+    options = {"jsonPredicateHints": hint, "use_delta_format": use_delta_format}
+    rows = client(clients, what="rows", profile=shared.profile("all", tmp_path), options=options, table="log")
+    assert sorted(row["n"] for row in rows) == [2, 5]  # what is taken back, and what it becomes
+
+
+def test_pandas_goes_on_while_its_token_is_changed(shared: Shared, clients: Path, tmp_path: Path) -> None:
+    shared.recipient("rotated")
+    before = shared.profile("rotated", tmp_path)
+    (tmp_path / "new").mkdir()
+    shared.tokens["rotated"], _ = shared.sharing.principals.new_token("rotated", overlap=Duration(3600))
+    after = shared.profile("rotated", tmp_path / "new")
+    assert before.read_bytes() != after.read_bytes()
+    for profile in (before, after):
+        assert len(client(clients, what="rows", profile=profile)) == 3
 
 
 def test_pandas_sees_what_is_granted(shared: Shared, clients: Path, tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_whoever_guesses_passwords_has_to_wait(people: Shared) -> None:
     assert answer.status == 429
     assert 0 < int(answer.headers["retry-after"]) <= 60
     assert login(people).status == 200  # it was right from here before
-    people.guesses._wrong.pop("127.0.0.1")  # as if from another address
+    people.app.state.sharing.guesses._wrong.pop("127.0.0.1")  # as if from another address
     assert login(people, "ANN", "another").status == 429
     assert login(people, "nobody", "another").status == 401
 
@@ -135,7 +135,7 @@ def test_logins_are_in_the_audit_dataset(tmp_path: Path) -> None:
     sharing.principals.add(PrincipalKind.USER, "Ann")
     sharing.passwords.set("Ann", PASSWORD)
     with serving(workspace) as server:
-        shared = Shared(workspace, sharing, f"{server.url}/delta-sharing", {}, server.app.state.sharing.guesses)
+        shared = Shared(workspace, sharing, f"{server.url}/delta-sharing", {}, server.app)
         for password in (PASSWORD, "wrong"):
             login(shared, "ann", password)
     found = [(one["who"], one["action"], one["granted"], one["status"]) for one in accesses(workspace, num=9)]
