@@ -169,6 +169,7 @@ class SharingSection(Section):
     ] = None
     url: Annotated[Text | None, Meaning("URL of the server as recipients reach it, for profile files")] = None
     url_lifetime: Annotated[Positive, Meaning("Seconds that the URL of a shared file is good for")] = 3600
+    presigned: Annotated[bool, Meaning("Let stores give out files that show as a whole, by presigned URLs")] = True
     audit_interval: Annotated[
         Positive, Meaning("Seconds after which accesses are committed to the audit dataset, at most")
     ] = 10

@@ -57,6 +57,7 @@ class Shared:
         url: of its server, with the prefix of the protocol.
         tokens: of recipients, by name.
         guesses: of the server.
+        app: its part that shares.
     """
 
     workspace: Workspace
@@ -64,6 +65,7 @@ class Shared:
     url: str
     tokens: dict[str, str]
     guesses: Guesses
+    app: Any
 
     def forget_guesses(self) -> None:
         """Let the address of the tests show wrong tokens again."""
@@ -124,7 +126,8 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
     sharing.shares.add_share("hidden")
     sharing.shares.add_table(SharePath("hidden", "main", "rates"), shared_dataset(dataset, Shown.CURRENT, None))
     with serving(workspace) as server:
-        found = Shared(workspace, sharing, f"{server.url}/delta-sharing", {}, server.app.state.guesses)
+        (app,) = (route.app for route in server.app.routes if getattr(route, "path", None) == "/delta-sharing")
+        found = Shared(workspace, sharing, f"{server.url}/delta-sharing", {}, server.app.state.guesses, app)
         found.recipient("all")
         found.recipient("eur", rows="cur = recipient('currency')", attributes={"currency": "EUR"})
         found.recipient("columns", columns=["cur", "n"])
