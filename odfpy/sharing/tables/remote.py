@@ -273,6 +273,15 @@ def is_remote(location: str | os.PathLike[str]) -> bool:
     return isinstance(location, str) and _REMOTE.match(location) is not None
 
 
+def store_url(location: str) -> str | None:
+    """A location as URL of an object store, however other programs write that; None if it is no such place."""
+    scheme, separator, rest = location.partition("://")
+    kind = _SAME_STORE.get(scheme.lower(), scheme)
+    container, _, key = rest.partition("/")
+    url = f"{kind}{separator}{container.partition('@')[0]}/{key}" if kind != scheme else location
+    return url if is_remote(url) else None
+
+
 def table_folder(location: str | os.PathLike[str]) -> LocalFolder | BucketFolder:
     """The folder of a table, by its path or URL.
 
