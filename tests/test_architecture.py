@@ -86,6 +86,7 @@ PACKAGES = {
         "query",
         "coordinator",
         "dataset",
+        "repository",
     },
     "testing": {"errors", "data", "chain", "state"},
     "serving": {

@@ -172,6 +172,7 @@ class SharingSection(Section):
     login_lifetime: Annotated[
         Positive, Meaning("Seconds that a token is good for which a user gets for their password")
     ] = 43_200
+    presigned: Annotated[bool, Meaning("Let stores give out files that show as a whole, by presigned URLs")] = True
     audit_interval: Annotated[
         Positive, Meaning("Seconds after which accesses are committed to the audit dataset, at most")
     ] = 10

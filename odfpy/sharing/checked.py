@@ -7,6 +7,7 @@ from pathlib import Path
 from odfpy.sharing.files.schema import shared_schema
 from odfpy.sharing.model import SourceKind, TableSource
 from odfpy.sharing.tables.opener import open_files
+from odfpy.sharing.tables.remote import is_remote
 
 
 def shared_files(kind: SourceKind, location: str) -> TableSource:
@@ -14,13 +15,15 @@ def shared_files(kind: SourceKind, location: str) -> TableSource:
 
     Args:
         kind: what it is.
-        location: path of a folder or metadata file; or `catalog:namespace.table`.
+        location: path or URL of a folder or metadata file; or `catalog:namespace.table`.
 
     Raises:
         CannotShare: it is not there, or something of it cannot be shared.
         SchemaError: a column has a type that cannot be shared.
     """
-    if kind is not SourceKind.ICEBERG or Path(location).exists():
+    if is_remote(location):
+        location = location.rstrip("/")
+    elif kind is not SourceKind.ICEBERG or Path(location).exists():
         location = str(Path(location).absolute())  # links stay: whoever sets one chooses anew what it leads to
     table = open_files(kind, location)
     latest = table.latest

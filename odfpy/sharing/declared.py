@@ -43,8 +43,8 @@ class DeclaredTable(_Strict):
 
     Attributes:
         dataset: name or id of the dataset behind it.
-        parquet: a folder of Parquet files.
-        delta: the folder of a Delta table.
+        parquet: a folder of Parquet files, or the URL of one.
+        delta: the folder of a Delta table, or the URL of one.
         iceberg: an Iceberg table, as a catalog or a metadata file has it.
         shown: its current state, or its changelog.
         at: a tag or branch of it.

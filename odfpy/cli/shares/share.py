@@ -26,6 +26,7 @@ Comment = Annotated[str, typer.Option(help="A sentence for recipients.", metavar
     "odf share add sales.eu.orders com.example.orders",
     "odf share add sales.eu.log com.example.orders --changelog",
     "odf share add sales.eu.customers --delta /data/customers",
+    "odf share add sales.eu.clicks --parquet s3://lake/clicks",
 )
 def add(
     context: typer.Context,
@@ -41,10 +42,12 @@ def add(
         str | None, typer.Option(help="Share the dataset as it is at a tag or branch.", metavar="NAME")
     ] = None,
     parquet: Annotated[
-        str | None, typer.Option(help="For a table: the folder of Parquet files behind it.", metavar="FOLDER")
+        str | None,
+        typer.Option(help="For a table: the folder of Parquet files behind it, or its URL.", metavar="FOLDER"),
     ] = None,
     delta: Annotated[
-        str | None, typer.Option(help="For a table: the folder of the Delta table behind it.", metavar="FOLDER")
+        str | None,
+        typer.Option(help="For a table: the folder of the Delta table behind it, or its URL.", metavar="FOLDER"),
     ] = None,
     iceberg: Annotated[
         str | None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from odfpy.repository.bucket.client import Listing, MultipartUpload, ObjectContent, required_word
@@ -54,6 +55,23 @@ class AzureClient:
         """Bytes of an object."""
         return int((await self._container.get_blob_client(key).get_blob_properties()).size)
 
+    async def presigned(self, key: str, seconds: int) -> str | None:
+        """A URL by which anybody can read an object for a while (a shared access signature by the account's key)."""
+        from azure.storage.blob import BlobSasPermissions, generate_blob_sas
+
+        signing = getattr(self._container.credential, "account_key", None)
+        if signing is None:
+            return None
+        signature = generate_blob_sas(
+            self._container.account_name,
+            self._container.container_name,
+            key,
+            account_key=signing,
+            permission=BlobSasPermissions(read=True),
+            expiry=datetime.now(timezone.utc) + timedelta(seconds=seconds),
+        )
+        return f"{self._container.get_blob_client(key).url}?{signature}"
+
     async def put(self, key: str, data: bytes) -> None:
         """Make or replace an object."""
         if len(data) <= _AT_ONCE:
@@ -74,13 +92,15 @@ class AzureClient:
         objects: dict[str, int] = {}
         folders: list[str] = []
         written: dict[str, float] = {}
+        versions: dict[str, str] = {}
         async for item in self._container.walk_blobs(name_starts_with=folder, delimiter="/"):
             if item.name.endswith("/"):
                 folders.append(item.name[len(folder) : -1])
             else:
                 name = item.name[len(folder) :]
                 objects[name], written[name] = int(item.size), item.last_modified.timestamp()
-        return Listing(objects, tuple(folders), written)
+                versions[name] = item.etag
+        return Listing(objects, tuple(folders), written, versions)
 
     async def content(self, key: str, limit: int) -> ObjectContent:
         """The first bytes of an object, and its ETag."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from odfpy.errors import TransferError
@@ -40,11 +40,13 @@ class Listing:
         objects: with their sizes.
         folders: common beginnings of the names of other objects.
         written: when the objects were; seconds since 1970.
+        versions: what the store knows the contents of the objects by.
     """
 
     objects: Mapping[str, int]
     folders: tuple[str, ...]
     written: Mapping[str, float]
+    versions: Mapping[str, str] = field(default_factory=dict)
 
 
 class MultipartUpload(Protocol):
@@ -84,6 +86,9 @@ class BucketClient(Protocol):
 
     async def size(self, key: str) -> int:
         """Bytes of an object."""
+
+    async def presigned(self, key: str, seconds: int) -> str | None:
+        """A URL by which anybody can read an object for a while; None if no key is there to sign it with."""
 
     async def put(self, key: str, data: bytes) -> None:
         """Make or replace an object."""

@@ -53,6 +53,12 @@ class GcsClient:
         """Bytes of an object."""
         return int((await self._about(key))["size"])
 
+    async def presigned(self, key: str, seconds: int) -> str | None:
+        """A URL by which anybody can read an object for a while; None if the credentials have no private key."""
+        if not hasattr(self._files.credentials.credentials, "sign_bytes"):
+            return None
+        return str(self._files.sign(f"{self.bucket}/{key}", expiration=seconds, version="v4"))
+
     async def put(self, key: str, data: bytes) -> None:
         """Make or replace an object."""
         if data:
@@ -74,6 +80,7 @@ class GcsClient:
         objects: dict[str, int] = {}
         folders: list[str] = []
         written: dict[str, float] = {}
+        versions: dict[str, str] = {}
         page = None
         while True:
             answer = await self.call(
@@ -81,10 +88,11 @@ class GcsClient:
             )
             objects |= {item["name"][len(folder) :]: int(item["size"]) for item in answer.get("items") or ()}
             written |= {item["name"][len(folder) :]: _seconds(item["updated"]) for item in answer.get("items") or ()}
+            versions |= {item["name"][len(folder) :]: str(item["generation"]) for item in answer.get("items") or ()}
             folders += [prefix[len(folder) : -1] for prefix in answer.get("prefixes") or ()]
             page = answer.get("nextPageToken")
             if page is None:
-                return Listing(objects, tuple(folders), written)
+                return Listing(objects, tuple(folders), written, versions)
 
     async def content(self, key: str, limit: int) -> ObjectContent:
         """The first bytes of an object, and its generation."""

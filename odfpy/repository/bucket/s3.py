@@ -37,11 +37,13 @@ def s3_client(bucket: str, endpoint: str | None) -> S3Client:
         config |= {"s3": {"addressing_style": "path"}, "request_checksum_calculation": "when_required"}
 
     def make(*, anonymous: bool) -> Any:
+        # The older signature, which presigned URLs have by default, is not taken in every region.
+        signed = {} if anonymous else {"signature_version": "s3v4"}
         return fsspec.filesystem(
             "s3",
             anon=anonymous,
             endpoint_url=endpoint,
-            config_kwargs=config,
+            config_kwargs=config | signed,
             skip_instance_cache=True,
             use_listings_cache=False,
         )
@@ -80,6 +82,19 @@ class S3Client:
         """Bytes of an object."""
         return int((await self.call("head_object", Key=key))["ContentLength"])
 
+    async def presigned(self, key: str, seconds: int) -> str | None:
+        """A URL by which anybody can read an object for a while; it names the id of the key that has signed it."""
+        if self._is_anonymous:
+            return None
+        try:
+            client = await self._files.get_s3(self._bucket)
+            asked = {"Bucket": self._bucket, "Key": key}
+            return str(await client.generate_presigned_url("get_object", Params=asked, ExpiresIn=seconds))
+        except Exception as error:
+            if cause_of(error)[0] is Cause.NO_CREDENTIALS:
+                return None
+            raise
+
     async def put(self, key: str, data: bytes) -> None:
         """Make or replace an object."""
         await self.call("put_object", Key=key, Body=data)
@@ -98,6 +113,7 @@ class S3Client:
         objects: dict[str, int] = {}
         folders: list[str] = []
         written: dict[str, float] = {}
+        versions: dict[str, str] = {}
         page: dict[str, Any] = {}
         while True:
             answer = await self.call("list_objects_v2", Prefix=folder, Delimiter="/", **page)
@@ -105,9 +121,10 @@ class S3Client:
             written |= {
                 item["Key"][len(folder) :]: item["LastModified"].timestamp() for item in answer.get("Contents", ())
             }
+            versions |= {item["Key"][len(folder) :]: item["ETag"] for item in answer.get("Contents", ())}
             folders += [item["Prefix"][len(folder) : -1] for item in answer.get("CommonPrefixes", ())]
             if not answer.get("IsTruncated"):
-                return Listing(objects, tuple(folders), written)
+                return Listing(objects, tuple(folders), written, versions)
             page = {"ContinuationToken": answer["NextContinuationToken"]}
 
     async def content(self, key: str, limit: int) -> ObjectContent:

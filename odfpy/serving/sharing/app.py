@@ -13,7 +13,7 @@ from odfpy.serving.settings import ServeSettings
 from odfpy.serving.sharing import activation, files, listing, tables
 from odfpy.serving.sharing.audited import Audited
 from odfpy.serving.sharing.errors import add_handlers
-from odfpy.serving.sharing.state import SharingState
+from odfpy.serving.sharing.state import LONGEST_LIFETIME, SharingState
 from odfpy.settings.sections import SharingSection
 from odfpy.sharing.audit import AuditLog
 from odfpy.sharing.files.maker import FileMaker
@@ -50,7 +50,8 @@ def create_sharing_app(workspaces: Sequence[Workspace], settings: ServeSettings)
         files=FileMaker(first.storage.cache / "shared-files", section.cache_size),
         shown=ShownFiles(first.storage.cache / "shared-files"),
         audit=audit,
-        url_lifetime=section.url_lifetime,
+        url_lifetime=min(section.url_lifetime, LONGEST_LIFETIME),
+        is_presigned=section.presigned,
         base_url=settings.base_url,
     )
     add_handlers(app)

@@ -1,31 +1,37 @@
 """Urls of files, and the files: each url is bound to a file, to who asked and what they may see, and ends.
 
 /delta-sharing/files/<id>.parquet?X-Amz-Signature=<sealed>
+
+A file in a bucket of which nothing is hidden goes out by a presigned url of its store instead, if there is a key to
+sign with. The server does not see what becomes of such a url, and cannot take it back.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, StreamingResponse
 
 from odfpy.serving.sharing.audited import note
 from odfpy.serving.sharing.callers import SharingCaller
 from odfpy.serving.sharing.errors import SharingError
 from odfpy.serving.sharing.state import SharingState, base_of, state_of
 from odfpy.sharing.decisions import Reach, View
-from odfpy.sharing.errors import SharedObjectNotFound
+from odfpy.sharing.errors import CannotShare, SharedObjectNotFound
 from odfpy.sharing.files.maker import ServedFile
 from odfpy.sharing.model import SharedTable
 from odfpy.sharing.names import SharePath
+from odfpy.sharing.tables.remote import BucketFile, known_object
 
 router = APIRouter()
 
 # Spark's and the kernel's readers take a path for a url only if its query has one of some names; this is one of them.
 SIGNATURE: Final = "X-Amz-Signature"
+_RANGE: Final = re.compile(r"bytes=([0-9]{0,19})-([0-9]{0,19})")  # several ranges are answered by the whole file
 _OVER: Final = "This url is not one of this server's, or it has ended; ask for the table again"
 
 
@@ -57,7 +63,15 @@ class FileUrls:
             file: the file.
             version: of the table, for the audit log.
         """
-        sealed = {**self._bound, "path": str(file.path), "size": file.size, "until": self.expires, "version": version}
+        place = file.path
+        if isinstance(place, BucketFile):
+            presigned = place.presigned(self.expires - int(time.time())) if self._state.is_presigned else None
+            if presigned is not None:
+                return presigned
+            known: dict[str, Any] = {"bucket": place.bucket.url, "key": place.key}
+        else:
+            known = {"path": str(place)}
+        sealed = {**self._bound, **known, "size": file.size, "until": self.expires, "version": version}
         text = self._state.seal.close(sealed, f"file {file.id}")
         return f"{self._base}/delta-sharing/files/{file.id}.parquet?{SIGNATURE}={text}"
 
@@ -74,6 +88,9 @@ def file(request: Request, name: str, sealed: Annotated[str, Query(alias=SIGNATU
     request.scope.setdefault("state", {})["token_name"] = known["name"]
     if known["until"] <= time.time() or not _may_still(state, known):
         raise SharingError(403, _OVER)
+    headers = {"ETag": f'"{name}"', "Cache-Control": "private, max-age=3600", "X-Content-Type-Options": "nosniff"}
+    if "bucket" in known:
+        return _of_bucket(request, known, headers)
     path = Path(known["path"])
     try:
         stamp = path.stat()
@@ -81,8 +98,30 @@ def file(request: Request, name: str, sealed: Annotated[str, Query(alias=SIGNATU
         raise SharingError(403, _OVER) from None  # it was removed to make room
     if stamp.st_size != known["size"]:
         raise SharingError(403, _OVER)
-    headers = {"ETag": f'"{name}"', "Cache-Control": "private, max-age=3600", "X-Content-Type-Options": "nosniff"}
     return _Pieces(path, media_type="application/octet-stream", headers=headers, stat_result=stamp)
+
+
+def _of_bucket(request: Request, known: dict[str, Any], headers: dict[str, str]) -> Response:
+    """An object of a bucket, or a range of it, as it comes from the store."""
+    try:
+        place = known_object(known["bucket"], known["key"])
+    except CannotShare:
+        raise SharingError(403, _OVER) from None
+    if place.size != known["size"]:
+        raise SharingError(403, _OVER)
+    start, end, status = 0, place.size, 200
+    asked = _RANGE.fullmatch(request.headers.get("range", ""))
+    if asked is not None and asked[0] != "bytes=-":
+        first, last = asked.groups()
+        start = int(first) if first else max(0, place.size - int(last))
+        end = min(place.size, int(last) + 1) if first and last else place.size
+        if start >= end:
+            return Response(status_code=416, headers={"Content-Range": f"bytes */{place.size}"})
+        status = 206
+        headers["Content-Range"] = f"bytes {start}-{end - 1}/{place.size}"
+    headers |= {"Accept-Ranges": "bytes", "Content-Length": str(end - start)}
+    parts = iter(()) if request.method == "HEAD" else place.pieces(start, end)
+    return StreamingResponse(parts, status, headers, media_type="application/octet-stream")
 
 
 def _may_still(state: SharingState, known: dict[str, Any]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from starlette.requests import HTTPConnection, Request
 
@@ -18,6 +19,9 @@ from odfpy.sharing.files.shown import ShownFiles
 from odfpy.sharing.sharing import Sharing
 from odfpy.sharing.tables.opener import TableOpener
 
+LONGEST_LIFETIME: Final = 7 * 24 * 3600
+"""Seconds that the url of a file can be good for: no store signs for longer."""
+
 
 @dataclass(frozen=True)
 class SharingState:
@@ -30,6 +34,7 @@ class SharingState:
         shown: in which files somebody sees a row.
         audit: takes down who has read what.
         url_lifetime: seconds that the url of a file is good for.
+        is_presigned: whether files in buckets go out by urls of their store, if nothing of them is hidden.
         base_url: how clients reach the server, None to take it from each request.
         seal: of page tokens and urls.
         guesses: wrong tokens.
@@ -42,6 +47,7 @@ class SharingState:
     shown: ShownFiles
     audit: AuditLog
     url_lifetime: int
+    is_presigned: bool = True
     base_url: str | None = None
     seal: Seal = field(default_factory=Seal)
     guesses: Guesses = field(default_factory=Guesses)

@@ -26,6 +26,7 @@ from odfpy.sharing.files.kinds import WORDS, kinds_of
 from odfpy.sharing.files.schema import fits_as_it_is, without_views
 from odfpy.sharing.names import folded
 from odfpy.sharing.tables.contract import TableChange, TableFile
+from odfpy.sharing.tables.opened import FilePlace, footer, opened, opened_plainly
 from odfpy.sharing.tables.partitions import partition_scalars
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class ServedFile:
 
     id: str
     size: int
-    path: Path
+    path: FilePlace
 
 
 class FileMaker:
@@ -137,10 +138,7 @@ class FileMaker:
     def _goes_as_it_is(file: TableFile, schema: pa.Schema, view: View) -> bool:
         if not view.is_all:
             return False
-        from odfpy.data.slices.parquet_io import open_parquet
-
-        with open_parquet(file.path) as parquet:
-            return fits_as_it_is(parquet.schema_arrow, schema)
+        return fits_as_it_is(footer(file.path).columns, schema)
 
     @staticmethod
     def _make(path: Path, file: TableFile, schema: pa.Schema, view: View, operations: str | None) -> None:
@@ -151,7 +149,7 @@ class FileMaker:
         aside = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.new")
         count = 0
         try:
-            with pq.ParquetFile(file.path) as parquet, aside.open("wb") as target, _Filter(view, schema, file) as shown:
+            with opened_plainly(file.path) as parquet, aside.open("wb") as target, _Filter(view, schema, file) as shown:
                 with pq.ParquetWriter(target, written, compression="zstd", compression_level=1) as writer:
                     changes = None if operations is None else shown.changes(parquet, operations)
                     for batch in _live_batches(parquet, file.live):
@@ -185,7 +183,7 @@ def has_visible_row(file: TableFile, view: View) -> bool:
     """Return whether a row of a file shows; only the columns that decide are read.
 
     Args:
-        file: a file on this machine.
+        file: a file of a table.
         view: what may be seen.
 
     Raises:
@@ -193,11 +191,9 @@ def has_visible_row(file: TableFile, view: View) -> bool:
     """
     import pyarrow as pa
 
-    from odfpy.data.slices.parquet_io import open_parquet
-
     if view.has_all_rows:
         return True
-    with open_parquet(file.path) as parquet, _Filter(view, pa.schema([]), file) as shown:
+    with opened(file.path) as parquet, _Filter(view, pa.schema([]), file) as shown:
         names = parquet.schema_arrow.names
         wanted = [name for name in names if folded(name) in view.deciding_columns]
         batches = parquet.iter_batches(_ROWS, columns=wanted)

@@ -9,24 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from odfpy.data.slices.parquet_io import open_parquet
+from odfpy.sharing.tables.opened import FilePlace, footer
 from odfpy.sharing.tables.statistics import bounds
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pyarrow.parquet as pq
 
 
-def file_statistics(path: Path, columns: Mapping[str, Any]) -> dict[str, Any]:
+def file_statistics(path: FilePlace, columns: Mapping[str, Any]) -> dict[str, Any]:
     """The statistics of a Parquet file: `numRecords`, `minValues`, `maxValues`, `nullCount`.
 
     Args:
         path: the file.
         columns: names of the columns that may be told of.
     """
-    with open_parquet(path) as file:
-        return footer_statistics(file.metadata, columns)
+    return footer_statistics(footer(path).metadata, columns)
 
 
 def footer_statistics(metadata: pq.FileMetaData, columns: Mapping[str, Any]) -> dict[str, Any]:

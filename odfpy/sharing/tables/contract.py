@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfpy.data.timestamp import Timestamp
@@ -16,6 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
+
+    from odfpy.sharing.tables.opened import FilePlace
 
 
 class NoSuchVersion(NotFound, code="E764"):
@@ -56,7 +57,7 @@ class TableFile:
     identity: str
     size: int
     version: TableVersion
-    path: Path
+    path: FilePlace
     num_rows: int | None = None
     live: npt.NDArray[np.bool_] | None = field(default=None, compare=False, repr=False)
     partition_values: Mapping[str, str | None] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""A Delta table on this machine as a shared table, read with the library deltalake.
+"""A Delta table as a shared table, read with the library deltalake; of one in a bucket, it reads copies of the log.
 
 Its versions are those of its log. A version that has files of changes (`_change_data`) shows these; of the others, the
 difference between the files of two versions is what has changed. Commits that change no data show nothing.
@@ -30,8 +30,11 @@ from odfpy.sharing.errors import CannotShare
 from odfpy.sharing.tables.contract import ChangeKind, NoSuchVersion, TableChange, TableFile, TableVersion
 from odfpy.sharing.tables.difference import file_changes, with_live
 from odfpy.sharing.tables.local import LocalFile, LocalFolder, raised, reason
+from odfpy.sharing.tables.mirror import mirrored_log
 from odfpy.sharing.tables.numbered import NumberedTable
+from odfpy.sharing.tables.opened import FilePlace, footer
 from odfpy.sharing.tables.partitions import partition_text
+from odfpy.sharing.tables.remote import BucketFile, table_folder
 from odfpy.sharing.tables.statistics import table_statistics
 
 _COMMIT: Final = re.compile(r"(\d{20})\.json", re.ASCII)
@@ -66,15 +69,16 @@ class DeltaTable(NumberedTable):
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         """
         Args:
-            folder: where `_delta_log` is.
+            folder: where `_delta_log` is: a path, or the URL of a folder in an object store.
 
         Raises:
             CannotShare: there is no such folder, no log in it, or one that cannot be read.
         """
-        self._folder = LocalFolder(folder)
-        if "%" in str(self._folder.path):  # which the library takes for an escape, and opens another folder
+        self._folder = table_folder(folder)
+        self._log = self._folder if isinstance(self._folder, LocalFolder) else mirrored_log(self._folder)
+        if "%" in str(self._log.path):  # which the library takes for an escape, and opens another folder
             raise CannotShare(
-                f"The Delta table {self._folder.path} has a % in its path, which the library deltalake cannot read",
+                f"The Delta table {self._folder} has a % in its path, which the library deltalake cannot read",
                 hint="Rename the folder.",
             )
         self._logs: dict[int, Log] = {}
@@ -94,7 +98,7 @@ class DeltaTable(NumberedTable):
         starts = [number for number in checkpoints if first - 1 <= number <= last] + [0] * (first == 0)
         if not starts:
             raise CannotShare(
-                f"The log of the Delta table {self._folder.path} has no commit to begin with",
+                f"The log of the Delta table {self._folder} has no commit to begin with",
                 hint="Name the folder that `_delta_log` is in, with all commits since the first one or a checkpoint.",
             )
         return range(min(starts), last + 1)
@@ -127,7 +131,7 @@ class DeltaTable(NumberedTable):
         stored = (field.get("metadata") or {}).get(_PHYSICAL)
         if stored is not None and stored != field.get("name"):
             raise CannotShare(
-                f"The Delta table {self._folder.path} calls the column {field.get('name')!r} otherwise in its files, "
+                f"The Delta table {self._folder} calls the column {field.get('name')!r} otherwise in its files, "
                 f"{stored!r} (column mapping)",
                 hint="Write it anew without column mapping, and share that.",
             )
@@ -165,7 +169,7 @@ class DeltaTable(NumberedTable):
             yield file
         if kept:
             raise CannotShare(
-                f"The log of the Delta table {self._folder.path} has deleted rows of files that are not in it",
+                f"The log of the Delta table {self._folder} has deleted rows of files that are not in it",
                 hint=_REPAIR,
             )
 
@@ -205,7 +209,7 @@ class DeltaTable(NumberedTable):
         columns = pa.schema(log.schema().to_arrow())
         return {name: columns.field(name).type for name in log.metadata().partition_columns}
 
-    def _kept_rows(self, log: Log) -> dict[Path, np.ndarray[Any, np.dtype[np.bool_]]]:
+    def _kept_rows(self, log: Log) -> dict[FilePlace, np.ndarray[Any, np.dtype[np.bool_]]]:
         """Of files of which rows were deleted, those that were not."""
         if _HAS_VECTORS not in (log.protocol().reader_features or ()):
             return {}
@@ -213,7 +217,7 @@ class DeltaTable(NumberedTable):
         found = pa.table(log.deletion_vectors())
         urls, vectors = found.column("filepath").to_pylist(), found.column("selection_vector")
         return {
-            self._local(os.path.relpath(unquote(url.removeprefix("file://")), self._folder.path), quoted=False).path: (
+            self._local(os.path.relpath(unquote(url.removeprefix("file://")), self._log.path), quoted=False).path: (
                 np.asarray(vectors[at].values.to_numpy(zero_copy_only=False), np.bool_)
             )
             for at, url in enumerate(urls)
@@ -224,17 +228,17 @@ class DeltaTable(NumberedTable):
         far = any(self._commit(one).has_far_vectors for one in self._numbers if one <= number)
         for name in self._log_names:
             if not far and name.endswith(".parquet"):
-                far = _has_far_vectors(self._folder.path / "_delta_log" / name)
+                far = _has_far_vectors(self._log.path / "_delta_log" / name)
         if far:
             raise CannotShare(
-                f"The Delta table {self._folder.path} has deletion vectors outside of its folder", hint=_REPAIR
+                f"The Delta table {self._folder} has deletion vectors outside of its folder", hint=_REPAIR
             )
 
-    def _local(self, path: str, *, quoted: bool = True) -> LocalFile:
+    def _local(self, path: str, *, quoted: bool = True) -> LocalFile | BucketFile:
         name = unquote(path) if quoted else path
         if _ELSEWHERE.match(path) or _ELSEWHERE.match(name):
             raise CannotShare(
-                f"The Delta table {self._folder.path} has a file with an absolute path: {name!r}",
+                f"The Delta table {self._folder} has a file with an absolute path: {name!r}",
                 hint="Only files inside of its folder are shared; copy the table with all its files.",
             )
         return self._folder.file(name)
@@ -245,7 +249,7 @@ class DeltaTable(NumberedTable):
         log = self._logs.get(number)
         if log is None:
             with self._reading():
-                log = Log(str(self._folder.path), version=number)
+                log = Log(str(self._log.path), version=number)
             while len(self._logs) > 3:
                 self._logs.pop(next(iter(self._logs)))
             self._logs[number] = log
@@ -254,17 +258,17 @@ class DeltaTable(NumberedTable):
     def _commit(self, number: int) -> _Commit:
         name = f"{number:020}.json"
         if name in self._log_names:
-            return _commit(self._folder.file(Path("_delta_log", name)))
+            return _commit(self._log.file(Path("_delta_log", name)))
         return _Commit(self._checkpoint_time(number), (), has_new_data=True, has_far_vectors=False)
 
     def _checkpoint_time(self, number: int) -> int:
         name = next(one for one in self._log_names if one.startswith(f"{number:020}.checkpoint"))
-        return self._folder.file(Path("_delta_log", name)).mtime_ns // NANOS_PER_MILLI
+        return self._log.file(Path("_delta_log", name)).mtime_ns // NANOS_PER_MILLI
 
     @cached_property
     def _log_names(self) -> frozenset[str]:
         """Names of the files of the log, all of which are files, and none a link: a library reads them."""
-        log = self._folder.path / "_delta_log"
+        log = self._log.path / "_delta_log"
         found = []
         try:
             for at, folders, names in os.walk(log, onerror=raised):
@@ -272,18 +276,18 @@ class DeltaTable(NumberedTable):
                     mode = Path(at, name).lstat().st_mode
                     if not stat.S_ISREG(mode) and not (stat.S_ISDIR(mode) and name in folders):
                         raise CannotShare(
-                            f"The log of the Delta table {self._folder.path} has a link or device {name!r}",
+                            f"The log of the Delta table {self._folder} has a link or device {name!r}",
                             hint=_REPAIR,
                         )
                 found += names if Path(at) == log else [f"{Path(at).name}/{name}" for name in names]
             linked = log.is_symlink()
         except OSError as error:
             raise CannotShare(
-                f"{self._folder.path} is no Delta table: {reason(error)}",
+                f"{self._folder} is no Delta table: {reason(error)}",
                 hint="Name the folder that `_delta_log` is in.",
             ) from error
         if linked:
-            raise CannotShare(f"The log of the Delta table {self._folder.path} is a link", hint=_REPAIR)
+            raise CannotShare(f"The log of the Delta table {self._folder} is a link", hint=_REPAIR)
         return frozenset(found)
 
     @contextmanager
@@ -297,7 +301,7 @@ class DeltaTable(NumberedTable):
             if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
                 raise
             raise CannotShare(
-                f"The Delta table {self._folder.path} cannot be read: {reason(error)}", hint=_REPAIR
+                f"The Delta table {self._folder} cannot be read: {reason(error)}", hint=_REPAIR
             ) from error
 
 
@@ -337,9 +341,8 @@ def _has_far_vectors(path: Path) -> bool:
     return False
 
 
-def _of_all_rows(path: Path, kept: np.ndarray[Any, np.dtype[np.bool_]]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _of_all_rows(path: FilePlace, kept: np.ndarray[Any, np.dtype[np.bool_]]) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Of each row of a file, whether it is kept; rows that a vector does not reach are."""
-    with open_parquet(path) as file:
-        live = np.ones(file.metadata.num_rows, np.bool_)
+    live = np.ones(footer(path).metadata.num_rows, np.bool_)
     live[: len(kept)] = kept[: len(live)]
     return live

@@ -1,4 +1,4 @@
-"""An Iceberg table as a shared table, read with the library pyiceberg; its files are on this machine.
+"""An Iceberg table as a shared table, read with the library pyiceberg.
 
 Versions are the snapshots that lead to the current one, never those of other branches, which nobody has published yet.
 The number of a version is the sequence number of its snapshot, which is also its place in the list of snapshots as long
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,6 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Snapshot
 
-from odfpy.data.slices.parquet_io import open_parquet
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import OdfError
 from odfpy.files import open_regular
@@ -40,9 +39,13 @@ from odfpy.sharing.tables.contract import NoSuchVersion, TableChange, TableFile,
 from odfpy.sharing.tables.difference import file_changes, with_live
 from odfpy.sharing.tables.local import LocalFile, LocalFolder, reason
 from odfpy.sharing.tables.numbered import NumberedTable
+from odfpy.sharing.tables.opened import footer, opened
+from odfpy.sharing.tables.remote import BucketFile, BucketFolder, store_url, table_folder
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+_File: TypeAlias = "LocalFile | BucketFile"
 
 _NAMED: Final = re.compile(r"([^:/]+):([^:/]+\.[^:/]+)")
 _FIELD_ID: Final = b"PARQUET:field_id"
@@ -58,21 +61,22 @@ class IcebergTable(NumberedTable):
     def __init__(self, location: str) -> None:
         """
         Args:
-            location: path of a metadata file; or `catalog:namespace.table`, of a catalog in pyiceberg's configuration.
+            location: path or URL of a metadata file; or `catalog:namespace.table`, of a catalog in pyiceberg's
+                configuration.
 
         Raises:
-            CannotShare: there is no such table, or it is not on this machine.
+            CannotShare: there is no such table, or it is in no place that can be read.
         """
         self._location = location
         with self._reading():
             at, metadata = _catalog_entry(location)
-            folder = at.parent.parent if at.parent.name == "metadata" else at.parent
-            self._folder = LocalFolder(folder)
-            files = _LocalFiles(self._folder)
+            folder = at.rpartition("/")[0]
+            self._folder = table_folder(folder.removesuffix("/metadata") or "/")
+            files = _Files(self._folder)
             if metadata is None:
-                metadata = FromInputFile.table_metadata(files.new_input(str(at)))
+                metadata = FromInputFile.table_metadata(files.new_input(at))
             self._metadata = metadata
-            self._table = Table(("shared", "table"), metadata, str(at), files, NoopCatalog("none"))
+            self._table = Table(("shared", "table"), metadata, at, files, NoopCatalog("none"))
             self._names = self._table.name_mapping()
 
     # --- Versions ---
@@ -159,7 +163,7 @@ class IcebergTable(NumberedTable):
             expected = schema_to_pyarrow(columns)
         for task in tasks:
             with self._reading():
-                known = self._local(task.file)
+                known = self._known(task.file)
                 self._check_columns(known, expected, columns)
                 file = TableFile(known.identity, known.size, version, known.path, num_rows=_row_count(known))
                 deleted = [self._deleted(one, task.file.file_path) for one in task.delete_files]
@@ -188,13 +192,13 @@ class IcebergTable(NumberedTable):
     def _is_rewrite(snapshot: Snapshot) -> bool:
         return snapshot.summary is not None and snapshot.summary.operation is Operation.REPLACE
 
-    def _local(self, file: DataFile) -> LocalFile:
+    def _known(self, file: DataFile) -> _File:
         if file.file_format != FileFormat.PARQUET:
             what = "data" if file.content == DataFileContent.DATA else "deletes"
             raise CannotShare(
                 f"The Iceberg table {self._location} has {what} in {file.file_format} files", hint=_REWRITE
             )
-        return self._folder.file(_path(file.file_path))
+        return _file(self._folder, file.file_path)
 
     def _deleted(self, file: DataFile, of: str) -> npt.NDArray[np.int64]:
         """The places of rows that a file of deletes takes out of a file."""
@@ -202,13 +206,13 @@ class IcebergTable(NumberedTable):
             raise CannotShare(
                 f"The Iceberg table {self._location} deletes rows by their values (equality deletes)", hint=_REWRITE
             )
-        table = _deletes(self._local(file))
+        table = _deletes(self._known(file))
         found = table.column("pos").filter(pc.equal(table.column("file_path"), of))
         return np.asarray(found.to_numpy(), np.int64)
 
     # --- Names of columns ---
 
-    def _check_columns(self, file: LocalFile, expected: pa.Schema, columns: Schema) -> None:
+    def _check_columns(self, file: _File, expected: pa.Schema, columns: Schema) -> None:
         """Refuse a file in which columns have other names, or other columns the same: clients read it by names.
 
         Args:
@@ -227,7 +231,7 @@ class IcebergTable(NumberedTable):
             if field.name not in there and (field.field_id in partitioned or field.initial_default is not None):
                 raise self._refused(file, f"lacks the column {field.name!r}, whose values are elsewhere")
 
-    def _check_ids(self, file: LocalFile, expected: Sequence[pa.Field], stored: Sequence[pa.Field]) -> None:
+    def _check_ids(self, file: _File, expected: Sequence[pa.Field], stored: Sequence[pa.Field]) -> None:
         by_id = {_id(field): field for field in stored}
         by_name = {field.name: field for field in stored}
         for field in expected:
@@ -240,7 +244,7 @@ class IcebergTable(NumberedTable):
                 for inner, other in zip(_inner(field.type), _inner(same.type), strict=False):
                     self._check_ids(file, inner, other)
 
-    def _check_names(self, file: LocalFile, stored: pa.Schema, columns: Schema) -> None:
+    def _check_names(self, file: _File, stored: pa.Schema, columns: Schema) -> None:
         """Of a file without ids, which the table's name mapping has to know."""
         called = {field.field_id: field.name for field in columns.fields}
         mapped = {name: one.field_id for one in self._names.root for name in one.names} if self._names else {}
@@ -255,7 +259,7 @@ class IcebergTable(NumberedTable):
             if name != field.name:
                 raise self._refused(file, f"calls the column {name!r} by another name, {field.name!r}")
 
-    def _refused(self, file: LocalFile, problem: str) -> CannotShare:
+    def _refused(self, file: _File, problem: str) -> CannotShare:
         return CannotShare(f"The file {file.path.name} of the Iceberg table {self._location} {problem}", hint=_REWRITE)
 
     @contextmanager
@@ -273,15 +277,15 @@ class IcebergTable(NumberedTable):
             ) from error
 
 
-class _LocalFiles(FileIO):
+class _Files(FileIO):
     """The files inside of a folder, for the library to read; there are no others for it."""
 
-    def __init__(self, folder: LocalFolder) -> None:
+    def __init__(self, folder: LocalFolder | BucketFolder) -> None:
         super().__init__()
         self._folder = folder
 
     def new_input(self, location: str) -> InputFile:
-        return _LocalInput(location, self._folder.file(_path(location)))
+        return _Input(location, _file(self._folder, location))
 
     def new_output(self, location: str) -> OutputFile:
         raise CannotShare(f"Shared tables are not written to: {location}")
@@ -290,8 +294,8 @@ class _LocalFiles(FileIO):
         raise CannotShare(f"Files of shared tables are not deleted: {location}")
 
 
-class _LocalInput(InputFile):
-    def __init__(self, location: str, file: LocalFile) -> None:
+class _Input(InputFile):
+    def __init__(self, location: str, file: _File) -> None:
         super().__init__(location)
         self._file = file
 
@@ -303,16 +307,30 @@ class _LocalInput(InputFile):
 
     def open(self, seekable: bool = True) -> InputStream:
         del seekable  # all are
-        return cast("InputStream", open_regular(self._file.path))
+        file = self._file
+        return cast("InputStream", file.open() if isinstance(file, BucketFile) else open_regular(file.path))
 
 
-def _catalog_entry(location: str) -> tuple[Path, TableMetadata | None]:
-    """The path of a table's metadata, and from a catalog these themselves."""
+def _catalog_entry(location: str) -> tuple[str, TableMetadata | None]:
+    """The path or URL of a table's metadata, and from a catalog these themselves."""
     named = _NAMED.fullmatch(location)
     if named is None:
-        return Path(_path(location)).absolute(), None
+        return _absolute(location), None
     table = _catalog(named[1]).load_table(named[2])
-    return Path(_path(table.metadata_location)), table.metadata
+    return _absolute(table.metadata_location), table.metadata
+
+
+def _absolute(location: str) -> str:
+    return store_url(location) or str(Path(_path(location)).absolute())
+
+
+def _file(folder: LocalFolder | BucketFolder, location: str) -> _File:
+    """A file of a table that its metadata name.
+
+    Raises:
+        CannotShare: it is elsewhere, or not there.
+    """
+    return folder.file(_path(location) if isinstance(folder, LocalFolder) else location)
 
 
 @lru_cache(maxsize=20)
@@ -331,26 +349,26 @@ def _path(location: str) -> str:
         return location
     if scheme[1].lower() != "file":
         raise CannotShare(
-            f"The table has files in an object store: {location}",
-            hint="Only Iceberg tables on this machine can be shared.",
+            f"The table has files elsewhere: {location}",
+            hint="All files of an Iceberg table have to be in its folder, on this machine or in an object store.",
         )
     return "/" + location[scheme.end() :].lstrip("/")
 
 
 @lru_cache(maxsize=10_000)
-def _footer(file: LocalFile) -> tuple[pa.Schema, int]:
+def _footer(file: _File) -> tuple[pa.Schema, int]:
     """The columns of a file, with their ids, and how many rows it has."""
-    with open_parquet(file.path) as parquet:
-        return parquet.schema_arrow, parquet.metadata.num_rows
+    found = footer(file.path)
+    return found.columns, found.metadata.num_rows
 
 
-def _row_count(file: LocalFile) -> int:
+def _row_count(file: _File) -> int:
     return _footer(file)[1]
 
 
 @lru_cache(maxsize=8)
-def _deletes(file: LocalFile) -> pa.Table:
-    with open_parquet(file.path) as parquet:
+def _deletes(file: _File) -> pa.Table:
+    with opened(file.path) as parquet:
         return parquet.read(columns=["file_path", "pos"])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,6 +57,9 @@ class LocalFolder:
         if not is_folder:
             raise CannotShare(f"{self.path} is not a folder", hint="Name the folder that the table is in.")
 
+    def __str__(self) -> str:
+        return str(self.path)
+
     def file(self, name: str | os.PathLike[str]) -> LocalFile:
         """A file of the folder.
 
@@ -85,6 +89,43 @@ class LocalFolder:
                 hint="Remove it from the folder.",
             )
         return LocalFile(path, stamp.st_size, stamp.st_mtime_ns)
+
+    def walk(self, wanted: Callable[[str], bool], hidden: tuple[str, ...]) -> tuple[list[tuple[str, LocalFile]], int]:
+        """The files below, each with the name that it is found under, which may be a link.
+
+        Args:
+            wanted: tells by the name of a file whether it counts.
+            hidden: beginnings of names of files and folders that are passed over.
+
+        Returns:
+            them, and when they or a folder of them have changed last, in nanoseconds.
+
+        Raises:
+            CannotShare: something cannot be read, or a folder is a link.
+        """
+        found: list[tuple[str, LocalFile]] = []
+        newest = 0
+        try:
+            for at, folders, names in os.walk(self.path, onerror=raised):
+                folders[:] = [name for name in folders if not name.startswith(hidden)]
+                self._check_folders(Path(at, name) for name in folders)
+                newest = max(newest, Path(at).stat().st_mtime_ns)
+                paths = [Path(at, name) for name in names if wanted(name) and not name.startswith(hidden)]
+                found += [(str(path), self.file(path)) for path in paths]
+        except OSError as error:
+            raise CannotShare(
+                f"The folder {self.path} cannot be read: {reason(error)}",
+                hint="Let the user of the server read all of it, and try again.",
+            ) from error
+        return found, newest
+
+    def _check_folders(self, folders: Iterable[Path]) -> None:
+        for path in folders:
+            if path.is_symlink():
+                raise CannotShare(
+                    f"The folder {self.path} has a link to a folder: {path}",
+                    hint="Replace it by the folder itself.",
+                )
 
 
 def reason(error: BaseException) -> str:

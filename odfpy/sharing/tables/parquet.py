@@ -7,23 +7,23 @@ milliseconds since 1970: clients that keep files see by it that there are others
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.fs
 
-from odfpy.data.slices.parquet_io import open_parquet
 from odfpy.data.timestamp import NANOS_PER_MILLI, Timestamp
 from odfpy.errors import OdfError, UsageError
 from odfpy.sharing.errors import CannotShare
 from odfpy.sharing.tables.contract import TableChange, TableFile, TableVersion
-from odfpy.sharing.tables.local import LocalFile, LocalFolder, raised, reason
+from odfpy.sharing.tables.local import LocalFile, reason
 from odfpy.sharing.tables.numbered import NumberedTable
+from odfpy.sharing.tables.opened import FilePlace, fetch_footers, footer
 from odfpy.sharing.tables.partitions import partition_text
+from odfpy.sharing.tables.remote import BucketFile, table_folder
 
 _SUFFIXES: Final = (".parquet", ".parq", ".pq")
 _HIDDEN: Final = (".", "_")
@@ -33,7 +33,7 @@ class _Listed(NamedTuple):
     """A file by the name that it is found under, which may be a link, and by its own."""
 
     name: str
-    file: LocalFile
+    file: LocalFile | BucketFile
 
 
 class ParquetTable(NumberedTable):
@@ -42,12 +42,12 @@ class ParquetTable(NumberedTable):
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         """
         Args:
-            folder: where the files are.
+            folder: where the files are: a path, or the URL of a folder in an object store.
 
         Raises:
-            CannotShare: there is no such folder.
+            CannotShare: there is no such folder, or the store refuses.
         """
-        self._folder = LocalFolder(folder)
+        self._folder = table_folder(folder)
 
     @property
     def _numbers(self) -> range:
@@ -59,17 +59,18 @@ class ParquetTable(NumberedTable):
 
     def schema(self, version: TableVersion) -> pa.Schema:
         del version  # there is only one
+        fetch_footers(one.file.path for one in self._listing[0])
         schemas = [_footer_schema(one.file.path, one.file.identity) for one in self._listing[0]]
         try:
             columns = pa.unify_schemas(schemas, promote_options="permissive") if schemas else pa.schema([])
         except pa.ArrowException as error:
             raise CannotShare(
-                f"The files in {self._folder.path} have columns that do not fit each other: {reason(error)}",
+                f"The files in {self._folder} have columns that do not fit each other: {reason(error)}",
                 hint="Share folders whose files have the same columns.",
             ) from error
         if len(set(columns.names)) < len(columns.names):
             raise CannotShare(
-                f"A file in {self._folder.path} has several columns of one name",
+                f"A file in {self._folder} has several columns of one name",
                 hint="Give each column a name of its own.",
             )
         stored = [column for column in columns if column.name not in self._types]
@@ -108,30 +109,9 @@ class ParquetTable(NumberedTable):
     @cached_property
     def _listing(self) -> tuple[Sequence[_Listed], int]:
         """The files, and when they or a folder of them have changed last, in nanoseconds."""
-        found: list[_Listed] = []
-        newest = 0
-        try:
-            for at, folders, names in os.walk(self._folder.path, onerror=raised):
-                folders[:] = [name for name in folders if not name.startswith(_HIDDEN)]
-                self._check_folders(Path(at, name) for name in folders)
-                newest = max(newest, Path(at).stat().st_mtime_ns)
-                wanted = [name for name in names if name.lower().endswith(_SUFFIXES) and not name.startswith(_HIDDEN)]
-                found += [_Listed(str(path), self._folder.file(path)) for path in (Path(at, name) for name in wanted)]
-        except OSError as error:
-            raise CannotShare(
-                f"The folder {self._folder.path} cannot be read: {reason(error)}",
-                hint="Let the user of the server read all of it, and try again.",
-            ) from error
-        newest = max([newest, *(one.file.mtime_ns for one in found)])
-        return sorted(found, key=lambda one: one.name), newest
-
-    def _check_folders(self, folders: Iterable[Path]) -> None:
-        for path in folders:
-            if path.is_symlink():
-                raise CannotShare(
-                    f"The folder {self._folder.path} has a link to a folder: {path}",
-                    hint="Replace it by the folder itself.",
-                )
+        found, newest = self._folder.walk(lambda name: name.lower().endswith(_SUFFIXES), _HIDDEN)
+        files = sorted((_Listed(*one) for one in found), key=lambda one: one.name)
+        return files, max([newest, *(one.file.mtime_ns for one in files)])
 
     @property
     def _types(self) -> Mapping[str, pa.DataType]:
@@ -151,18 +131,17 @@ class ParquetTable(NumberedTable):
             values = {one.path: ds.get_partition_keys(one.partition_expression) for one in fragments}
         except (pa.ArrowException, ValueError, OSError) as error:
             raise CannotShare(
-                f"The partitions of {self._folder.path} cannot be read: {reason(error)}",
+                f"The partitions of {self._folder} cannot be read: {reason(error)}",
                 hint="Folders of partitions are called NAME=VALUE; those of one level have the same name.",
             ) from error
         return {column.name: column.type for column in schema}, values
 
 
 @lru_cache(maxsize=10_000)
-def _footer_schema(path: Path, identity: str) -> pa.Schema:
+def _footer_schema(path: FilePlace, identity: str) -> pa.Schema:
     """The columns of a file; remembered as long as it stays the same."""
     del identity  # part of what it is remembered by
     try:
-        with open_parquet(path) as file:
-            return file.schema_arrow.remove_metadata()
+        return footer(path).columns.remove_metadata()
     except OdfError as error:
         raise CannotShare(error.message, hint="Repair the file, or remove it from the folder.") from error

@@ -11,10 +11,12 @@ import pytest
 from cli.conftest import Odf
 from deltalake import write_deltalake
 from support.processes.terminal import terminal
+from support.servers.azure import azure_containers
 from support.servers.serving import ask, serving
 from support.servers.static_server import static_server
 
 from odfpy.coordinator.workspace import Workspace
+from odfpy.repository.bucket.place import open_bucket, parse_place
 from odfpy.repository.credentials import Credentials, server_of
 from odfpy.sharing.sharing import Sharing
 
@@ -56,6 +58,32 @@ def test_a_table_that_cannot_be_opened_is_not_added(odf: Odf, workspace: Path) -
         assert outcome.code != 0
         assert says in outcome.says
     assert odf("share", "show", "sales", "-o", "json").json == []
+
+
+def test_a_folder_of_a_bucket_is_kept_by_its_url(
+    odf: Odf, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_deltalake(workspace / "delta", ROWS)
+    with azure_containers("lake") as settings:
+        monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", settings)
+        bucket = open_bucket(parse_place("az://lake"))
+        for path in (workspace / "delta").rglob("*.*"):
+            key = path.relative_to(workspace).as_posix()
+            bucket.demand(key, bucket.client.put, key, path.read_bytes())
+        odf("share", "add", "sales")
+        outcome = odf("share", "add", "sales.eu.people", "--delta", "az://lake/delta/")
+        assert outcome.code == 0, outcome.err
+        refused = odf("share", "add", "sales.eu.none", "--parquet", "az://lake/none")
+        assert (refused.code, "nothing in the folder" in refused.says) == (2, True)
+        declared = tmp_path / "shares.yaml"
+        table = "tables: {eu.people: {delta: az://lake/delta}, eu.log: {parquet: az://lake/delta}}"
+        declared.write_text(f"kind: Shares\nversion: 1\nshares:\n  sales: {{{table}}}\n")
+        assert "eu.log" in odf("share", "apply", "-f", str(declared)).out
+        shown = odf("share", "show", "sales", "-o", "json").json
+    assert {(one["table"], one["source"]) for one in shown} == {
+        ("sales.eu.people", "az://lake/delta"),
+        ("sales.eu.log", "az://lake/delta"),
+    }
 
 
 @pytest.mark.parametrize(

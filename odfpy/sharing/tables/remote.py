@@ -1,0 +1,304 @@
+"""Folders of buckets that hold tables: nothing outside of them is read, whatever a table says.
+
+What is there is found by listing, once for each folder of a table: its sizes and versions say whether a file is still
+the same. So a table whose log names thousands of files costs no request for each of them.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Final, cast
+
+from odfpy.errors import OdfError
+from odfpy.repository.bucket.client import PART, Bucket, Listing
+from odfpy.repository.bucket.place import open_bucket, parse_place
+from odfpy.sharing.errors import CannotShare
+from odfpy.sharing.tables.local import LocalFolder
+
+_REMOTE: Final = re.compile(r"(s3|gs|az|s3\+https?)://", re.IGNORECASE)
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
+_SAME_STORE: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "az", "abfss": "az", "wasb": "az", "wasbs": "az"}
+_DEEPEST: Final = 1000  # folders of one table
+
+
+@dataclass(frozen=True, slots=True)
+class BucketFile:
+    """An object in the folder of a table.
+
+    Attributes:
+        url: of the object, for people.
+        size: bytes.
+        mtime_ns: when it was written.
+        version: what the store knows its content by.
+        bucket: where it is.
+        key: its name there.
+    """
+
+    url: str
+    size: int
+    mtime_ns: int
+    version: str
+    bucket: Bucket = field(compare=False, repr=False)
+    key: str = field(compare=False, repr=False)
+
+    @property
+    def identity(self) -> str:
+        """Return a text that changes when the object is written anew."""
+        return f"{self.url}:{self.size}:{self.version}"
+
+    @property
+    def path(self) -> BucketFile:
+        """Return where it is, as `TableFile` has it."""
+        return self
+
+    @property
+    def name(self) -> str:
+        """Return the last part of its name."""
+        return self.key.rpartition("/")[2]
+
+    def read(self, start: int, end: int) -> bytes:
+        """Some bytes, up to an offset or the end.
+
+        Raises:
+            CannotShare: it is not there any more, or the store refuses.
+        """
+        with _asking(self.url):
+            return self.bucket.ask(self.key, self.bucket.client.get, self.key, start, min(end, self.size))
+
+    def pieces(self, start: int, end: int) -> Iterator[bytes]:
+        """The bytes from an offset up to another one, in parts as large as a request.
+
+        Raises:
+            CannotShare: as `read`.
+        """
+        while start < end and (part := self.read(start, min(end, start + PART))):
+            yield part
+            start += len(part)
+
+    def open(self) -> BinaryIO:
+        """The bytes, read by ranges as they are asked for."""
+        return cast("BinaryIO", _Stream(self))
+
+    def presigned(self, seconds: int) -> str | None:
+        """A URL of the store by which anybody can read it for a while; None if nothing is there to sign with.
+
+        Raises:
+            CannotShare: the store's library cannot sign.
+        """
+        with _asking(self.url):
+            return self.bucket.ask(self.key, self.bucket.client.presigned, self.key, seconds)
+
+
+class _Stream(io.RawIOBase):
+    """An object that is read at any place; each read is a request for as much."""
+
+    def __init__(self, file: BucketFile) -> None:
+        super().__init__()
+        self._file = file
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._file.size}[whence]
+        self._at = max(0, start + offset)
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        wanted = min(len(buffer), self._file.size - self._at)
+        done = 0
+        while done < wanted:
+            part = self._file.read(self._at, self._at + min(PART, wanted - done))
+            if not part:
+                break
+            buffer[done : done + len(part)] = part
+            done, self._at = done + len(part), self._at + len(part)
+        return done
+
+
+class BucketFolder:
+    """A folder of a bucket that a table is in.
+
+    Attributes:
+        url: of the folder, without a slash at its end.
+        path: the same without the scheme, beginning with a slash.
+    """
+
+    def __init__(self, url: str) -> None:
+        """
+        Args:
+            url: of the folder; nothing is asked yet.
+
+        Raises:
+            CannotShare: it is no URL of a folder, or the library of the store is not installed.
+        """
+        with _asking(url):
+            self._place = parse_place(url)
+            self._bucket = open_bucket(self._place)
+        self.url = f"{self._place.url}/{self._place.folder}".rstrip("/")
+        self.path = f"/{self._place.bucket}/{self._place.folder}".rstrip("/")
+        self._listings: dict[str, Listing] = {}
+
+    def __str__(self) -> str:
+        return self.url
+
+    def file(self, name: str) -> BucketFile:
+        """An object of the folder.
+
+        Args:
+            name: path inside of the folder, or a URL that leads into it.
+
+        Raises:
+            CannotShare: it is outside, or not there.
+        """
+        path = self._inside(name)
+        parts = path.split("/")
+        if not all(parts) or not {".", ".."}.isdisjoint(parts):
+            raise self._outside(name)
+        folder, _, last = path.rpartition("/")
+        listing = self._listing(f"{folder}/" if folder else "")
+        if last not in listing.objects:
+            raise CannotShare(
+                f"The table in {self.url} has a file {name!r} that is not there",
+                hint="Repair the table where it is written.",
+            )
+        return self._found(path, last, listing)
+
+    def files(self, folder: str = "") -> Iterator[tuple[str, BucketFile]]:
+        """The objects directly in a folder, which is empty or ends in a slash, with their paths."""
+        listing = self._listing(folder)
+        for name in sorted(listing.objects):
+            if name:  # some tools make an object for a folder
+                yield folder + name, self._found(folder + name, name, listing)
+
+    def folders(self, folder: str = "") -> Iterator[str]:
+        """The folders in a folder, each with a slash at its end."""
+        return (f"{folder}{name}/" for name in sorted(self._listing(folder).folders) if name)
+
+    def walk(self, wanted: Callable[[str], bool], hidden: tuple[str, ...]) -> tuple[list[tuple[str, BucketFile]], int]:
+        """The objects below, each with its path; as `LocalFolder.walk`, but that folders of buckets have no times.
+
+        Args:
+            wanted: tells by the last part of a name whether it counts.
+            hidden: beginnings of names of objects and folders that are passed over.
+
+        Raises:
+            CannotShare: there is nothing, or it cannot be read.
+        """
+        waiting, found, is_empty = [""], list[tuple[str, BucketFile]](), True
+        for folder in waiting:
+            files, folders = list(self.files(folder)), list(self.folders(folder))
+            is_empty = is_empty and not files and not folders
+            named = [(path, file) for path, file in files if wanted(file.name) and not file.name.startswith(hidden)]
+            found += [(f"{self.path}/{path}", file) for path, file in named]
+            waiting += [one for one in folders if not one[len(folder) :].startswith(hidden)]
+        if is_empty:
+            raise CannotShare(
+                f"There is nothing in the folder {self.url}", hint="Name the folder that the table is in."
+            )
+        return found, 0
+
+    def _found(self, path: str, name: str, listing: Listing) -> BucketFile:
+        key = self._place.folder + path
+        written = int(listing.written[name] * 1000) * 1_000_000
+        version = listing.versions.get(name, str(written))
+        return BucketFile(f"{self._place.url}/{key}", listing.objects[name], written, version, self._bucket, key)
+
+    def _listing(self, folder: str) -> Listing:
+        found = self._listings.get(folder)
+        if found is None:
+            if len(self._listings) >= _DEEPEST * 10:
+                raise CannotShare(f"The table in {self.url} has too many folders", hint="Share a part of it.")
+            with _asking(f"{self.url}/{folder}"):
+                found = self._listings[folder] = self._bucket.list(self._place.folder + folder)
+        return found
+
+    def _inside(self, name: str) -> str:
+        """The path of a name inside of the folder.
+
+        Raises:
+            CannotShare: it leads elsewhere.
+        """
+        scheme = _SCHEME.match(name)
+        if scheme is None:
+            return name
+        kind, rest = scheme[1].lower(), name[scheme.end() :].lstrip("/")
+        own = self._place.scheme.partition("+")[0]
+        if self._place.server and rest.startswith(f"{self._place.server}/") and kind == self._place.scheme:
+            kind, rest = own, rest[len(self._place.server) + 1 :]
+        container, _, key = rest.partition("/")
+        root = f"{self._place.bucket}/{self._place.folder}"
+        inside = f"{container.partition('@')[0]}/{key}"  # abfss://container@account.host/key
+        if _SAME_STORE.get(kind, kind) != own or not inside.startswith(root):
+            raise self._outside(name)
+        return inside[len(root) :]
+
+    def _outside(self, name: str) -> CannotShare:
+        return CannotShare(
+            f"The table in {self.url} has a file outside of its folder: {name!r}",
+            hint="Only files inside of the folder are shared; copy the table with all its files.",
+        )
+
+
+def known_object(bucket: str, key: str) -> BucketFile:
+    """An object as it is now.
+
+    Args:
+        bucket: URL of its bucket.
+        key: its name there.
+
+    Raises:
+        CannotShare: it is not there any more, or the store refuses.
+    """
+    url = f"{bucket}/{key}"
+    with _asking(url):
+        found = open_bucket(parse_place(bucket))
+        return BucketFile(url, found.ask(key, found.client.size, key), 0, "", found, key)
+
+
+def is_remote(location: str | os.PathLike[str]) -> bool:
+    """Return whether a location is a URL of an object store."""
+    return isinstance(location, str) and _REMOTE.match(location) is not None
+
+
+def store_url(location: str) -> str | None:
+    """A location as URL of an object store, however other programs write that; None if it is no such place."""
+    scheme, separator, rest = location.partition("://")
+    kind = _SAME_STORE.get(scheme.lower(), scheme)
+    container, _, key = rest.partition("/")
+    url = f"{kind}{separator}{container.partition('@')[0]}/{key}" if kind != scheme else location
+    return url if is_remote(url) else None
+
+
+def table_folder(location: str | os.PathLike[str]) -> LocalFolder | BucketFolder:
+    """The folder of a table, by its path or URL.
+
+    Raises:
+        CannotShare: there is no such folder; of one in a bucket, this is found out when it is listed.
+    """
+    return BucketFolder(str(location)) if is_remote(location) else LocalFolder(location)
+
+
+@contextmanager
+def _asking(url: str) -> Iterator[None]:
+    """Turn what a store says into what can be said of a shared table."""
+    try:
+        yield
+    except CannotShare:
+        raise
+    except FileNotFoundError as error:
+        raise CannotShare(f"There is no object {url} any more", hint="Ask for the table again.") from error
+    except OdfError as error:
+        raise CannotShare(error.message, hint=error.hint) from error
