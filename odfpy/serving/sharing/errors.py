@@ -9,10 +9,11 @@ from typing import Final
 
 from fastapi import FastAPI, HTTPException
 from fastapi.exceptions import RequestValidationError
+from pyarrow import ArrowInvalid
 from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse, Response
 
-from odfpy.errors import MalformedData, NotFound, OdfError, SchemaError, UsageError
+from odfpy.errors import IntegrityError, MalformedData, NotFound, OdfError, SchemaError, UsageError
 from odfpy.serving.http.errors import Refused
 from odfpy.serving.http.logs import log
 from odfpy.sharing.errors import CannotShare, SharedObjectNotFound
@@ -29,6 +30,7 @@ _CODES: Final = {
     429: "REQUEST_LIMIT_EXCEEDED",
     503: "TEMPORARILY_UNAVAILABLE",
 }
+_UNREADABLE: Final = "The data of this table is not there at the moment; its publisher has been told"
 _MISSING: Final = "There is no such share, schema or table, or not for you"
 
 
@@ -62,6 +64,8 @@ def add_handlers(app: FastAPI) -> None:
     app.add_exception_handler(405, _http)
     app.add_exception_handler(RequestValidationError, _validation)
     app.add_exception_handler(OdfError, _ours)
+    app.add_exception_handler(ArrowInvalid, _unreadable)
+    app.add_exception_handler(OSError, _unreadable)
     app.add_exception_handler(Exception, _bug)
 
 
@@ -74,8 +78,8 @@ def in_protocol(error: OdfError) -> SharingError:
     ):
         return SharingError(400, f"{error.message}{f' ({error.hint})' if error.hint else ''}")
     log("failed", level=logging.ERROR, code=error.code, problem=error.message)
-    if isinstance(error, (CannotShare, NotFound, MalformedData)):
-        return SharingError(404, "The data of this table is not there at the moment; its publisher has been told")
+    if isinstance(error, (CannotShare, NotFound, MalformedData, IntegrityError)):
+        return SharingError(404, _UNREADABLE)
     return SharingError(500, "The server could not do that; its log says why")
 
 
@@ -101,6 +105,13 @@ def _validation(connection: HTTPConnection, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - it is asked about no others
     problems = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
     return _answer(400, "; ".join(problems))
+
+
+def _unreadable(connection: HTTPConnection, error: Exception) -> Response:
+    """Answer for a file of a publisher that is no Parquet file, or cannot be read: no error of the server."""
+    del connection
+    log("failed", level=logging.ERROR, error=error)
+    return _answer(404, _UNREADABLE)
 
 
 def _bug(connection: HTTPConnection, error: Exception) -> Response:
