@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import math
 from collections.abc import Mapping
@@ -108,9 +109,13 @@ def _validation(connection: HTTPConnection, error: Exception) -> Response:
 
 
 def _unreadable(connection: HTTPConnection, error: Exception) -> Response:
-    """Answer for a file of a publisher that is no Parquet file, or cannot be read: no error of the server."""
-    del connection
+    """Answer for a file of a publisher that is damaged or gone; a full disk and the like are errors of the server.
+
+    Errors of Parquet's reader are `OSError`, too, but have no number of the system.
+    """
     log("failed", level=logging.ERROR, error=error)
+    if isinstance(error, OSError) and error.errno not in {None, errno.ENOENT}:
+        return _bug(connection, error)
     return _answer(404, _UNREADABLE)
 
 

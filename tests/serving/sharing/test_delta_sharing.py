@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -433,6 +434,28 @@ def test_a_dataset_that_is_gone_is_no_error_of_the_server(shared: Shared) -> Non
         assert (answer.status, answer.json["errorCode"]) == (404, "RESOURCE_DOES_NOT_EXIST")
     finally:
         shared.sharing.shares.remove(SharePath("fx", "gone"))
+
+
+@pytest.mark.parametrize(
+    ("problem", "status"),
+    [
+        (OSError("Couldn't deserialize thrift"), 404),  # as the reader of Parquet says it
+        (FileNotFoundError(errno.ENOENT, "gone"), 404),
+        (OSError(errno.ENOSPC, "No space left on device"), 500),  # which clients are right to try again
+    ],
+)
+def test_a_damaged_file_is_the_publishers_and_a_full_disk_is_ours(
+    shared: Shared, problem: OSError, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from odfpy.sharing.files.maker import FileMaker
+
+    def fails(*_: Any) -> None:
+        raise problem
+
+    monkeypatch.setattr(FileMaker, "served", fails)
+    answer = shared.ask(f"{LOG}/query", body={})
+    assert answer.status == status
+    assert set(answer.json) == {"errorCode", "message"}
 
 
 def test_files_that_were_made_are_kept_within_a_limit_and_removed_by_gc(shared: Shared) -> None:
