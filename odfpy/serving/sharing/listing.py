@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 
 from odfpy.serving.sharing.callers import AnyCaller, SharingCaller
 from odfpy.serving.sharing.errors import SharingError, missing
@@ -23,11 +23,22 @@ _Most = Annotated[int, Query(ge=0, le=_LARGEST)]
 _Page = Annotated[str | None, Query(max_length=8192)]
 
 
+class _Paging:
+    """The page of a list that somebody wants: how many items at most, and the token that the page before ended with."""
+
+    def __init__(self, maxResults: _Most = _LARGEST, pageToken: _Page = None) -> None:  # noqa: N803
+        self.most = maxResults
+        self.token = pageToken
+
+
+_AnyPaging = Annotated[_Paging, Depends()]
+
+
 @router.get("/shares")
-def shares(request: Request, caller: AnyCaller, maxResults: _Most = _LARGEST, pageToken: _Page = None) -> Any:  # noqa: N803
+def shares(request: Request, caller: AnyCaller, paging: _AnyPaging) -> Any:
     """The shares in which there is something for the caller."""
     found = [one for one in state_of(request).sharing.shares.shares() if caller.reach.sees_share(one.name)]
-    return _page(request, [(one.name, _share(one)) for one in found], maxResults, pageToken)
+    return _page(request, [(one.name, _share(one)) for one in found], paging)
 
 
 @router.get("/shares/{share}")
@@ -41,14 +52,13 @@ def schemas(
     request: Request,
     caller: AnyCaller,
     share: str,
-    maxResults: _Most = _LARGEST,  # noqa: N803
-    pageToken: _Page = None,  # noqa: N803
+    paging: _AnyPaging,
 ) -> Any:
     """The schemas of a share in which there is something for the caller."""
     found = _visible_share(request, caller, share)
     names = state_of(request).sharing.shares.schemas(found.name)
     visible = [name for name in names if caller.reach.sees_schema(found.name, name)]
-    return _page(request, [(name, {"name": name, "share": found.name}) for name in visible], maxResults, pageToken)
+    return _page(request, [(name, {"name": name, "share": found.name}) for name in visible], paging)
 
 
 @router.get("/shares/{share}/schemas/{schema}/tables")
@@ -57,14 +67,13 @@ def tables(
     caller: AnyCaller,
     share: str,
     schema: str,
-    maxResults: _Most = _LARGEST,  # noqa: N803
-    pageToken: _Page = None,  # noqa: N803
+    paging: _AnyPaging,
 ) -> Any:
     """The tables of a schema."""
     found = _visible_share(request, caller, share)
     if not caller.reach.sees_schema(found.name, schema):
         raise missing()
-    return _tables(request, caller, SharePath(found.name, schema), maxResults, pageToken)
+    return _tables(request, caller, SharePath(found.name, schema), paging)
 
 
 @router.get("/shares/{share}/all-tables")
@@ -72,12 +81,11 @@ def all_tables(
     request: Request,
     caller: AnyCaller,
     share: str,
-    maxResults: _Most = _LARGEST,  # noqa: N803
-    pageToken: _Page = None,  # noqa: N803
+    paging: _AnyPaging,
 ) -> Any:
     """The tables of all schemas of a share."""
     found = _visible_share(request, caller, share)
-    return _tables(request, caller, SharePath(found.name), maxResults, pageToken)
+    return _tables(request, caller, SharePath(found.name), paging)
 
 
 def _visible_share(request: Request, caller: SharingCaller, name: str) -> Share:
@@ -87,15 +95,15 @@ def _visible_share(request: Request, caller: SharingCaller, name: str) -> Share:
     return found
 
 
-def _tables(request: Request, caller: SharingCaller, path: SharePath, most: int, token: str | None) -> dict[str, Any]:
+def _tables(request: Request, caller: SharingCaller, path: SharePath, paging: _Paging) -> dict[str, Any]:
     state = state_of(request)
-    after = _after(request, state, token, parts=2)
+    after = _after(request, state, paging.token, parts=2)
     items: list[tuple[tuple[str, ...], dict[str, Any]]] = []
     for table in _visible_tables(state, caller, path, (after[0], after[1]) if after else ("", "")):
         items.append(((folded(table.path.schema or ""), folded(table.path.table or "")), _table(table)))
-        if len(items) > most:
+        if len(items) > paging.most:
             break
-    return _cut(request, state, items, most, after)
+    return _cut(request, state, items, paging.most, after)
 
 
 def _visible_tables(
@@ -111,12 +119,12 @@ def _visible_tables(
         after = (folded(found[-1].path.schema or ""), folded(found[-1].path.table or ""))
 
 
-def _page(request: Request, items: Sequence[tuple[str, Any]], most: int, token: str | None) -> dict[str, Any]:
+def _page(request: Request, items: Sequence[tuple[str, Any]], paging: _Paging) -> dict[str, Any]:
     """A page of a list that is there as a whole; names are its order."""
     state = state_of(request)
-    after = _after(request, state, token, parts=1)
+    after = _after(request, state, paging.token, parts=1)
     left = [((folded(name),), item) for name, item in items if not after or (folded(name),) > after]
-    return _cut(request, state, left, most, after)
+    return _cut(request, state, left, paging.most, after)
 
 
 def _cut(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -89,7 +88,7 @@ class PendingQueries:
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="odf-sharing-query")
-        self._kept: OrderedDict[str, PendingQuery] = OrderedDict()
+        self._kept: dict[str, PendingQuery] = {}  # the oldest first
         self._lock = Lock()
         self._stopped = Event()
 

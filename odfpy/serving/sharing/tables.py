@@ -10,6 +10,7 @@ from fastapi import Path as ApiPath
 
 from odfpy.serving.sharing.actions import end_of_stream, line, metadata, protocol
 from odfpy.serving.sharing.answers import NDJSON, answer_of, feed, pin, use_of, version_asked
+from odfpy.serving.sharing.audited import note
 from odfpy.serving.sharing.bodies import Number, QueryBody, instant, query_body
 from odfpy.serving.sharing.callers import AnyCaller
 from odfpy.serving.sharing.capabilities import HEADER
@@ -102,7 +103,7 @@ def query(
     whose, asked = use_of(question, "query", None), use_of(question, "query", body)
     given = GivenQuery(whose, asked, body, question.can, pin(answer, body))
     status = question.state.queries.submit(given, answer.lines).pending()
-    question.headers(answer.version, answer.form)
+    note(request.scope, version=answer.version.number, block=answer.version.block)
     return _query_status(status)
 
 

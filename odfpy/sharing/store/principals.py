@@ -211,10 +211,7 @@ class Principals:
             who = self._get(connection, name)
             if who.kind is PrincipalKind.GROUP:
                 raise UsageError(f"{who.name} is a group, and groups have no tokens", hint="Its members have.")
-            made = self._new_token(connection, who.id, lifetime, overlap)
-            if is_login:
-                connection.execute(sa.update(TOKENS).where(TOKENS.c.id == made[1].id).values(is_login=True))
-            return made
+            return self._new_token(connection, who.id, lifetime, overlap, is_login=is_login)
 
     def tokens(self, name: str) -> list[PrincipalToken]:
         """The tokens of a principal, the oldest first, also those that are over. Raises as `get`."""
@@ -315,12 +312,18 @@ class Principals:
             if who.is_disabled:
                 return None
             lifetime = Duration(row.token_lifetime) if row.token_lifetime else None
-            return who, *self._new_token(connection, who.id, lifetime, None)
+            return who, *self._new_token(connection, who.id, lifetime)
 
     # --- Inside of a transaction ---
 
     def _new_token(
-        self, connection: sa.Connection, principal_id: int, lifetime: Duration | None, overlap: Duration | None
+        self,
+        connection: sa.Connection,
+        principal_id: int,
+        lifetime: Duration | None,
+        overlap: Duration | None = None,
+        *,
+        is_login: bool = False,
     ) -> tuple[str, PrincipalToken]:
         text, now = new_token(), Timestamp.now()
         end = None if lifetime is None else end_after(now, lifetime)
@@ -329,8 +332,13 @@ class Principals:
             sooner = sa.or_(TOKENS.c.revoked_at.is_(None), TOKENS.c.revoked_at > last)
             older = sa.update(TOKENS).where(TOKENS.c.principal_id == principal_id, sooner)
             connection.execute(older.values(revoked_at=last))
-        row = {"principal_id": principal_id, "hash": hash_of(text), "created_at": now.nanos}
-        row["expires_at"] = None if end is None else end.nanos
+        row = {
+            "principal_id": principal_id,
+            "hash": hash_of(text),
+            "created_at": now.nanos,
+            "expires_at": None if end is None else end.nanos,
+            "is_login": is_login,
+        }
         key = connection.execute(sa.insert(TOKENS).values(row)).inserted_primary_key
         assert key is not None  # noqa: S101  there is one for one row
         return text, PrincipalToken(key[0], now, end, None)
