@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable
@@ -45,6 +46,7 @@ from odfpy.repository.smart_transfer.session import (
     UploadProgress,
 )
 from odfpy.repository.smart_transfer.signature_messages import TAKES_HEADER
+from odfpy.repository.smart_transfer.tls_socket import SharedTlsSocket
 from odfpy.repository.transfer.signatures import collect_signatures
 
 if TYPE_CHECKING:
@@ -320,6 +322,8 @@ def _connected(base: str, path: str, ends: ExitStack) -> tuple[ClientConnection,
         origin = Origin("https" if uri.secure else "http", uri.host, uri.port)
         spaces.append(space_at(origin, peer, TransferError))
         require_no_nearer(str(origin), spaces[-1], spaces[-2], TransferError)
+        if isinstance(peer, ssl.SSLSocket):
+            peer = cast("socket.socket", SharedTlsSocket(peer))
         return ClientConnection(peer, protocol, **options)
 
     try:
