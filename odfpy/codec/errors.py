@@ -64,6 +64,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "odfpy.sharing.errors": "E760 E761 E762",
     "odfpy.sharing.store.database": "E763",
     "odfpy.sharing.tables.contract": "E764",
+    "odfpy.sharing.recipient": "E765",
 }
 """Where the classes are that `odfpy.errors` has not: by name, since packages above this one are not imported here."""
 

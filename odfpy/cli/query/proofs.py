@@ -10,13 +10,15 @@ import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of
 from odfpy.cli.screen.results import plural
-from odfpy.errors import NotFound, OdfError, UsageError
+from odfpy.errors import NotFound, OdfError, UsageError, WorkspaceNotFound
 from odfpy.files import replace_file
 
 if TYPE_CHECKING:
     from odfpy.cli.screen.answers import Showing
     from odfpy.cli.screen.output import Output
     from odfpy.cli.session import Session
+    from odfpy.dataset.identity import ActorId
+    from odfpy.sharing.statements import Statement
 
 commands = group("Answers with proofs.")
 
@@ -68,35 +70,56 @@ def commit_answer(session: Session, query: str | None, showing: Showing, file: s
     commands,
     "odf verify-result answer.json",
     "odf verify-result answer.json --key did:key:z6Mko2nqhQ9wYSTS5Giab2j1aHzGnxHimqwmFeEVY8aNsVnN",
+    "odf verify-result acme.share#sales.eu.orders --rows orders.parquet",
     name="verify-result",
 )
 def verify_result(
     context: typer.Context,
     file: Annotated[
-        str, typer.Argument(help="The answer: a file of `odf sql --commit`, or of a node.", metavar="FILE")
+        str,
+        typer.Argument(
+            help="The answer: a file of `odf sql --commit` or of a node, or a shared table: PROFILE#SHARE.SCHEMA.TABLE",
+            metavar="FILE",
+        ),
     ],
     key: Annotated[
         str | None,
         typer.Option(help="By whom it must be signed: a key, or the name of one that you trust.", metavar="KEY"),
     ] = None,
+    rows: Annotated[
+        str | None,
+        typer.Option(help="Rows of a shared table as you have read them: a Parquet file or folder.", metavar="FILE"),
+    ] = None,
+    version: Annotated[
+        int | None, typer.Option(help="Version of the shared table, the newest by default.", metavar="N", min=0)
+    ] = None,
+    save: Annotated[str | None, typer.Option(help="Keep the proof of the server in a file.", metavar="FILE")] = None,
     form: Form = None,
 ) -> None:
     """Check an answer with a proof, whether it is what was signed, and comes out again."""
     from odfpy.coordinator.storage.keys import UserKeys
     from odfpy.query.wire.verification import CommittedAnswer, verify_answer
+    from odfpy.sharing.recipient import SharedTableUrl
+    from odfpy.sharing.statements import Statement
 
     session = session_of(context)
     output = session.output_as(form)
     keys = UserKeys()
-    try:
-        data = Path(file).read_bytes()
-    except FileNotFoundError:
-        raise NotFound(f"No such file: {file}") from None
-    except OSError as error:
-        raise OdfError(f"Cannot read {file}: {error.strerror}") from error
     signer = None if key is None else keys.find(key)
+    shared = SharedTableUrl.parse(file)
+    if shared is None and (version is not None or save is not None):
+        raise UsageError("--version and --save are for shared tables", hint="Write PROFILE#SHARE.SCHEMA.TABLE.")
+    data = _read(file) if shared is None else shared.proof(version)
     try:
         document = CommittedAnswer.load(data)
+        statement = Statement.of(document)
+        if statement is not None:
+            if save is not None:
+                replace_file(Path(save), data)
+            _verify_statement(session, file, statement, signer, rows, output)
+            return
+        if rows is not None:
+            raise UsageError("--rows is for shared tables; this is an answer to a query, which has its rows")
         request = verify_answer(session.workspace.queries.service, document, signer)
     except OdfError as error:
         error.message = f"{file}: {error.message}"
@@ -111,3 +134,51 @@ def verify_result(
         here = str(session.workspace.datasets.handle(dataset["id"]).alias)
         name = dataset["name"] if dataset["name"] == here else f"{dataset['name']} ({here} here)"
         output.text(f"  {name} as of block {dataset['block']}")
+
+
+def _read(file: str) -> bytes:
+    try:
+        return Path(file).read_bytes()
+    except FileNotFoundError:
+        raise NotFound(f"No such file: {file}") from None
+    except OSError as error:
+        raise OdfError(f"Cannot read {file}: {error.strerror}") from error
+
+
+def _verify_statement(
+    session: Session, file: str, statement: Statement, signer: ActorId | None, rows: str | None, output: Output
+) -> None:
+    """Check a statement about a shared table, and print what was found.
+
+    Args:
+        session: its workspace has the dataset, perhaps; recipients have no workspace.
+        file: what to call the statement.
+        statement: the statement.
+        signer: by whom it must be signed; by anybody if None.
+        rows: file of the rows that have arrived, None for none.
+        output: where to print.
+    """
+    from odfpy.coordinator.storage.keys import UserKeys
+
+    try:
+        service = session.workspace.queries.service
+    except WorkspaceNotFound:
+        service = None
+    is_here = statement.check(service, signer=signer, arrived=None if rows is None else Path(rows))
+    table, proof, count = statement.table, statement.document.proof, statement.rows.num_rows
+    bound = table.dataset
+    if not output.for_people:
+        found = {"file": file, "ok": True, "signer": proof.verification_method, "table": table.shared_table}
+        found |= {"recipient": table.recipient, "version": table.version, "timestamp": table.timestamp, "rows": count}
+        found |= {"dataset": None if bound is None else {"id": str(bound.id), "block": str(bound.block_hash)}}
+        output.tree(found | {"comparedRows": rows, "comparedDataset": is_here})
+        return
+    what = f"version {table.version} of {table.shared_table} for {table.recipient}, {plural(count, 'row')}"
+    output.text(f"{file}: {what}, signed by {UserKeys().name_of(proof.signer)}")
+    if rows is not None:
+        output.text(f"  {rows} has the rows that were signed")
+    if bound is None:
+        output.text("  it is bound to no block: the recipient reads a part of the table, or it is no dataset")
+    else:
+        state = "gives the same rows here" if is_here else "is not here: its rows were not compared"
+        output.text(f"  {bound.id} as of block {bound.block_hash} {state}")

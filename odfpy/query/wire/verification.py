@@ -127,8 +127,8 @@ class CommittedAnswer:
             raise MalformedAnswer("commitment: this is not the form in which it was signed", hint=_expected())
         return cls(tree["input"], tuple(tree["subQueries"]), commitment, proof, tree.get("output"))
 
-    def check_signature(self, signer: ActorId | None = None) -> QueryRequest:
-        """Check that everything in it is what was signed; gives the question. Nothing is run.
+    def check_signature(self, signer: ActorId | None = None) -> None:
+        """Check that everything in it is what was signed. Nothing is run.
 
         Args:
             signer: by whom it must be; by anybody if None.
@@ -136,7 +136,6 @@ class CommittedAnswer:
         Raises:
             InvalidCommitment: a part is not what was signed.
             WrongSigner: somebody else has signed it.
-            MalformedAnswer: the question is not one.
         """
         self.commitment.check(self.request, self.sub_queries, self.proof)
         if signer is not None and self.proof.signer != signer:
@@ -146,10 +145,6 @@ class CommittedAnswer:
             )
         if self.output is not None and hash_of(self.output) != self.commitment.output_hash:
             raise InvalidCommitment("OutputHash", "commitment.outputHash doesn't match the hash of output object")
-        try:
-            return QueryRequest.parse(self.request)
-        except TreeError as error:
-            raise MalformedAnswer(error.message, hint=error.hint) from error
 
     def tree(self) -> dict[str, Any]:
         """Its JSON, as a file."""
@@ -185,9 +180,13 @@ def verify_answer(
         VerificationFailed: a dataset or block is not there, or the answer is another one.
         OdfError: the query cannot be run.
     """
-    request = document.check_signature(signer)
+    document.check_signature(signer)
+    try:
+        request = QueryRequest.parse(document.request)
+    except TreeError as error:
+        raise MalformedAnswer(error.message, hint=error.hint) from error
     for state in request.datasets or ():
-        _require(service, state)
+        require_block(service, state)
     answer = ask(service, request, control=control, limits=limits, is_checked=True)
     pinned = {(state.id, state.block_hash) for state in request.datasets or ()}
     for state in answer.request.datasets or ():
@@ -209,8 +208,12 @@ def verify_answer(
     return request
 
 
-def _require(service: QueryService, state: DatasetState) -> None:
-    """Make sure that a dataset and its block are there."""
+def require_block(service: QueryService, state: DatasetState) -> None:
+    """Check that a dataset and its block are there.
+
+    Raises:
+        VerificationFailed: they are not.
+    """
     try:
         dataset = service.resolver.find(state.id)
     except DatasetNotFound as error:

@@ -10,7 +10,7 @@ from starlette.routing import Mount
 
 from odfpy.coordinator.workspace import Workspace
 from odfpy.serving.settings import ServeSettings
-from odfpy.serving.sharing import activation, files, listing, tables
+from odfpy.serving.sharing import activation, files, listing, proofs, tables
 from odfpy.serving.sharing.audited import Audited
 from odfpy.serving.sharing.errors import add_handlers
 from odfpy.serving.sharing.state import LONGEST_LIFETIME, SharingState
@@ -55,6 +55,6 @@ def create_sharing_app(workspaces: Sequence[Workspace], settings: ServeSettings)
         base_url=settings.base_url,
     )
     add_handlers(app)
-    for router in (listing.router, tables.router, files.router, activation.router):
+    for router in (listing.router, tables.router, proofs.router, files.router, activation.router):
         app.include_router(router)
     return app

@@ -12,6 +12,7 @@ from odfpy.coordinator.storage.storage import Storage
 from odfpy.serving.callers.principals import opened_sharing
 from odfpy.serving.sharing.guesses import Guesses
 from odfpy.serving.sharing.queries import PendingQueries
+from odfpy.serving.sharing.row_hashes import RowHashes
 from odfpy.serving.sharing.seal import Seal
 from odfpy.sharing.audit import AuditLog
 from odfpy.sharing.files.maker import FileMaker
@@ -39,6 +40,7 @@ class SharingState:
         seal: of page tokens and urls.
         guesses: wrong tokens.
         queries: those that clients come back for.
+        row_hashes: of versions that somebody wanted a proof of.
     """
 
     storages: Sequence[Storage]
@@ -52,6 +54,7 @@ class SharingState:
     seal: Seal = field(default_factory=Seal)
     guesses: Guesses = field(default_factory=Guesses)
     queries: PendingQueries = field(default_factory=PendingQueries)
+    row_hashes: RowHashes = field(default_factory=RowHashes)
 
     @property
     def sharing(self) -> Sharing:

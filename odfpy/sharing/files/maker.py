@@ -23,7 +23,7 @@ from odfpy.errors import OdfError
 from odfpy.files import make_folder
 from odfpy.sharing.decisions import ALL, View, any_of
 from odfpy.sharing.files.kinds import WORDS, kinds_of
-from odfpy.sharing.files.schema import fits_as_it_is, without_views
+from odfpy.sharing.files.schema import fits_as_it_is, shared_column, without_views
 from odfpy.sharing.names import folded
 from odfpy.sharing.tables.contract import TableChange, TableFile
 from odfpy.sharing.tables.opened import FilePlace, footer, opened, opened_plainly
@@ -179,6 +179,22 @@ class FileMaker:
             yield
 
 
+def visible_rows(file: TableFile, schema: pa.Schema, view: View) -> Iterator[pa.RecordBatch]:
+    """The rows of a file that show, as clients see them.
+
+    Args:
+        file: a file of a table.
+        schema: the columns of the table as clients see them, also those of partitions.
+        view: what may be seen.
+
+    Raises:
+        OdfError: it cannot be read.
+    """
+    with opened(file.path) as parquet, _Filter(view, schema, file) as shown:
+        for batch in _live_batches(parquet, file.live):
+            yield shown.rows(shown.whole(batch))
+
+
 def has_visible_row(file: TableFile, view: View) -> bool:
     """Return whether a row of a file shows; only the columns that decide are read.
 
@@ -308,12 +324,7 @@ class _Filter:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        at = batch.schema.get_field_index(field.name)
-        if at < 0:
-            return pa.nulls(batch.num_rows, field.type)
-        values = batch.column(at)
-        if values.type != field.type:
-            values = values.cast(field.type)
+        values = shared_column(batch, field)
         hidden = masks.get(folded(field.name))
         if hidden is None:
             return values

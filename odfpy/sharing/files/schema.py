@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -36,6 +37,7 @@ _WIDENED: dict[pa.DataType, pa.DataType] = {
 }
 _VIEWS: dict[pa.DataType, pa.DataType] = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 INSTANT = pa.timestamp("us", tz="UTC")
+_NAMED = {name: kind for kind, name in _PLAIN.items()} | {"timestamp": INSTANT, "timestamp_ntz": pa.timestamp("us")}
 
 
 def shared_schema(schema: pa.Schema) -> pa.Schema:
@@ -50,6 +52,37 @@ def shared_schema(schema: pa.Schema) -> pa.Schema:
 def schema_string(schema: pa.Schema) -> str:
     """The JSON of a `shared_schema`, as the protocol has it in `schemaString`."""
     return json.dumps(_struct(schema), separators=(",", ":"), ensure_ascii=False)
+
+
+def arrow_schema(text: str) -> pa.Schema:
+    """The columns of a `schema_string`.
+
+    Raises:
+        SchemaError: it is none.
+    """
+    try:
+        return pa.schema(_fields(json.loads(text)))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise SchemaError(f"Not a schema of a shared table: {error!r}") from error
+
+
+def as_shared(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Rows in the columns and types that clients see; columns that they lack are null.
+
+    Args:
+        batch: the rows.
+        schema: a `shared_schema`.
+    """
+    return pa.RecordBatch.from_arrays([shared_column(batch, field) for field in schema], schema=schema)
+
+
+def shared_column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
+    """One column of `as_shared`."""
+    at = batch.schema.get_field_index(field.name)
+    if at < 0:
+        return pa.nulls(batch.num_rows, field.type)
+    values = batch.column(at)
+    return values if values.type == field.type else values.cast(field.type)
 
 
 def fits_as_it_is(stored: pa.Schema, shared: pa.Schema) -> bool:
@@ -132,3 +165,18 @@ def _type(kind: pa.DataType) -> Any:
         item = {"keyType": _type(kind.key_type), "valueType": _type(kind.item_type)}
         return {"type": "map", **item, "valueContainsNull": True}
     return {"type": "array", "elementType": _type(kind.value_type), "containsNull": True}
+
+
+def _fields(struct: Any) -> list[pa.Field]:
+    return [pa.field(one["name"], _arrow_type(one["type"]), nullable=one["nullable"]) for one in struct["fields"]]
+
+
+def _arrow_type(kind: Any) -> pa.DataType:
+    if isinstance(kind, str):
+        decimal = re.fullmatch(r"decimal\(([0-9]{1,2}),([0-9]{1,2})\)", kind)
+        return _NAMED[kind] if decimal is None else pa.decimal128(int(decimal[1]), int(decimal[2]))
+    if kind["type"] == "struct":
+        return pa.struct(_fields(kind))
+    if kind["type"] == "map":
+        return pa.map_(_arrow_type(kind["keyType"]), _arrow_type(kind["valueType"]))
+    return pa.list_(pa.field("element", _arrow_type(kind["elementType"])))

@@ -19,7 +19,7 @@ from serving.sharing.test_delta_sharing import DELTA, LOG, RATES
 JSON = "application/json"
 NDJSON = "application/x-ndjson; charset=utf-8"
 TABLE_CALLS: list[tuple[str, str, Any]] = [
-    ("GET", "/version", None), ("GET", "/metadata", None), ("POST", "/query", {}),
+    ("GET", "/version", None), ("GET", "/metadata", None), ("POST", "/query", {}), ("POST", "/proof", {}),
     ("GET", "/changes?startingVersion=0", None),
 ]  # fmt: skip
 LISTS = ["shares", "shares/fx", "shares/fx/schemas", "shares/fx/schemas/main/tables", "shares/fx/all-tables"]

@@ -1,0 +1,98 @@
+"""A client of shared tables, for what no other client asks for: the proof of a version, by a profile file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from odfpy.errors import NotFound, OdfError, UsageError
+from odfpy.http.client import HttpClient
+from odfpy.sharing.names import SharePath
+from odfpy.sharing.profile import VERSIONS
+
+_LARGEST: Final = 10_000_000
+_PATIENCE: Final = 600.0  # the server reads the whole version before it says a word
+
+
+class UnusableProfile(UsageError, code="E765"):
+    """A profile file is none, or the server that it names gives no proof."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTableUrl:
+    """A table as clients of the protocol name it: `acme.share#sales.eu.orders`.
+
+    Attributes:
+        profile: the profile file.
+        path: share, schema and table.
+    """
+
+    profile: Path
+    path: SharePath
+
+    @classmethod
+    def parse(cls, text: str) -> SharedTableUrl | None:
+        """Read such a name; None for a text without `#`, or that is a file.
+
+        Raises:
+            UsageError: it names no table.
+        """
+        profile, mark, table = text.rpartition("#")
+        if not mark or Path(text).exists():
+            return None
+        path = SharePath.parse(table)
+        if path.table is None:
+            raise UsageError(f"{text}: {table} is no table", hint="Write PROFILE#SHARE.SCHEMA.TABLE.")
+        return cls(Path(profile), path)
+
+    def proof(self, version: int | None = None) -> bytes:
+        """Ask the server for the signed statement of a version.
+
+        Args:
+            version: number of the version, None for the newest.
+
+        Raises:
+            NotFound: there is no such profile file.
+            UnusableProfile: it is none, or the server gives no proof.
+        """
+        endpoint, token = self._profile()
+        names = (self.path.share, self.path.schema or "", self.path.table or "")
+        share, schema, table = (quote(name, safe="") for name in names)
+        url = f"{endpoint.rstrip('/')}/shares/{share}/schemas/{schema}/tables/{table}/proof"
+        body = {} if version is None else {"version": version}
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        client = HttpClient(UnusableProfile, timeout=_PATIENCE)
+        with client.post(url, json.dumps(body).encode(), headers, max_size=_LARGEST) as answer:
+            text, status = answer.read(), answer.status
+        if status == 200:
+            return text
+        raise UnusableProfile(
+            f"{endpoint} gives no proof of {self.path}: {_problem(text) or f'status {status}'}",
+            hint="Servers other than odf have no proofs; else ask the publisher.",
+        )
+
+    def _profile(self) -> tuple[str, str]:
+        try:
+            tree = json.loads(self.profile.read_bytes())
+            endpoint, token = tree["endpoint"], tree["bearerToken"]
+            if tree["shareCredentialsVersion"] in VERSIONS and isinstance(endpoint, str) and isinstance(token, str):
+                return endpoint, token
+        except FileNotFoundError:
+            raise NotFound(f"No such file: {self.profile}") from None
+        except OSError as error:
+            raise OdfError(f"Cannot read {self.profile}: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError, RecursionError):
+            pass
+        raise UnusableProfile(f"{self.profile} is no profile file with a token", hint="Ask the publisher for it again.")
+
+
+def _problem(text: bytes) -> str:
+    """Return what the protocol's error says; nothing if it is none."""
+    try:
+        message = json.loads(text)["message"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""
+    return message if isinstance(message, str) else ""
