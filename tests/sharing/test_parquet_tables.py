@@ -198,3 +198,10 @@ def test_what_is_no_folder(name: str, tmp_path: Path) -> None:
     put(tmp_path / "a.parquet", n=[1])
     with pytest.raises(CannotShare):
         open_files(SourceKind.PARQUET, str(tmp_path / name))
+
+
+def test_columns_come_in_the_order_of_the_files(tmp_path: Path) -> None:
+    for number in range(9):
+        pq.write_table(pa.table({f"c{8 - number}": [number], "all": [number]}), tmp_path / f"{number}.parquet")
+    table = ParquetTable(tmp_path)
+    assert table.schema(table.latest).names == ["c8", "all", *(f"c{number}" for number in range(7, -1, -1))]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
-from threading import BoundedSemaphore, Lock
+from collections.abc import Iterable
+from threading import BoundedSemaphore
 from typing import Final
 
 import pyarrow as pa
 
+from odfpy.data.recent import Recent
 from odfpy.serving.sharing.errors import SharingError
 from odfpy.sharing.decisions import View
 from odfpy.sharing.files.maker import visible_rows
 from odfpy.sharing.statements import RowsOfTable
-from odfpy.sharing.tables.contract import ReadableTable, TableVersion
+from odfpy.sharing.tables.contract import ReadableTable, TableFile, TableVersion
 
 _AT_ONCE: Final = 2
 _MOST_KEPT: Final = 1000
@@ -23,8 +24,7 @@ class RowHashes:
     """Hashes of the rows of versions, found once as long as they are asked for. For all threads."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[bytes, RowsOfTable] = OrderedDict()
-        self._lock = Lock()
+        self._kept: Recent[bytes, RowsOfTable] = Recent(_MOST_KEPT)
         self._room = BoundedSemaphore(_AT_ONCE)
 
     def of(self, table: ReadableTable, version: TableVersion, schema: pa.Schema, view: View) -> RowsOfTable:
@@ -44,20 +44,12 @@ class RowHashes:
         identity = hashlib.sha256(view.identity + schema.serialize().to_pybytes())
         for file in files:
             identity.update(f"{file.identity}\0{sorted(file.partition_values.items())}\0".encode())
-        key = identity.digest()
-        with self._lock:
-            known = self._kept.get(key)
-        if known is not None:
-            return known
+        return self._kept.get(identity.digest(), lambda: self._read(files, schema, view))
+
+    def _read(self, files: Iterable[TableFile], schema: pa.Schema, view: View) -> RowsOfTable:
         if not self._room.acquire(blocking=False):
             raise SharingError(429, "The server reads other tables for proofs; try again", retry_after=5)
         try:
-            rows = (batch for file in files for batch in visible_rows(file, schema, view))
-            found = RowsOfTable.of(schema, rows)
+            return RowsOfTable.of(schema, (batch for file in files for batch in visible_rows(file, schema, view)))
         finally:
             self._room.release()
-        with self._lock:
-            self._kept[key] = found
-            while len(self._kept) > _MOST_KEPT:
-                self._kept.popitem(last=False)
-        return found

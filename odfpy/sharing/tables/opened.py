@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from odfpy.data.recent import Recent
 from odfpy.sharing.tables.remote import BucketFile
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ FilePlace: TypeAlias = "Path | BucketFile"
 """Where a file is: on this machine, or in a bucket."""
 
 _AT_ONCE: Final = 16
+_MOST_LOCAL: Final = 100  # enough for those who ask several things of one file; a footer can be large
 
 
 class Footer(NamedTuple):
@@ -55,12 +57,18 @@ def opened_plainly(place: FilePlace) -> Iterator[pq.ParquetFile]:
 
 
 def footer(place: FilePlace) -> Footer:
-    """The footer of a Parquet file; of one in a bucket, remembered as long as that stays the same.
+    """The footer of a Parquet file, remembered as long as that stays the same.
 
     Raises:
         OdfError: it cannot be read.
     """
-    return _footer(place) if isinstance(place, BucketFile) else _read_footer(place)
+    if isinstance(place, BucketFile):
+        return _footer(place)
+    from odfpy.data.slices.parquet_io import reading
+
+    with reading(place):
+        stamp = place.stat()
+    return _LOCAL.get((place, stamp.st_mtime_ns, stamp.st_size), partial(_read_footer, place))
 
 
 def fetch_footers(places: Iterable[FilePlace]) -> None:
@@ -82,3 +90,4 @@ def _read_footer(place: FilePlace) -> Footer:
 
 
 _footer = lru_cache(maxsize=10_000)(_read_footer)
+_LOCAL: Final[Recent[tuple[Path, int, int], Footer]] = Recent(_MOST_LOCAL)

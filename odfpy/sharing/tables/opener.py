@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
-from threading import Lock
+from functools import partial
 from typing import Final
 
 from odfpy.chain.ref_store import HEAD
 from odfpy.coordinator.storage.references import find_block
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.data.recent import Recent
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import DatasetNotFound, NotFound, OdfError
 from odfpy.extras import needs_extra
@@ -32,8 +32,7 @@ class TableOpener:
             queries: for each, what answers queries over all of it.
         """
         self._places = tuple(zip(storages, queries, strict=True))
-        self._kept: OrderedDict[tuple[object, ...], DatasetTable] = OrderedDict()
-        self._lock = Lock()
+        self._kept: Recent[tuple[object, ...], DatasetTable] = Recent(_MOST_KEPT)
 
     def open(self, source: TableSource) -> ReadableTable:
         """The table as it is now.
@@ -58,12 +57,7 @@ class TableOpener:
             except OdfError as error:
                 raise CannotShare(f"The dataset cannot be read: {error.message}", hint=error.hint) from error
             key = (dataset.folder, source.shown, head)
-            with self._lock:
-                found = self._kept.pop(key, None) or DatasetTable(seen.at(head), source.shown, queries)
-                self._kept[key] = found
-                while len(self._kept) > _MOST_KEPT:
-                    self._kept.popitem(last=False)
-            return found
+            return self._kept.get(key, partial(DatasetTable, seen.at(head), source.shown, queries))
         raise CannotShare(f"The dataset {source.location} is not in this workspace any more")
 
 

@@ -15,7 +15,7 @@ from odfpy.data.duration import Duration
 from odfpy.data.timestamp import Timestamp
 
 _PROGRAM = """
-import json, sys
+import json, os, sys
 import delta_sharing
 asked = json.loads(sys.stdin.read())
 url = asked["profile"] + "#" + asked.get("share", "fx") + ".main." + asked.get("table", "rates")
@@ -28,7 +28,8 @@ elif asked["what"] == "metadata":
 else:
     load = delta_sharing.load_as_pandas if asked["what"] == "rows" else delta_sharing.load_table_changes_as_pandas
     found = json.loads(load(url, **asked.get("options", {})).to_json(orient="records"))
-print("RESULT" + json.dumps(found))
+print("RESULT" + json.dumps(found), flush=True)
+os._exit(0)  # at the end of the process, a thread of its native library calls std::terminate now and then
 """
 
 

@@ -27,10 +27,11 @@ from odfpy.sharing.statements import Statement
 RATES = "shares/fx/schemas/main/tables/rates"
 LOG = "shares/fx/schemas/main/tables/log"
 _READ = """
-import sys, delta_sharing
+import os, sys, delta_sharing
 profile, table, version, target, use_delta_format = sys.argv[1:]
 frame = delta_sharing.load_as_pandas(f"{profile}#{table}", version=int(version), use_delta_format=use_delta_format == "1")
 frame.sample(frac=1, random_state=1).to_parquet(target)
+os._exit(0)  # as in test_clients
 """
 
 

@@ -1,0 +1,43 @@
+"""Values of most recent use, under keys."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from threading import Lock
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Recent(Generic[K, V]):
+    """A dictionary that forgets what was used longest ago. For all threads."""
+
+    def __init__(self, most: int) -> None:
+        """
+        Args:
+            most: values that it keeps.
+        """
+        self._most = most
+        self._kept: OrderedDict[K, V] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: K, make: Callable[[], V]) -> V:
+        """The value of a key; made if it is not there. Two threads may make it at the same time; the first one stays.
+
+        Args:
+            key: the key.
+            make: makes the value.
+        """
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        made = make()
+        with self._lock:
+            found = self._kept.setdefault(key, made)
+            self._kept.move_to_end(key)
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+        return found
