@@ -48,13 +48,18 @@ s = time.time()
 print(len(delta_sharing.load_as_pandas(sys.argv[1])), time.time() - s)
 """
 BARE = """
-import sys, time, pandas as pd, pyarrow.dataset as ds, fsspec
-from urllib.parse import urlparse
+import sys, time, delta_sharing.reader as r, delta_sharing.rest_client as c, delta_sharing.protocol as p
+from urllib.parse import urlsplit
+client = c.DataSharingRestClient(p.DeltaSharingProfile.read_from_file(sys.argv[1]))
+table = p.Table("large", "bench", "main")
+given = client.list_files_in_table(table)  # names and sizes; the files come from elsewhere
+files = [p.AddFile(u, u, {}, f.size, None) for u, f in zip(sys.argv[2:], given.add_files)]
+class Client:
+    def autoresolve_query_format(self, table): return "parquet"
+    def list_files_in_table(self, *_, **__):
+        return c.ListFilesInTableResponse(0, given.protocol, given.metadata, files, [])
 s = time.time()
-fs = fsspec.filesystem("http")
-frames = [ds.dataset(u, format="parquet", filesystem=fs).to_table().to_pandas(
-    date_as_object=True, use_threads=False, split_blocks=False, self_destruct=True) for u in sys.argv[1:]]
-print(len(pd.concat(frames, ignore_index=True, copy=False)), time.time() - s)
+print(len(r.DeltaSharingReader(table, Client()).to_pandas()), time.time() - s)
 """
 STATIC = """
 import sys
@@ -178,7 +183,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         bench = Bench(Path(name))
         bench.recipient("all")
-        bench.recipient("some", rows="name = 'name 7' OR value > 0.5", columns=["id", "value", "name"])
+        for number in ("", *range(1, asked.rounds + 1)):  # each has a condition of their own, so files of their own
+            some = f"name = 'name {number or 0}' OR value > 0.5"
+            bench.recipient(f"some{number}", rows=some, columns=["id", "value", "name"])
         many_files(bench, asked.files)
         dataset(bench, "large", "Append", [rows(at, 1_000_000) for at in range(0, asked.rows, 1_000_000)])
         dataset(bench, "state", "UpsertStream", [rows(0, asked.keys)])
@@ -218,7 +225,8 @@ def new_version(bench: Bench, keys: int) -> None:
 
 def filtered(bench: Bench, rounds: int) -> None:
     slices = [str(one) for one in (bench.workspace.storage.get("large").folder / "data").iterdir()]
-    first = bench.ask(f"{TABLE}/large/query", "some", {})[1]
+    bench.ask(f"{TABLE}/large/query", "some", {})  # libraries are loaded by now, as they are in the script
+    first = min(bench.ask(f"{TABLE}/large/query", f"some{number}", {})[1] for number in range(1, rounds + 1))
     second = least(lambda: bench.ask(f"{TABLE}/large/query", "some", {})[1], rounds)
     whole = least(lambda: bench.ask(f"{TABLE}/large/query", "all", {})[1], rounds)
 
@@ -251,7 +259,7 @@ def beside_http(bench: Bench, rounds: int) -> None:
         urls = [f"http://127.0.0.1:18080/{one.name}" for one in data.iterdir()]
         shared, plain = [], []
         for _ in range(rounds):
-            for times, command in ((shared, [READ, f"{profile}#bench.main.large"]), (plain, [BARE, *urls])):
+            for times, command in ((shared, [READ, f"{profile}#bench.main.large"]), (plain, [BARE, profile, *urls])):
                 done = subprocess.run([client, "-c", *command], capture_output=True, text=True, check=True)
                 times.append(float(done.stdout.split()[-1]))
     finally:

@@ -161,19 +161,19 @@ def _snapshot(question: TableQuestion, body: QueryBody, pinned: int | None) -> T
         yield metadata(form, info, found if with_version else None)
         sent, rows, following = 0, 0, None
         most = None if hints else body.limitHint  # how many rows the hints leave is not known
-        for place, file in enumerate(question.table.files(found)):
-            if page is not None and place < page["place"]:
-                continue
-            if most is not None and rows >= most:
-                break
+        start = 0 if page is None else page["place"]
+        files = islice(question.table.files(found), start, None if most != 0 else start)
+        actions = question.actions(files, columns, hints, is_limited=most is not None or body.maxFiles is not None)
+        for place, action in enumerate(actions, start):
             if body.maxFiles is not None and sent == body.maxFiles:
                 following = place
                 break
-            action = question.action(file, columns, hints)
             if action is not None:
                 sent += 1
                 rows += int((action.stats or {}).get("numRecords", 0))
                 yield action.of_table(form, with_version=with_version)
+            if most is not None and rows >= most:
+                break
         wants_refresh = body.includeRefreshToken and page is None
         refresh = _sealed(question, {"version": found.number}, "refresh", None) if wants_refresh else None
         next_page = None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -126,6 +126,25 @@ class TableQuestion:
             statistics,
         )
 
+    def actions(
+        self, files: Iterable[TableFile], schema: pa.Schema, hints: list[Hint], *, is_limited: bool
+    ) -> Iterator[FileAction | None]:
+        """The `action` of each file, in order; files that are to be made are made several at once.
+
+        Args:
+            files: files of the table.
+            schema: the columns of the answer.
+            hints: conditions that the client will apply.
+            is_limited: whether perhaps not all are taken.
+        """
+
+        def work(file: TableFile) -> FileAction | None:
+            return self.action(file, schema, hints)
+
+        if is_limited:
+            return map(work, files)
+        return self.state.ahead.map(work, files, lambda file: not self.view.is_all or file.live is not None)
+
     def _partition(self, file: TableFile, schema: pa.Schema) -> dict[str, str | None]:
         """The values that are beside a file; in those made for a view, they are a column, since cells may be hidden."""
         if not self.view.is_all:
@@ -164,5 +183,9 @@ def question_of(
     note(request.scope, path=str(shared.path))
     table = state.tables.open(shared.source)
     if not view.has_all_rows and shared.source.kind is SourceKind.DATASET:
-        table = VisibleTable(table, lambda file: state.shown.shows(file, view))
+        table = state.visible.get((table, view.identity), partial(_visible, state, table, view))
     return TableQuestion(request, state, caller, shared, table, view, can, id_hash.lower() if id_hash else None)
+
+
+def _visible(state: SharingState, table: ReadableTable, view: View) -> VisibleTable:
+    return VisibleTable(table, lambda file: state.shown.shows(file, view))

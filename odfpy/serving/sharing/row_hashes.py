@@ -12,7 +12,7 @@ import pyarrow as pa
 from odfpy.data.recent import Recent
 from odfpy.serving.sharing.errors import SharingError
 from odfpy.sharing.decisions import View
-from odfpy.sharing.files.maker import visible_rows
+from odfpy.sharing.files.visible_rows import visible_rows
 from odfpy.sharing.statements import RowsOfTable
 from odfpy.sharing.tables.contract import ReadableTable, TableFile, TableVersion
 

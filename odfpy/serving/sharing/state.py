@@ -4,24 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from starlette.requests import HTTPConnection, Request
 
 from odfpy.coordinator.storage.storage import Storage
+from odfpy.data.recent import Recent
 from odfpy.serving.callers.principals import opened_sharing
 from odfpy.serving.sharing.guesses import Guesses
 from odfpy.serving.sharing.queries import PendingQueries
 from odfpy.serving.sharing.row_hashes import RowHashes
 from odfpy.serving.sharing.seal import Seal
 from odfpy.sharing.audit import AuditLog
+from odfpy.sharing.files.ahead import Ahead
 from odfpy.sharing.files.maker import FileMaker
 from odfpy.sharing.files.shown import ShownFiles
 from odfpy.sharing.sharing import Sharing
+from odfpy.sharing.tables.contract import ReadableTable
 from odfpy.sharing.tables.opener import TableOpener
+from odfpy.sharing.tables.visible import VisibleTable
 
 LONGEST_LIFETIME: Final = 7 * 24 * 3600
 """Seconds that the url of a file can be good for: no store signs for longer."""
+
+_MOST_VISIBLE: Final = 1000
 
 
 @dataclass(frozen=True)
@@ -32,7 +39,9 @@ class SharingState:
         storages: the workspaces; the first one has shares, principals and grants.
         tables: opens tables.
         files: makes files.
+        ahead: makes several at once.
         shown: in which files somebody sees a row.
+        visible: tables as somebody sees them, who sees some rows only.
         audit: takes down who has read what.
         url_lifetime: seconds that the url of a file is good for.
         is_presigned: whether files in buckets go out by urls of their store, if nothing of them is hidden.
@@ -53,6 +62,8 @@ class SharingState:
     base_url: str | None = None
     seal: Seal = field(default_factory=Seal)
     guesses: Guesses = field(default_factory=Guesses)
+    visible: Recent[tuple[ReadableTable, bytes], VisibleTable] = field(default_factory=partial(Recent, _MOST_VISIBLE))
+    ahead: Ahead = field(default_factory=Ahead)
     queries: PendingQueries = field(default_factory=PendingQueries)
     row_hashes: RowHashes = field(default_factory=RowHashes)
 
@@ -68,6 +79,7 @@ class SharingState:
     def stop(self) -> None:
         """End what is worked on, and write down what was read."""
         self.queries.stop()
+        self.ahead.stop()
         self.audit.stop()
 
 

@@ -12,7 +12,7 @@ from threading import Lock
 
 from odfpy.files import make_folder
 from odfpy.sharing.decisions import View
-from odfpy.sharing.files.maker import has_visible_row
+from odfpy.sharing.files.visible_rows import has_visible_row
 from odfpy.sharing.tables.contract import TableFile
 
 

@@ -1,0 +1,218 @@
+"""The rows of a file that somebody may see, as clients see them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from odfpy.data.vocabulary import OperationType
+from odfpy.sharing.decisions import View, any_of
+from odfpy.sharing.files.kinds import WORDS, kinds_of
+from odfpy.sharing.files.schema import shared_column, without_views
+from odfpy.sharing.names import folded
+from odfpy.sharing.tables.contract import TableFile
+from odfpy.sharing.tables.opened import opened
+from odfpy.sharing.tables.partitions import partition_scalars
+
+if TYPE_CHECKING:
+    import duckdb
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from typing_extensions import Self
+
+BATCH_ROWS: Final = 128 * 1024
+"""Rows of a batch, and of a row group that is written."""
+
+
+def visible_rows(file: TableFile, schema: pa.Schema, view: View) -> Iterator[pa.RecordBatch]:
+    """The rows of a file that show, as clients see them.
+
+    Args:
+        file: a file of a table.
+        schema: the columns of the table as clients see them, also those of partitions.
+        view: what may be seen.
+
+    Raises:
+        OdfError: it cannot be read.
+    """
+    with opened(file.path) as parquet, RowFilter(view, schema, file) as shown:
+        for batch in live_batches(parquet, file.live, shown.columns(parquet)):
+            yield shown.rows(shown.whole(batch))
+
+
+def has_visible_row(file: TableFile, view: View) -> bool:
+    """Return whether a row of a file shows; only the columns that decide are read.
+
+    Args:
+        file: a file of a table.
+        view: what may be seen.
+
+    Raises:
+        OdfError: it cannot be read.
+    """
+    import pyarrow as pa
+
+    if view.has_all_rows:
+        return True
+    with opened(file.path) as parquet, RowFilter(view, pa.schema([]), file) as shown:
+        names = parquet.schema_arrow.names
+        wanted = [name for name in names if folded(name) in view.deciding_columns]
+        batches = parquet.iter_batches(BATCH_ROWS, columns=wanted)
+        return any(shown.any_row(shown.whole(batch), [*names, *file.partition_values]) for batch in batches)
+
+
+class RowFilter:
+    """Leaves out of batches what is hidden, and brings the rest into the form that clients see."""
+
+    def __init__(self, view: View, schema: pa.Schema, file: TableFile) -> None:
+        self._view = view
+        self._schema = schema
+        self._constants = partition_scalars(file.partition_values, file.partition_types)
+        self._db: duckdb.DuckDBPyConnection | None = None
+
+    def __enter__(self) -> Self:
+        if not self._view.is_all:
+            self._db = _duckdb().cursor()
+            self._db.execute("SET TimeZone = 'UTC'")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._db is not None:
+            self._db.close()
+
+    def columns(self, parquet: pq.ParquetFile) -> list[str]:
+        """Names of the columns of a file that are needed to make another one of it."""
+        names: list[str] = parquet.schema_arrow.names
+        wanted = [name for name in names if name in self._schema.names or folded(name) in self._view.deciding_columns]
+        return wanted or names
+
+    def whole(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a file with the columns of its partition, which conditions may name and clients see."""
+        import pyarrow as pa
+
+        if not self._constants:
+            return batch
+        columns = {name: batch.column(at) for at, name in enumerate(batch.schema.names)}
+        columns |= {name: pa.repeat(value, batch.num_rows) for name, value in self._constants.items()}
+        return pa.record_batch(columns)
+
+    def changes(self, parquet: pq.ParquetFile, operations: str) -> pa.Array:
+        """The kind of change of each row of a file that shows, in order.
+
+        Of a correction that takes a row into the view, or out of it, only one half shows: that is an insert or delete.
+        """
+        import numpy as np
+        import pyarrow as pa
+
+        kinds, shown = [], []
+        for stored in parquet.iter_batches(BATCH_ROWS):
+            batch = self.whole(without_views(stored))
+            kinds.append(kinds_of(batch.column(operations), is_whole=self._view.has_all_rows))
+            condition = None if self._view.is_all else self._view.condition(batch.schema.names)
+            every = np.ones(batch.num_rows, np.bool_)
+            shown.append(every if condition is None else self._true(batch, [condition])[0])
+        kind = np.concatenate([np.zeros(0, np.int32), *kinds])
+        seen = np.concatenate([np.zeros(0, np.bool_), *shown])
+        # The second half of a correction follows the first one at once.
+        begins = (kind[:-1] == OperationType.CORRECT_FROM) & (kind[1:] == OperationType.CORRECT_TO)
+        kind[:-1][begins & ~seen[1:]] = OperationType.RETRACT
+        kind[1:][begins & ~seen[:-1]] = OperationType.APPEND
+        return pa.array(WORDS).take(pa.array(kind[seen], pa.int32()))
+
+    def any_row(self, batch: pa.RecordBatch, names: Sequence[str]) -> bool:
+        """Return whether a row of a batch shows.
+
+        Args:
+            batch: the columns that decide.
+            names: all columns of the table.
+        """
+        condition = self._view.condition(names)
+        return batch.num_rows > 0 and (condition is None or bool(self._true(batch, [condition])[0].any()))
+
+    def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a batch that show, as clients see them."""
+        import pyarrow as pa
+
+        names = batch.schema.names
+        masks: dict[str, npt.NDArray[np.bool_]] = {}
+        if not self._view.is_all:
+            condition = self._view.condition(names)
+            if condition is not None:
+                kept = pa.array(self._true(batch, [condition])[0])
+                batch = batch.filter(kept)
+            masks = self._hidden_cells(batch, names)
+        columns = [self._column(batch, field, masks) for field in self._schema]
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def _hidden_cells(self, batch: pa.RecordBatch, names: Sequence[str]) -> dict[str, npt.NDArray[np.bool_]]:
+        """For columns that do not show in all rows, those in which they do not."""
+        shown = {name: any_of(found) for name in names if (found := self._view.conditions_of(name))}
+        if not shown:
+            return {}
+        distinct = list(dict.fromkeys(shown.values()))
+        true = dict(zip(distinct, self._true(batch, distinct), strict=True))
+        return {folded(name): ~true[condition] for name, condition in shown.items()}
+
+    def _true(self, batch: pa.RecordBatch, conditions: list[str]) -> list[npt.NDArray[np.bool_]]:
+        """For each condition, the rows of which it is true."""
+        import pyarrow as pa
+
+        assert self._db is not None  # noqa: S101  there is one where something is hidden
+        relation = self._db.from_arrow(pa.Table.from_batches([batch]))
+        found = relation.project(", ".join(f"coalesce(({one}), FALSE) AS c{n}" for n, one in enumerate(conditions)))
+        table = found.to_arrow_table()
+        return [column.to_numpy() for column in table.columns]
+
+    @staticmethod
+    def _column(batch: pa.RecordBatch, field: pa.Field, masks: dict[str, npt.NDArray[np.bool_]]) -> pa.Array:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        values = shared_column(batch, field)
+        hidden = masks.get(folded(field.name))
+        if hidden is None:
+            return values
+        return pc.if_else(pa.array(hidden), pa.scalar(None, field.type), values)
+
+
+@cache
+def _duckdb() -> duckdb.DuckDBPyConnection:
+    """A database that reads no files and has no tables; connections to it cost nothing."""
+    import duckdb
+
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "enable_external_access": False,
+        "autoload_known_extensions": False,
+        "threads": 1,
+    }
+    return duckdb.connect(config=settings)
+
+
+def live_batches(
+    parquet: pq.ParquetFile, live: npt.NDArray[np.bool_] | None, columns: list[str]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a file that count, row group by row group; those without any are not read.
+
+    Args:
+        parquet: the file.
+        live: of each row, whether it counts; None if all do.
+        columns: names of those to read.
+    """
+    import pyarrow as pa
+
+    start = 0
+    for group in range(parquet.num_row_groups):
+        count = parquet.metadata.row_group(group).num_rows
+        rows = None if live is None else live[start : start + count]
+        start += count
+        if rows is not None and not rows.any():
+            continue
+        place = 0
+        for stored in parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns):
+            batch = without_views(stored)
+            part = None if rows is None else rows[place : place + batch.num_rows]
+            place += batch.num_rows
+            yield batch if part is None or part.all() else batch.filter(pa.array(part))
