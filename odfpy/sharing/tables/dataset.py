@@ -8,13 +8,9 @@ it is, and of the others only those that changed since the last version are made
 from __future__ import annotations
 
 import bisect
-import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import SetDataSchema, SetInfo
@@ -22,17 +18,14 @@ from odfpy.chain.slices import SliceOfBlock, slice_paths, slices_of
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.schemas.arrow import to_arrow
 from odfpy.data.timestamp import Timestamp
-from odfpy.files import make_folder, replace_file
-from odfpy.query.dialects import dialect_named
-from odfpy.query.query import Query
 from odfpy.query.service import QueryService
 from odfpy.sharing.model import Shown
 from odfpy.sharing.tables.contract import ChangeKind, TableChange, TableFile, TableVersion
 from odfpy.sharing.tables.difference import with_live
+from odfpy.sharing.tables.live_rows import LiveRows
 from odfpy.sharing.tables.numbered import NumberedTable
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     import pyarrow as pa
 
 
@@ -102,7 +95,7 @@ class DatasetTable(NumberedTable):
         if self._shown is Shown.CHANGELOG or not numbers:
             yield from map(self._file, numbers)
             return
-        live = self._live(self._slices[version.number - 1])
+        live = self._live.at(version.number)
         for number in numbers:
             offsets = self._slices[number - 1].data.offset_interval
             rows = live[offsets.start : offsets.end + 1]
@@ -127,35 +120,6 @@ class DatasetTable(NumberedTable):
         name = str(added.data.physical_hash)
         return TableFile(name, size, self.version(number), path, num_rows=rows.end - rows.start + 1)
 
-    # --- What is current ---
-
-    def _live(self, last: SliceOfBlock) -> npt.NDArray[np.bool_]:
-        """Of each row up to a slice, whether it is one of the current state then. Kept: it never changes."""
-        count = last.data.offset_interval.end + 1
-        path = self._kept / f"{last.block.hash}.live"
-        try:
-            kept = np.frombuffer(path.read_bytes(), np.uint8)
-            os.utime(path)  # `odf gc` removes what nobody uses
-        except OSError:
-            kept = np.packbits(self._found_live(last, count))
-            make_folder(self._kept)
-            replace_file(path, kept.tobytes())
-        return np.unpackbits(kept, count=count).view(np.bool_)
-
-    def _found_live(self, last: SliceOfBlock, count: int) -> npt.NDArray[np.bool_]:
-        live = np.zeros(count, np.bool_)
-        dialect = dialect_named("datafusion")
-        offset = dialect.quoted(self._dataset.state.vocab.offset_column)
-        at = f"odf_as_at('{self._dataset.handle.id}', '{last.block.hash}')"
-        with self._queries.run(Query(f"SELECT {offset} FROM {at}", dialect.name)) as answer:  # noqa: S608
-            for batch in answer:
-                live[batch.column(0).to_numpy(zero_copy_only=False)] = True
-        return live
-
-    @property
-    def _kept(self) -> Path:
-        return self._dataset.cache / "live"
-
     # --- The chain ---
 
     @cached_property
@@ -169,3 +133,7 @@ class DatasetTable(NumberedTable):
     @cached_property
     def _slices(self) -> Sequence[SliceOfBlock]:
         return slices_of(self._chain)
+
+    @cached_property
+    def _live(self) -> LiveRows:
+        return LiveRows(self._dataset, self._slices, self._queries)

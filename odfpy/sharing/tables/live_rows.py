@@ -1,0 +1,153 @@
+"""Rows that make up the current state of a dataset, for each version, as bitmaps (ODF specification, "Projection").
+
+<cache of the dataset>/live/<hash of the block>.live     a bit for each row up to that block; it never changes
+
+With a primary key, a version is found from the one before: of the keys that new rows have, all earlier rows are over,
+and the last of the new ones decides. So the cost is that of reading the keys.
+"""
+
+# ruff: noqa: S608  (SQL is made of quoted names, hashes and numbers)
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from odfpy.chain.slices import SliceOfBlock
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.data.schemas.arrow import to_arrow
+from odfpy.data.vocabulary import OperationType
+from odfpy.files import make_folder, replace_file
+from odfpy.query.dialects import dialect_named
+from odfpy.query.query import Query
+from odfpy.query.service import QueryService
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pyarrow as pa
+
+_GAINED: Final = f"({int(OperationType.APPEND)}, {int(OperationType.CORRECT_TO)})"
+
+
+class LiveRows:
+    """The bitmaps of a dataset."""
+
+    def __init__(self, dataset: StoredDataset, slices: Sequence[SliceOfBlock], queries: QueryService) -> None:
+        """
+        Args:
+            dataset: the dataset.
+            slices: all of it; version N ends with the N-th.
+            queries: answers which rows are current.
+        """
+        self._dataset = dataset
+        self._slices = slices
+        self._queries = queries
+        self._folder = dataset.cache / "live"
+
+    def at(self, version: int) -> npt.NDArray[np.bool_]:
+        """Return of each row up to a version whether it is one of the current state then.
+
+        Args:
+            version: its number, from 1 on.
+
+        Raises:
+            OdfError: rows cannot be read.
+        """
+        known = self._kept(version)
+        if known is None:
+            known = self._found(version)
+            make_folder(self._folder)
+            replace_file(self._place(version), np.packbits(known).tobytes())
+        return known
+
+    def _place(self, version: int) -> Path:
+        return self._folder / f"{self._slices[version - 1].block.hash}.live"
+
+    def _kept(self, version: int) -> npt.NDArray[np.bool_] | None:
+        try:
+            kept = np.frombuffer(self._place(version).read_bytes(), np.uint8)
+            os.utime(self._place(version))  # `odf gc` removes what nobody uses
+        except OSError:
+            return None
+        return np.unpackbits(kept, count=self._num_rows(version)).view(np.bool_)
+
+    def _num_rows(self, version: int) -> int:
+        return self._slices[version - 1].data.offset_interval.end + 1
+
+    # --- Finding them ---
+
+    def _found(self, version: int) -> npt.NDArray[np.bool_]:
+        live = np.zeros(self._num_rows(version), np.bool_)
+        earlier = next((number for number in range(version - 1, 0, -1) if self._place(number).exists()), 0)
+        key = self._key(earlier, version) if earlier else None
+        before = None if key is None else self._kept(earlier)
+        if key is None or before is None:
+            block = self._slices[version - 1].block.hash
+            live[self._offsets(version, f"SELECT {self._offset} FROM odf_as_at('{self._id}', '{block}')")] = True
+            return live
+        live[: len(before)] = before
+        live[self._offsets(version, self._superseded(key, len(before)))] = False
+        live[self._offsets(version, self._decided(key, len(before)))] = True
+        return live
+
+    def _superseded(self, key: Sequence[str], start: int) -> str:
+        """The rows before an offset whose key a later one has."""
+        same = " AND ".join(f"(earlier.{name} IS NOT DISTINCT FROM later.{name})" for name in key)
+        later = f"SELECT {', '.join(key)} FROM {self._log} WHERE {self._offset} >= {start}"
+        return (
+            f"SELECT earlier.{self._offset} FROM {self._log} AS earlier LEFT SEMI JOIN ({later}) AS later ON {same}"
+            f" WHERE earlier.{self._offset} < {start}"
+        )
+
+    def _decided(self, key: Sequence[str], start: int) -> str:
+        """The last row of each key from an offset on, unless it takes away."""
+        operation = self._quoted(self._dataset.state.vocab.operation_type_column)
+        nth = f"row_number() OVER (PARTITION BY {', '.join(key)} ORDER BY {self._offset} DESC) AS nth"
+        rows = f"SELECT {self._offset}, {operation}, {nth} FROM {self._log} WHERE {self._offset} >= {start}"
+        return f"SELECT {self._offset} FROM ({rows}) WHERE nth = 1 AND {operation} IN {_GAINED}"
+
+    def _key(self, earlier: int, version: int) -> list[str] | None:
+        """The quoted columns of the primary key; None if there is none, it is another one, or hard to compare."""
+        before, now = (self._dataset.at(self._slices[one - 1].block.hash).state for one in (earlier, version))
+        if not now.primary_key or now.primary_key != before.primary_key or now.schema is None:
+            return None
+        schema = to_arrow(now.schema)
+        if not all(name in schema.names and _is_plain(schema.field(name).type) for name in now.primary_key):
+            return None
+        return [self._quoted(name) for name in now.primary_key]
+
+    def _offsets(self, version: int, sql: str) -> npt.NDArray[np.int64]:
+        pins = {self._dataset.handle.id: self._slices[version - 1].block.hash}
+        with self._queries.run(Query(sql, _DIALECT.name, pins)) as answer:
+            parts = [batch.column(0).to_numpy(zero_copy_only=False) for batch in answer]
+        return np.concatenate([np.zeros(0, np.int64), *parts])
+
+    @property
+    def _id(self) -> str:
+        return str(self._dataset.handle.id)
+
+    @property
+    def _log(self) -> str:
+        return f"odf_changelog('{self._id}')"
+
+    @property
+    def _offset(self) -> str:
+        return self._quoted(self._dataset.state.vocab.offset_column)
+
+    @staticmethod
+    def _quoted(name: str) -> str:
+        return _DIALECT.quoted(name)
+
+
+_DIALECT: Final = dialect_named("datafusion")
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    """Return whether values of a type are the same where they are equal: fractions have two zeros, maps an order."""
+    import pyarrow as pa
+
+    return not pa.types.is_floating(kind) and not pa.types.is_nested(kind)
