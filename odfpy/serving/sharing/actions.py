@@ -9,10 +9,11 @@ from enum import Enum
 from typing import Any, Final
 
 from odfpy.sharing.files.maker import ServedFile
+from odfpy.sharing.files.vectors import FEATURE
 from odfpy.sharing.tables.contract import ChangeKind, TableVersion
 
 _OLD_READERS: Final = {"minReaderVersion": 1}
-_FEATURE: Final = "timestampNtz"
+_TIMES: Final = "timestampNtz"
 
 
 class ResponseFormat(Enum):
@@ -33,6 +34,7 @@ class TableInfo:
         schema: the JSON of its columns.
         partition_columns: names of those that are not in files.
         has_changes: whether it has a change feed.
+        has_vectors: whether files may have deletion vectors, for clients that know them.
     """
 
     id: str
@@ -41,6 +43,13 @@ class TableInfo:
     schema: str
     partition_columns: Sequence[str] = ()
     has_changes: bool = True
+    has_vectors: bool = False
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the features that readers of Delta tables must have."""
+        is_needed = {_TIMES: '"timestamp_ntz"' in self.schema, FEATURE: self.has_vectors}
+        return [name for name, needed in is_needed.items() if needed]
 
 
 def line(tree: Mapping[str, Any]) -> bytes:
@@ -52,8 +61,8 @@ def protocol(form: ResponseFormat, info: TableInfo) -> dict[str, Any]:
     """The first line."""
     if form is ResponseFormat.PARQUET:
         return {"protocol": _OLD_READERS}
-    if '"timestamp_ntz"' in info.schema:
-        features = {"readerFeatures": [_FEATURE], "writerFeatures": [_FEATURE]}
+    if info.features:
+        features = {"readerFeatures": info.features, "writerFeatures": info.features}
         return {"protocol": {"deltaProtocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}}}
     return {"protocol": {"deltaProtocol": {**_OLD_READERS, "minWriterVersion": 4 if info.has_changes else 2}}}
 
@@ -68,6 +77,7 @@ def metadata(form: ResponseFormat, info: TableInfo, version: TableVersion | None
     """
     configuration = {"enableChangeDataFeed": "true"} if info.has_changes else {}
     if form is ResponseFormat.DELTA:
+        configuration |= {"enableDeletionVectors": "true"} if info.has_vectors else {}
         # Change feeds of the Delta log have this name for the switch.
         configuration = {f"delta.{name}": value for name, value in configuration.items()}
     table = {
@@ -104,6 +114,12 @@ class FileAction:
     version: TableVersion
     partition_values: Mapping[str, str | None]
     stats: Mapping[str, Any] | None
+
+    @property
+    def num_rows(self) -> int:
+        """Return how many rows a client gets; 0 where nobody knows."""
+        count = int((self.stats or {}).get("numRecords", 0))
+        return count if self.file.vector is None else count - int(self.file.vector["cardinality"])
 
     def of_table(self, form: ResponseFormat, *, with_version: bool) -> dict[str, Any]:
         """Return the line for a file of a version.
@@ -149,6 +165,7 @@ class FileAction:
         }
         if kind is ChangeKind.ADDED:
             action |= {"modificationTime": self.version.time.millis, "dataChange": True, **self._stats()}
+            action |= {} if self.file.vector is None else {"deletionVector": dict(self.file.vector)}
         elif kind is ChangeKind.REMOVED:
             action |= {"deletionTimestamp": self.version.time.millis, "dataChange": True, "extendedFileMetadata": True}
         else:

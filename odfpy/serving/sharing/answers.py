@@ -151,8 +151,9 @@ def _snapshot(question: TableQuestion, body: QueryBody, pinned: int | None) -> T
         else question.table.version(pinned)
     )
     columns = question.schema(found)
-    info = question.info(columns)
+    info = question.info(columns, is_snapshot=True)
     form = question.can.form(info.schema)
+    has_vectors = form is ResponseFormat.DELTA and info.has_vectors
     with_version = body.version is not None or body.timestamp is not None
     hints = hints_of(body.predicateHints, body.jsonPredicateHints, columns)
 
@@ -163,14 +164,16 @@ def _snapshot(question: TableQuestion, body: QueryBody, pinned: int | None) -> T
         most = None if hints else body.limitHint  # how many rows the hints leave is not known
         start = 0 if page is None else page["place"]
         files = islice(question.table.files(found), start, None if most != 0 else start)
-        actions = question.actions(files, columns, hints, is_limited=most is not None or body.maxFiles is not None)
+        actions = question.actions(
+            files, columns, hints, has_vectors=has_vectors, is_limited=most is not None or body.maxFiles is not None
+        )
         for place, action in enumerate(actions, start):
             if body.maxFiles is not None and sent == body.maxFiles:
                 following = place
                 break
             if action is not None:
                 sent += 1
-                rows += int((action.stats or {}).get("numRecords", 0))
+                rows += action.num_rows
                 yield action.of_table(form, with_version=with_version)
             if most is not None and rows >= most:
                 break

@@ -20,6 +20,7 @@ from odfpy.serving.sharing.state import SharingState, state_of
 from odfpy.sharing.decisions import View
 from odfpy.sharing.files.schema import schema_string, shared_schema
 from odfpy.sharing.files.statistics import file_statistics
+from odfpy.sharing.files.vectors import FEATURE
 from odfpy.sharing.hints import Hint, may_have_rows
 from odfpy.sharing.model import SharedTable, SourceKind
 from odfpy.sharing.names import SharePath
@@ -75,12 +76,20 @@ class TableQuestion:
             raise missing()
         return shared_schema(pa.schema([whole.field(name) for name in names]))
 
-    def info(self, schema: pa.Schema) -> TableInfo:
-        """Return what the metadata line says."""
+    def info(self, schema: pa.Schema, *, is_snapshot: bool = False) -> TableInfo:
+        """Return what the metadata line says.
+
+        Args:
+            schema: the columns that show.
+            is_snapshot: whether the answer is about the files of a version, and not a feed.
+        """
         partitions = [name for name in self.table.partition_columns if name in schema.names and self.view.is_all]
         name = self.shared.path.table or ""
         description = self.shared.comment or (self.table.description if self.view.is_all else "")
-        return TableInfo(self.shared.id, name, description, schema_string(schema), partitions, self.table.has_changes)
+        changes, schema_text = self.table.has_changes, schema_string(schema)
+        knows_vectors = FEATURE.lower() in self.can.reader_features and self.view.is_all
+        has_vectors = is_snapshot and knows_vectors and self.table.may_leave_rows_out
+        return TableInfo(self.shared.id, name, description, schema_text, partitions, changes, has_vectors)
 
     def headers(self, version: TableVersion, form: ResponseFormat) -> dict[str, str]:
         """Return the headers of an answer in some format, and take down the version."""
@@ -95,7 +104,13 @@ class TableQuestion:
         }
 
     def action(
-        self, file: TableFile, schema: pa.Schema, hints: list[Hint], change: TableChange | None = None
+        self,
+        file: TableFile,
+        schema: pa.Schema,
+        hints: list[Hint],
+        change: TableChange | None = None,
+        *,
+        has_vectors: bool = False,
     ) -> FileAction | None:
         """The file as this caller gets it; None if nothing of it shows, or no row of it can matter.
 
@@ -104,12 +119,13 @@ class TableQuestion:
             schema: the columns of the answer.
             hints: conditions that the client will apply.
             change: the change that the file is part of, in a feed.
+            has_vectors: whether rows that do not count may be left to the client.
         """
         if hints and file.stats is not None and self.view.is_all and not may_have_rows(hints, file.stats):
             return None
         partition = self._partition(file, schema)
         stored = pa.schema([field for field in schema if field.name not in partition])
-        served = self.state.files.served(file, stored, self.view, change)
+        served = self.state.files.served(file, stored, self.view, change, has_vectors=has_vectors)
         if served is None:
             return None
         statistics: Mapping[str, Any] | None = file.stats if self.view.is_all and file.live is None else None
@@ -123,11 +139,17 @@ class TableQuestion:
             self.urls.expires,
             file.version,
             partition,
-            statistics,
+            statistics if served.vector is None else {**statistics, "tightBounds": False},
         )
 
     def actions(
-        self, files: Iterable[TableFile], schema: pa.Schema, hints: list[Hint], *, is_limited: bool
+        self,
+        files: Iterable[TableFile],
+        schema: pa.Schema,
+        hints: list[Hint],
+        *,
+        has_vectors: bool,
+        is_limited: bool,
     ) -> Iterator[FileAction | None]:
         """The `action` of each file, in order; files that are to be made are made several at once.
 
@@ -135,11 +157,12 @@ class TableQuestion:
             files: files of the table.
             schema: the columns of the answer.
             hints: conditions that the client will apply.
+            has_vectors: whether rows that do not count may be left to the client.
             is_limited: whether perhaps not all are taken.
         """
 
         def work(file: TableFile) -> FileAction | None:
-            return self.action(file, schema, hints)
+            return self.action(file, schema, hints, has_vectors=has_vectors)
 
         if is_limited:
             return map(work, files)

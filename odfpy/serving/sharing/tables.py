@@ -69,7 +69,7 @@ def table_metadata(
     question = question_of(request, caller, SharePath(share, schema, table), capabilities)
     found = version_asked(question.table, version, timestamp)
     columns = question.schema(found)
-    info = question.info(columns)
+    info = question.info(columns, is_snapshot=True)
     form = question.can.form(info.schema)
     named = None if version is None and timestamp is None else found
     lines = [protocol(form, info), metadata(form, info, named)]

@@ -12,16 +12,19 @@ import fcntl
 import hashlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from odfpy.errors import OdfError
 from odfpy.files import make_folder
 from odfpy.sharing.decisions import ALL, View
 from odfpy.sharing.files.schema import fits_as_it_is
+from odfpy.sharing.files.vectors import LARGEST_SHARE, inline_vector
 from odfpy.sharing.files.visible_rows import BATCH_ROWS, RowFilter, live_batches
 from odfpy.sharing.tables.contract import TableChange, TableFile
 from odfpy.sharing.tables.opened import FilePlace, footer, opened_plainly
@@ -41,11 +44,13 @@ class ServedFile:
         id: the same for the same bytes; tells nothing of the file that it was made from.
         size: bytes.
         path: where it is.
+        vector: deletion vector of the rows that do not count, None if all do.
     """
 
     id: str
     size: int
     path: FilePlace
+    vector: Mapping[str, Any] | None = field(default=None, compare=False)
 
 
 class FileMaker:
@@ -68,6 +73,8 @@ class FileMaker:
         schema: pa.Schema,
         view: View = ALL,
         change: TableChange | None = None,
+        *,
+        has_vectors: bool = False,
     ) -> ServedFile | None:
         """The file for whoever has a view; None if nothing of it shows.
 
@@ -76,13 +83,16 @@ class FileMaker:
             schema: the columns of the table as clients see them, without those that are hidden.
             view: what may be seen.
             change: the change that it is part of, if its rows say each what has become of them.
+            has_vectors: whether the file may have rows that do not count, with a deletion vector that says which.
 
         Raises:
             OdfError: it cannot be read, or not be written.
         """
         operations = change.operations if change is not None else None
-        if file.live is None and operations is None and self._goes_as_it_is(file, schema, view):
-            return ServedFile(_id(file.identity.encode()), file.size, file.path)
+        has_few_dead = file.live is None or (has_vectors and np.mean(~file.live) <= LARGEST_SHARE)
+        if has_few_dead and operations is None and self._goes_as_it_is(file, schema, view):
+            vector = None if file.live is None else inline_vector(file.live)
+            return ServedFile(_id(file.identity.encode()), file.size, file.path, vector)
         parts = [file.identity.encode(), view.identity, schema.serialize().to_pybytes(), str(operations).encode()]
         if file.partition_values:
             parts.append(repr(sorted(file.partition_values.items())).encode())

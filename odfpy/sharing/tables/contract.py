@@ -136,6 +136,11 @@ class ReadableTable(ABC):
         return ()
 
     @property
+    def may_leave_rows_out(self) -> bool:
+        """Return whether `files` may have some of which not all rows count."""
+        return True
+
+    @property
     def has_changes(self) -> bool:
         """Return whether `changes` can tell what versions have changed."""
         return True

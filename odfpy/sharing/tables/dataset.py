@@ -84,6 +84,10 @@ class DatasetTable(NumberedTable):
         return vocabulary.offset_column, vocabulary.operation_type_column
 
     @property
+    def may_leave_rows_out(self) -> bool:
+        return self._shown is Shown.CURRENT
+
+    @property
     def description(self) -> str:
         infos = (block.block.event for block in reversed(self._chain) if isinstance(block.block.event, SetInfo))
         return next((event.description or "" for event in infos), "")

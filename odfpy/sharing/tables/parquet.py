@@ -80,6 +80,10 @@ class ParquetTable(NumberedTable):
         return tuple(self._types)
 
     @property
+    def may_leave_rows_out(self) -> bool:
+        return False
+
+    @property
     def has_changes(self) -> bool:
         return False
 

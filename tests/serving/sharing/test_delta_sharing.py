@@ -209,7 +209,7 @@ def test_nobody_is_told_of_the_end_unasked(shared: Shared) -> None:
 
 def test_both_formats_say_the_same(shared: Shared) -> None:
     plain = shared.lines(f"{RATES}/query", body={})
-    wrapped = shared.lines(f"{RATES}/query", body={}, **DELTA)
+    wrapped = shared.lines(f"{RATES}/query", body={}, delta_sharing_capabilities="responseformat=delta")
     assert wrapped[0]["protocol"]["deltaProtocol"]["minReaderVersion"] == 1
     assert wrapped[1]["metaData"]["deltaMetadata"]["schemaString"] == plain[1]["metaData"]["schemaString"]
     for one, other in zip(plain[2:], wrapped[2:], strict=True):
@@ -449,7 +449,7 @@ def test_a_damaged_file_is_the_publishers_and_a_full_disk_is_ours(
 ) -> None:
     from odfpy.sharing.files.maker import FileMaker
 
-    def fails(*_: Any) -> None:
+    def fails(*_: Any, **__: Any) -> None:
         raise problem
 
     monkeypatch.setattr(FileMaker, "served", fails)

@@ -109,7 +109,8 @@ def test_metadata_is_two_lines(shared: Shared, form: str, more: str) -> None:
     if form == "delta":
         protocol, table = protocol["deltaProtocol"], table["deltaMetadata"]
         assert isinstance(protocol["minWriterVersion"], int)
-    assert protocol["minReaderVersion"] == 1
+        assert protocol["readerFeatures"] == ["deletionVectors"]
+    assert protocol["minReaderVersion"] == (3 if form == "delta" else 1)
     assert table["format"]["provider"] == "parquet"
     assert json.loads(table["schemaString"])["type"] == "struct"
 
