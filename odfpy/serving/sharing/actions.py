@@ -14,6 +14,7 @@ from odfpy.sharing.tables.contract import ChangeKind, TableVersion
 
 _OLD_READERS: Final = {"minReaderVersion": 1}
 _TIMES: Final = "timestampNtz"
+_CHANGES: Final = "changeDataFeed"
 
 
 class ResponseFormat(Enum):
@@ -62,7 +63,9 @@ def protocol(form: ResponseFormat, info: TableInfo) -> dict[str, Any]:
     if form is ResponseFormat.PARQUET:
         return {"protocol": _OLD_READERS}
     if info.features:
-        features = {"readerFeatures": info.features, "writerFeatures": info.features}
+        # A table that lists features at all must list what its configuration has switched on: Spark refuses others.
+        writer = [*info.features, *([_CHANGES] if info.has_changes else [])]
+        features = {"readerFeatures": info.features, "writerFeatures": writer}
         return {"protocol": {"deltaProtocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}}}
     return {"protocol": {"deltaProtocol": {**_OLD_READERS, "minWriterVersion": 4 if info.has_changes else 2}}}
 

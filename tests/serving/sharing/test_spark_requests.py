@@ -110,6 +110,9 @@ def test_metadata_is_two_lines(shared: Shared, form: str, more: str) -> None:
         protocol, table = protocol["deltaProtocol"], table["deltaMetadata"]
         assert isinstance(protocol["minWriterVersion"], int)
         assert protocol["readerFeatures"] == ["deletionVectors"]
+        # Delta's own library refuses a table whose configuration switches on what its protocol does not list.
+        assert set(protocol["writerFeatures"]) == {"deletionVectors", "changeDataFeed"}
+        assert set(table["configuration"]) == {"delta.enableDeletionVectors", "delta.enableChangeDataFeed"}
     assert protocol["minReaderVersion"] == (3 if form == "delta" else 1)
     assert table["format"]["provider"] == "parquet"
     assert json.loads(table["schemaString"])["type"] == "struct"
