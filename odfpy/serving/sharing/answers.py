@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -99,7 +98,9 @@ def answer_of(question: TableQuestion, body: QueryBody, pinned: int | None = Non
         NoSuchVersion: there is no such version.
     """
     if body.startingVersion is not None:
-        return feed(question, body.startingVersion, pinned if pinned is not None else body.endingVersion, by_row=False)
+        last = pinned if pinned is not None else body.endingVersion
+        page = Page.asked(question, body.maxFiles, body.pageToken, body.question())
+        return feed(question, body.startingVersion, last, page, by_row=False)
     return _snapshot(question, body, pinned)
 
 
@@ -124,27 +125,73 @@ def version_asked(table: ReadableTable, number: int | None, timestamp: str | Non
     return table.latest if timestamp is None else table.as_of(instant("timestamp", timestamp))
 
 
-def use_of(question: TableQuestion, what: str, body: QueryBody | None) -> str:
+def use_of(question: TableQuestion, what: str, asked: str = "") -> str:
     """The use that a token is good for: this table, this caller, and the same question.
 
     Args:
         question: the question.
         what: kind of the token.
-        body: the question that it is for; None if it is for all.
+        asked: all that the question asks for; nothing if the token is for any.
     """
-    asked = json.dumps(body.without_page(), sort_keys=True) if body is not None else ""
     parts = (what, question.shared.id, str(question.caller.principal_id), question.view.identity.decode(), asked)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of an answer that comes in several.
+
+    Attributes:
+        most: files that it may have, None for all.
+        start: place of its first file.
+        version: number of the version that the first page ended with, None on the first page.
+        use: what its token is good for.
+    """
+
+    most: int | None
+    start: int
+    version: int | None
+    use: str
+
+    @classmethod
+    def asked(cls, question: TableQuestion, most: int | None, token: str | None, asked: str) -> Page:
+        """Read what a client asks for.
+
+        Args:
+            question: the question.
+            most: `maxFiles`.
+            token: `pageToken`.
+            asked: all that it asks for, as a text that is the same for all pages.
+
+        Raises:
+            SharingError: 400, the token is not of this question.
+        """
+        use = use_of(question, "page", asked)
+        known = _opened(question, token, "page", use) or {"place": 0, "version": None}
+        return cls(most, known["place"], known["version"], use)
+
+    def following(self, question: TableQuestion, place: int, version: TableVersion) -> str:
+        """Return the token of the next page.
+
+        Args:
+            question: the question.
+            place: of its first file.
+            version: that the answer ends with.
+        """
+        return question.state.seal.close({"version": version.number, "place": place}, self.use)
 
 
 # --- Files of a version ----------------------------------------------------------------------------------------------
 
 
 def _snapshot(question: TableQuestion, body: QueryBody, pinned: int | None) -> TableAnswer:
-    page = _opened(question, body.pageToken, "page", body)
-    token = page or _opened(question, body.refreshToken, "refresh", None)
-    if token is not None:
-        pinned = token["version"]
+    page = Page.asked(question, body.maxFiles, body.pageToken, body.question())
+    refreshing = use_of(question, "refresh")
+    refreshed = _opened(question, body.refreshToken, "refresh", refreshing)
+    if page.version is not None:
+        pinned = page.version
+    elif refreshed is not None:
+        pinned = refreshed["version"]
     found = (
         version_asked(question.table, body.version, body.timestamp)
         if pinned is None
@@ -162,14 +209,12 @@ def _snapshot(question: TableQuestion, body: QueryBody, pinned: int | None) -> T
         yield metadata(form, info, found if with_version else None)
         sent, rows, following = 0, 0, None
         most = None if hints else body.limitHint  # how many rows the hints leave is not known
-        start = 0 if page is None else page["place"]
-        files = islice(question.table.files(found), start, None if most != 0 else start)
-        actions = question.actions(
-            files, columns, hints, has_vectors=has_vectors, is_limited=most is not None or body.maxFiles is not None
-        )
-        for place, action in enumerate(actions, start):
-            if body.maxFiles is not None and sent == body.maxFiles:
-                following = place
+        files = islice(question.table.files(found), page.start, None if most != 0 else page.start)
+        is_limited = most is not None or page.most is not None
+        actions = question.actions(files, columns, hints, has_vectors=has_vectors, is_limited=is_limited)
+        for place, action in enumerate(actions, page.start):
+            if sent == page.most:
+                following = page.following(question, place, found)
                 break
             if action is not None:
                 sent += 1
@@ -177,25 +222,18 @@ def _snapshot(question: TableQuestion, body: QueryBody, pinned: int | None) -> T
                 yield action.of_table(form, with_version=with_version)
             if most is not None and rows >= most:
                 break
-        wants_refresh = body.includeRefreshToken and page is None
-        refresh = _sealed(question, {"version": found.number}, "refresh", None) if wants_refresh else None
-        next_page = None
-        if following is not None:
-            next_page = _sealed(question, {"version": found.number, "place": following}, "page", body)
-        if question.can.wants_end or refresh is not None or next_page is not None:
-            yield end_of_stream(refresh=refresh, page=next_page, expires=question.urls.expires)
+        wants_refresh = body.includeRefreshToken and page.version is None
+        refresh = question.state.seal.close({"version": found.number}, refreshing) if wants_refresh else None
+        if question.can.wants_end or refresh is not None or following is not None:
+            yield end_of_stream(refresh=refresh, page=following, expires=question.urls.expires)
 
     return TableAnswer(question, found, form, lines)
 
 
-def _sealed(question: TableQuestion, tree: dict[str, Any], what: str, body: QueryBody | None) -> str:
-    return question.state.seal.close(tree, use_of(question, what, body))
-
-
-def _opened(question: TableQuestion, token: str | None, what: str, body: QueryBody | None) -> dict[str, Any] | None:
+def _opened(question: TableQuestion, token: str | None, what: str, use: str) -> dict[str, Any] | None:
     if not token:
         return None
-    found = question.state.seal.open(token, use_of(question, what, body))
+    found = question.state.seal.open(token, use)
     if not isinstance(found, dict):
         raise SharingError(400, f"{what}Token is none that this server gave for this question")
     return found
@@ -205,7 +243,7 @@ def _opened(question: TableQuestion, token: str | None, what: str, body: QueryBo
 
 
 def feed(
-    question: TableQuestion, first: int, last: int | None, *, by_row: bool, with_metadata: bool = False
+    question: TableQuestion, first: int, last: int | None, page: Page, *, by_row: bool, with_metadata: bool = False
 ) -> TableAnswer:
     """The changes from a version to another one, both inclusive.
 
@@ -213,6 +251,7 @@ def feed(
         question: the question.
         first: number of the first version.
         last: of the last one; the newest by default, and if it is later than that.
+        page: the part of it that is asked for.
         by_row: whether rows say what has become of them; else files are added or removed as wholes.
         with_metadata: whether to say when columns have changed.
 
@@ -223,6 +262,7 @@ def feed(
     if not question.table.has_changes:
         raise SharingError(400, "This table keeps no changes; read its newest version")
     latest = question.table.latest
+    last = last if page.version is None else page.version
     start = question.table.version(first)
     if last is not None and last < first:
         raise SharingError(400, "The end is before the start")
@@ -234,16 +274,23 @@ def feed(
     def lines() -> Iterator[dict[str, Any]]:
         yield protocol(form, info)
         yield metadata(form, info, start if with_metadata or not by_row else None)
-        known = question.schema(start)
-        for change in question.table.changes(start, end) if by_row else whole_file_changes(question.table, start, end):
+        known, sent, following = question.schema(start), 0, None
+        all_changes = question.table.changes(start, end) if by_row else whole_file_changes(question.table, start, end)
+        for place, change in enumerate(all_changes):
             changed = question.schema(change.file.version) if with_metadata else known
-            if changed != known:
-                known = changed
+            if sent == page.most:
+                following = page.following(question, place, end)
+                break
+            if changed != known and place >= page.start:
                 yield metadata(form, question.info(changed), change.file.version)
-            action = question.action(change.file, columns, [], change if by_row else None)
+            known = changed
+            action = (
+                question.action(change.file, columns, [], change if by_row else None) if place >= page.start else None
+            )
             if action is not None:
+                sent += 1
                 yield action.of_feed(form, change.kind)
-        if question.can.wants_end:
-            yield end_of_stream(expires=question.urls.expires)
+        if question.can.wants_end or following is not None:
+            yield end_of_stream(page=following, expires=question.urls.expires)
 
     return TableAnswer(question, start, form, lines)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import json
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
@@ -12,8 +13,9 @@ from odfpy.errors import InvalidValue
 from odfpy.serving.sharing.errors import SharingError
 
 Number = Annotated[int, Field(ge=0, le=2**63 - 1)]
+MostFiles = Annotated[int, Field(ge=1, le=2**31 - 1)]
 _Text = Annotated[str, Field(max_length=100)]
-_Sealed = Annotated[str, Field(max_length=8192)]
+Sealed = Annotated[str, Field(max_length=8192)]
 _OF_ONE_PAGE = {"pageToken", "maxFiles", "includeRefreshToken", "refreshToken", "idempotencyKey"}
 
 
@@ -30,10 +32,10 @@ class QueryBody(BaseModel):
     startingVersion: Number | None = None  # noqa: N815
     endingVersion: Number | None = None  # noqa: N815
     includeHistoricalProtocol: bool = False  # noqa: N815
-    maxFiles: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None  # noqa: N815
-    pageToken: _Sealed | None = None  # noqa: N815
+    maxFiles: MostFiles | None = None  # noqa: N815
+    pageToken: Sealed | None = None  # noqa: N815
     includeRefreshToken: bool = False  # noqa: N815
-    refreshToken: _Sealed | None = None  # noqa: N815
+    refreshToken: Sealed | None = None  # noqa: N815
     idempotencyKey: Annotated[str, Field(max_length=1000)] | None = None  # noqa: N815
 
     def check(self) -> None:
@@ -56,12 +58,12 @@ class QueryBody(BaseModel):
         if self.pageToken and (self.refreshToken or self.includeRefreshToken):
             raise SharingError(400, "A refresh token is given and had with the first page only")
 
-    def without_page(self) -> dict[str, Any]:
+    def question(self) -> str:
         """Return what has to be the same for all pages of an answer.
 
         Spark asks for a refresh token with the first page only.
         """
-        return self.model_dump(exclude=_OF_ONE_PAGE, exclude_none=True)
+        return json.dumps(self.model_dump(exclude=_OF_ONE_PAGE, exclude_none=True), sort_keys=True)
 
 
 async def query_body(request: Request) -> QueryBody:

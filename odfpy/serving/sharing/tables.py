@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Annotated, Any, Final
 
@@ -9,9 +10,9 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi import Path as ApiPath
 
 from odfpy.serving.sharing.actions import end_of_stream, line, metadata, protocol
-from odfpy.serving.sharing.answers import NDJSON, answer_of, feed, pin, use_of, version_asked
+from odfpy.serving.sharing.answers import NDJSON, Page, answer_of, feed, pin, use_of, version_asked
 from odfpy.serving.sharing.audited import note
-from odfpy.serving.sharing.bodies import Number, QueryBody, instant, query_body
+from odfpy.serving.sharing.bodies import MostFiles, Number, QueryBody, Sealed, instant, query_body
 from odfpy.serving.sharing.callers import AnyCaller
 from odfpy.serving.sharing.capabilities import HEADER
 from odfpy.serving.sharing.errors import SharingError
@@ -20,6 +21,11 @@ from odfpy.serving.sharing.question import question_of
 from odfpy.sharing.names import SharePath
 
 _TABLE: Final = "/shares/{share}/schemas/{schema}/tables/{table}"
+
+_SPAN: Final = (
+    *("startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp"),
+    "includeHistoricalMetadata",
+)
 
 router = APIRouter()
 
@@ -100,7 +106,7 @@ def query(
     answer = answer_of(question, body)
     if not question.can.wants_async:
         return answer.response()
-    whose, asked = use_of(question, "query", None), use_of(question, "query", body)
+    whose, asked = use_of(question, "query"), use_of(question, "query", body.question())
     given = GivenQuery(whose, asked, body, question.can, pin(answer, body))
     status = question.state.queries.submit(given, answer.lines).pending()
     note(request.scope, version=answer.version.number, block=answer.version.block)
@@ -121,7 +127,7 @@ def query_info(
 ) -> Response:
     """Return how far an asynchronous query is, and its answer once that is there."""
     question = question_of(request, caller, SharePath(share, schema, table), capabilities, fileidhash)
-    known = question.state.queries.find(query_id, use_of(question, "query", None))
+    known = question.state.queries.find(query_id, use_of(question, "query"))
     if capabilities is None:
         question = replace(question, can=known.given.can)
     status = known.status()
@@ -144,6 +150,8 @@ def changes(
     endingVersion: _Number = None,  # noqa: N803
     endingTimestamp: _Time = None,  # noqa: N803
     includeHistoricalMetadata: bool = False,  # noqa: N803
+    maxFiles: Annotated[MostFiles | None, Query()] = None,  # noqa: N803
+    pageToken: Annotated[Sealed | None, Query()] = None,  # noqa: N803
     capabilities: _Capabilities = None,
     fileidhash: _IdHash = None,
 ) -> Response:
@@ -158,9 +166,10 @@ def changes(
     if endingTimestamp is not None:
         endingVersion = question.table.as_of(instant("endingTimestamp", endingTimestamp)).number  # noqa: N806
     assert startingVersion is not None  # noqa: S101  one of both was given
-    return feed(
-        question, startingVersion, endingVersion, by_row=True, with_metadata=includeHistoricalMetadata
-    ).response()
+    given = [request.query_params.get(name) for name in _SPAN]
+    page = Page.asked(question, maxFiles, pageToken, json.dumps(given))
+    with_metadata = includeHistoricalMetadata
+    return feed(question, startingVersion, endingVersion, page, by_row=True, with_metadata=with_metadata).response()
 
 
 def _query_status(status: dict[str, Any]) -> Response:

@@ -32,6 +32,8 @@ POWER_BI: list[tuple[str, Any]] = [
 
 # --- Lists -----------------------------------------------------------------------------------------------------------
 
+NO_FILES = {"protocol", "metaData", "endStreamAction"}
+
 
 @pytest.mark.parametrize("path", LISTS)
 def test_lists_and_shares(shared: Shared, path: str) -> None:
@@ -246,3 +248,37 @@ def test_a_window_of_versions_may_end_later_than_the_table(shared: Shared) -> No
     """The reference server refuses it; the protocol says that the end is a hint."""
     body = {"startingVersion": 1, "endingVersion": 99}
     assert len(shared.lines(f"{LOG}/query", body=body)) == 5
+
+
+@pytest.mark.parametrize("most", [1, 2, 100])
+@pytest.mark.parametrize("form", ["parquet", "delta"])
+@pytest.mark.parametrize("table", [RATES, LOG])
+def test_feeds_come_in_pages_too(shared: Shared, table: str, form: str, most: int) -> None:
+    """The reference's server takes `maxFiles` and `pageToken` for both kinds of feeds."""
+    can = {"delta_sharing_capabilities": f"responseformat={form};includeendstreamaction=true"}
+
+    def ids(lines: list[Any]) -> list[str]:
+        trees = [next(iter(line.values())) for line in lines]
+        return [tree["id"] for tree, line in zip(trees, lines, strict=True) if not line.keys() & NO_FILES]
+
+    for path, body in (("changes?startingVersion=0", None), ("query", {"startingVersion": 0})):
+        whole = ids(shared.lines(f"{table}/{path}", body=body, **can))
+        found, token, pages = [], None, 0
+        while True:
+            if body is None:
+                more = f"&maxFiles={most}" + (f"&pageToken={token}" if token else "")
+                lines = shared.lines(f"{table}/{path}{more}", **can)
+            else:
+                lines = shared.lines(f"{table}/{path}", body={**body, "maxFiles": most, "pageToken": token}, **can)
+            part = ids(lines)
+            assert len(part) <= most
+            found, pages = found + part, pages + 1
+            token = lines[-1]["endStreamAction"].get("nextPageToken")
+            if token is None:
+                break
+            other = "changes?startingVersion=1" if body is None else "query"
+            more = f"&pageToken={token}" if body is None else ""
+            wrong = None if body is None else {"startingVersion": 1, "pageToken": token}
+            assert shared.ask(f"{table}/{other}{more}", body=wrong).status == 400, "it is of another question"
+        assert found == whole
+        assert pages == -(-len(whole) // most)
