@@ -7,12 +7,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 from serving.sharing.conftest import Shared
 
+from odfpy.sharing.files.vectors import inline_vector
 from odfpy.sharing.model import SourceKind, TableSource
 from odfpy.sharing.names import SharePath
 
@@ -87,8 +89,50 @@ def own_checkpoint(folder: Path) -> None:
     (folder / "_delta_log" / f"{0:020}.checkpoint.parquet").symlink_to(f"{0:020}.checkpoint.parquet")
 
 
+def with_vector(folder: Path, vector: Any) -> None:
+    """Let the table have a deletion vector."""
+    write_deltalake(folder, ROWS)
+    (name,) = (path.name for path in folder.glob("*.parquet"))
+    features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
+    actions = [
+        {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}},
+        add_action(name, size=(folder / name).stat().st_size, deletionVector=vector),
+    ]
+    (folder / "_delta_log" / f"{1:020}.json").write_text("\n".join(map(json.dumps, actions)))
+
+
+def garbage_vector(folder: Path) -> None:
+    with_vector(folder, {"storageType": "i", "pathOrInlineDv": "~~~~~", "sizeInBytes": 4, "cardinality": 1})
+
+
+def endless_vector(folder: Path) -> None:
+    size = 2**31 - 1
+    with_vector(folder, {"storageType": "i", "pathOrInlineDv": "0" * 50, "sizeInBytes": size, "cardinality": 2**62})
+
+
+def vector_of_others(folder: Path) -> None:
+    (folder.parent / "vector.bin").write_bytes(b"\x01" + bytes(100))
+    at = str(folder.parent / "vector.bin")
+    with_vector(folder, {"storageType": "p", "pathOrInlineDv": at, "offset": 1, "sizeInBytes": 50, "cardinality": 1})
+
+
+def vector_above(folder: Path) -> None:
+    vector = {"storageType": "u", "pathOrInlineDv": "../" + "0" * 20, "offset": 1, "sizeInBytes": 50, "cardinality": 1}
+    with_vector(folder, vector)
+
+
+def vector_beyond_the_rows(folder: Path) -> None:
+    live = np.ones(70_000_000, np.bool_)
+    live[[1, 69_999_999]] = False
+    with_vector(folder, inline_vector(live))
+
+
+def vector_that_is_none(folder: Path) -> None:
+    with_vector(folder, ["storageType"])
+
+
 KINDS = [
-    outside, absolute, encoded, by_url, by_link, in_a_circle, deep, huge_numbers, lost, no_footer, own_checkpoint,
+    garbage_vector, endless_vector, vector_of_others, vector_above, vector_beyond_the_rows, vector_that_is_none, outside, absolute, encoded, by_url, by_link, in_a_circle, deep, huge_numbers, lost, no_footer, own_checkpoint,
 ]  # fmt: skip
 
 
