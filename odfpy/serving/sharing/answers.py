@@ -73,7 +73,10 @@ class TableAnswer:
 
 
 def _gathered(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """The same bytes, with lines that come fast in one piece: each piece is a hop between threads."""
+    """The same bytes, with lines that come fast in one piece: each piece is a hop between threads.
+
+    A line waits for the next one at most.
+    """
     held: list[bytes] = []
     since = 0.0  # the first line goes out at once
     for one in lines:

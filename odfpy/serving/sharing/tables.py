@@ -22,10 +22,7 @@ from odfpy.sharing.names import SharePath
 
 _TABLE: Final = "/shares/{share}/schemas/{schema}/tables/{table}"
 
-_SPAN: Final = (
-    *("startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp"),
-    "includeHistoricalMetadata",
-)
+_FEED: Final = ("startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp", "includeHistoricalMetadata")
 
 router = APIRouter()
 
@@ -166,10 +163,11 @@ def changes(
     if endingTimestamp is not None:
         endingVersion = question.table.as_of(instant("endingTimestamp", endingTimestamp)).number  # noqa: N806
     assert startingVersion is not None  # noqa: S101  one of both was given
-    given = [request.query_params.get(name) for name in _SPAN]
+    given = [request.query_params.get(name) for name in _FEED]
     page = Page.asked(question, maxFiles, pageToken, json.dumps(given))
-    with_metadata = includeHistoricalMetadata
-    return feed(question, startingVersion, endingVersion, page, by_row=True, with_metadata=with_metadata).response()
+    return feed(
+        question, startingVersion, endingVersion, page, by_row=True, with_metadata=includeHistoricalMetadata
+    ).response()
 
 
 def _query_status(status: dict[str, Any]) -> Response:
