@@ -47,14 +47,25 @@ def bounded_batches(
         IntegrityError: the file is damaged, or a row is too large for any reader.
     """
     read = list(range(metadata.num_row_groups)) if groups is None else list(groups)
-    packed = _with_dictionaries(metadata, read)
-    plain = [path for path in packed if "." not in path]
-    most = rows if len(plain) == len(packed) else min(rows, _NESTED_ROWS)
-    fitting = min(most, _rows_that_fit(metadata, read))
-    with reading(path), pq.ParquetFile(path, metadata=metadata, read_dictionary=plain) as file:
+    dictionaries, fitting = reading_plan(metadata, rows, read)
+    with reading(path), pq.ParquetFile(path, metadata=metadata, read_dictionary=dictionaries) as file:
         wanted = None if columns is None else list(columns)
         for batch in file.iter_batches(fitting, read, columns=wanted, use_threads=use_threads):
-            yield from _split(batch, path)
+            yield from split(batch, path)
+
+
+def reading_plan(metadata: pq.FileMetaData, rows: int, groups: Sequence[int]) -> tuple[list[str], int]:
+    """The columns to read as dictionaries, and the rows of a batch; what is read so has to go through `split`.
+
+    Args:
+        metadata: footer of a file.
+        rows: rows of a batch at most.
+        groups: the row groups to read.
+    """
+    packed = _with_dictionaries(metadata, groups)
+    plain = [path for path in packed if "." not in path]
+    most = rows if len(plain) == len(packed) else min(rows, _NESTED_ROWS)
+    return plain, min(most, _rows_that_fit(metadata, groups))
 
 
 def _with_dictionaries(metadata: pq.FileMetaData, groups: Sequence[int]) -> list[str]:
@@ -77,14 +88,23 @@ def _rows_that_fit(metadata: pq.FileMetaData, groups: Sequence[int]) -> int:
     return max(1, BATCH_BYTES // longest)
 
 
-def _split(batch: pa.RecordBatch, path: PathLike) -> Iterator[pa.RecordBatch]:
+def split(batch: pa.RecordBatch, path: PathLike) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches that are not too large.
+
+    Args:
+        batch: rows with dictionaries.
+        path: the file, for messages.
+
+    Raises:
+        IntegrityError: a row is too large for any reader.
+    """
     size = sum(_size(column) for column in batch.columns)
     if size <= BATCH_BYTES:
         yield batch
     elif batch.num_rows > 1:
         half = batch.num_rows // 2
-        yield from _split(batch.slice(0, half), path)
-        yield from _split(batch.slice(half), path)
+        yield from split(batch.slice(0, half), path)
+        yield from split(batch.slice(half), path)
     elif size <= _MOST_ROW_BYTES:
         yield batch
     else:

@@ -53,7 +53,7 @@ class PendingQuery:
     Attributes:
         id: what clients come back with.
         given: the query.
-        began: when it was given, by the monotonic clock.
+        began: when it was given, by the clock of `PendingQueries`.
         work: is done when all files are made.
     """
 
@@ -86,7 +86,12 @@ class PendingQuery:
 class PendingQueries:
     """The asynchronous queries of a server. For all threads; nothing is kept longer than an hour."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """
+        Args:
+            clock: tells the seconds that have gone by.
+        """
+        self._clock = clock
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="odf-sharing-query")
         self._kept: dict[str, PendingQuery] = {}  # the oldest first
         self._lock = Lock()
@@ -110,8 +115,8 @@ class PendingQueries:
                 return known
             if sum(not query.work.done() for query in mine) >= _MOST_OF_ONE or len(self._kept) >= _MOST:
                 raise SharingError(429, "Too many queries are pending; come back for them first", retry_after=10)
-            key, now = secrets.token_urlsafe(18), time.monotonic()
-            self._kept[key] = PendingQuery(key, given, now, self._pool.submit(self._run, lines))
+            key = secrets.token_urlsafe(18)
+            self._kept[key] = PendingQuery(key, given, self._clock(), self._pool.submit(self._run, lines))
             return self._kept[key]
 
     def find(self, key: str, whose: str) -> PendingQuery:
@@ -143,7 +148,7 @@ class PendingQueries:
 
     def _make_room(self) -> None:
         """Drop queries that are over, and where there are too many, the oldest of those that are done."""
-        now = time.monotonic()
+        now = self._clock()
         for key in [key for key, query in self._kept.items() if now - query.began > _SECONDS]:
             self._kept.pop(key).work.cancel()
         done = [key for key, query in self._kept.items() if query.work.done()]

@@ -27,7 +27,7 @@ from odfpy.sharing.files.schema import fits_as_it_is
 from odfpy.sharing.files.vectors import LARGEST_SHARE, inline_vector
 from odfpy.sharing.files.visible_rows import BATCH_ROWS, RowFilter, live_batches
 from odfpy.sharing.tables.contract import TableChange, TableFile
-from odfpy.sharing.tables.opened import FilePlace, footer, opened_plainly
+from odfpy.sharing.tables.opened import FilePlace, RowsOfFile, footer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -150,17 +150,14 @@ class FileMaker:
         aside = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.new")
         count = 0
         try:
-            with (
-                opened_plainly(file.path) as parquet,
-                aside.open("wb") as target,
-                RowFilter(view, schema, file) as shown,
-            ):
+            stored = RowsOfFile(file.path, BATCH_ROWS)
+            with aside.open("wb") as target, RowFilter(view, schema, file) as shown:
                 dictionaries: Any = _repeating(written)
                 with pq.ParquetWriter(
                     target, written, compression="zstd", compression_level=1, use_dictionary=dictionaries
                 ) as writer:
-                    changes = None if operations is None else shown.changes(parquet, operations)
-                    for batch in live_batches(parquet, file.live, shown.columns(parquet)):
+                    changes = None if operations is None else shown.changes(stored, operations)
+                    for batch in live_batches(stored, file.live, shown.columns(stored.names)):
                         rows = shown.rows(shown.whole(batch))
                         if rows.num_rows:
                             kinds = [] if changes is None else [changes[count : count + len(rows)]]

@@ -12,7 +12,7 @@ from odfpy.sharing.files.kinds import WORDS, kinds_of
 from odfpy.sharing.files.schema import shared_column, without_views
 from odfpy.sharing.names import folded
 from odfpy.sharing.tables.contract import TableFile
-from odfpy.sharing.tables.opened import opened
+from odfpy.sharing.tables.opened import RowsOfFile
 from odfpy.sharing.tables.partitions import partition_scalars
 
 if TYPE_CHECKING:
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
-    import pyarrow.parquet as pq
     from typing_extensions import Self
 
-BATCH_ROWS: Final = 128 * 1024
-"""Rows of a batch, and of a row group that is written."""
+BATCH_ROWS: Final = 1 << 20
+"""Rows of a batch at most, and of a row group that is written."""
+
+_FIRST_ROWS: Final = 8192  # where one row decides
 
 
 def visible_rows(file: TableFile, schema: pa.Schema, view: View) -> Iterator[pa.RecordBatch]:
@@ -38,8 +39,9 @@ def visible_rows(file: TableFile, schema: pa.Schema, view: View) -> Iterator[pa.
     Raises:
         OdfError: it cannot be read.
     """
-    with opened(file.path) as parquet, RowFilter(view, schema, file) as shown:
-        for batch in live_batches(parquet, file.live, shown.columns(parquet)):
+    stored = RowsOfFile(file.path, BATCH_ROWS)
+    with RowFilter(view, schema, file) as shown:
+        for batch in live_batches(stored, file.live, shown.columns(stored.names)):
             yield shown.rows(shown.whole(batch))
 
 
@@ -57,11 +59,11 @@ def has_visible_row(file: TableFile, view: View) -> bool:
 
     if view.has_all_rows:
         return True
-    with opened(file.path) as parquet, RowFilter(view, pa.schema([]), file) as shown:
-        names = parquet.schema_arrow.names
-        wanted = [name for name in names if folded(name) in view.deciding_columns]
-        batches = parquet.iter_batches(BATCH_ROWS, columns=wanted)
-        return any(shown.any_row(shown.whole(batch), [*names, *file.partition_values]) for batch in batches)
+    stored = RowsOfFile(file.path, _FIRST_ROWS)
+    names = [*stored.names, *file.partition_values]
+    wanted = [name for name in stored.names if folded(name) in view.deciding_columns]
+    with RowFilter(view, pa.schema([]), file) as shown:
+        return any(shown.any_row(shown.whole(batch), names) for batch in stored.batches(wanted))
 
 
 class RowFilter:
@@ -83,11 +85,10 @@ class RowFilter:
         if self._db is not None:
             self._db.close()
 
-    def columns(self, parquet: pq.ParquetFile) -> list[str]:
-        """Names of the columns of a file that are needed to make another one of it."""
-        names: list[str] = parquet.schema_arrow.names
+    def columns(self, names: Sequence[str]) -> list[str]:
+        """Those columns that are needed to make another file of one with these names."""
         wanted = [name for name in names if name in self._schema.names or folded(name) in self._view.deciding_columns]
-        return wanted or names
+        return wanted or list(names)
 
     def whole(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a file with the columns of its partition, which conditions may name and clients see."""
@@ -99,7 +100,7 @@ class RowFilter:
         columns |= {name: pa.repeat(value, batch.num_rows) for name, value in self._constants.items()}
         return pa.record_batch(columns)
 
-    def changes(self, parquet: pq.ParquetFile, operations: str) -> pa.Array:
+    def changes(self, stored: RowsOfFile, operations: str) -> pa.Array:
         """The kind of change of each row of a file that shows, in order.
 
         Of a correction that takes a row into the view, or out of it, only one half shows: that is an insert or delete.
@@ -108,10 +109,11 @@ class RowFilter:
         import pyarrow as pa
 
         kinds, shown = [], []
-        for stored in parquet.iter_batches(BATCH_ROWS):
-            batch = self.whole(without_views(stored))
+        condition = None if self._view.is_all else self._view.condition([*stored.names, *self._constants])
+        wanted = [name for name in stored.names if name == operations or folded(name) in self._view.deciding_columns]
+        for read in stored.batches(wanted):
+            batch = self.whole(without_views(read))
             kinds.append(kinds_of(batch.column(operations), is_whole=self._view.has_all_rows))
-            condition = None if self._view.is_all else self._view.condition(batch.schema.names)
             every = np.ones(batch.num_rows, np.bool_)
             shown.append(every if condition is None else self._true(batch, [condition])[0])
         kind = np.concatenate([np.zeros(0, np.int32), *kinds])
@@ -192,27 +194,25 @@ def _duckdb() -> duckdb.DuckDBPyConnection:
 
 
 def live_batches(
-    parquet: pq.ParquetFile, live: npt.NDArray[np.bool_] | None, columns: list[str]
+    stored: RowsOfFile, live: npt.NDArray[np.bool_] | None, columns: list[str]
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a file that count, row group by row group; those without any are not read.
 
     Args:
-        parquet: the file.
+        stored: the file.
         live: of each row, whether it counts; None if all do.
         columns: names of those to read.
     """
+    import numpy as np
     import pyarrow as pa
 
-    start = 0
-    for group in range(parquet.num_row_groups):
-        count = parquet.metadata.row_group(group).num_rows
-        rows = None if live is None else live[start : start + count]
-        start += count
-        if rows is not None and not rows.any():
-            continue
-        place = 0
-        for stored in parquet.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns):
-            batch = without_views(stored)
-            part = None if rows is None else rows[place : place + batch.num_rows]
-            place += batch.num_rows
-            yield batch if part is None or part.all() else batch.filter(pa.array(part))
+    if live is None:
+        yield from map(without_views, stored.batches(columns))
+        return
+    parts = np.split(live, np.cumsum(stored.sizes)[:-1])
+    groups = [number for number, rows in enumerate(parts) if rows.any()]
+    rows, place = np.concatenate([np.zeros(0, np.bool_), *(parts[number] for number in groups)]), 0
+    for batch in map(without_views, stored.batches(columns, groups)):
+        part = rows[place : place + batch.num_rows]
+        place += batch.num_rows
+        yield batch if part.all() else batch.filter(pa.array(part))

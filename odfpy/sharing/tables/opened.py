@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from odfpy.data.recent import Recent
+from odfpy.data.slices.bounded_batches import reading_plan, split
+from odfpy.data.slices.parquet_io import reading
 from odfpy.sharing.tables.remote import BucketFile
 
 if TYPE_CHECKING:
@@ -37,23 +39,71 @@ def opened(place: FilePlace) -> Iterator[pq.ParquetFile]:
     Raises:
         OdfError: it cannot be read; also for what goes wrong inside of the block.
     """
-    from odfpy.data.slices.parquet_io import reading
-
-    with reading(place if isinstance(place, Path) else place.url), opened_plainly(place) as file:
+    with reading(_name(place)), _opened(place) as file:
         yield file
 
 
+class RowsOfFile:
+    """The rows of a Parquet file, in batches that are bounded by bytes, whatever its writer has packed into it.
+
+    Attributes:
+        names: of its columns.
+        sizes: rows of each row group.
+    """
+
+    def __init__(self, place: FilePlace, rows: int) -> None:
+        """
+        Args:
+            place: where it is.
+            rows: rows of a batch at most.
+
+        Raises:
+            OdfError: it cannot be read.
+        """
+        found = footer(place)
+        groups = range(found.metadata.num_row_groups)
+        self.names: list[str] = found.columns.names
+        self.sizes = [found.metadata.row_group(group).num_rows for group in groups]
+        self._place = place
+        self._dictionaries, self._rows = reading_plan(found.metadata, rows, groups)
+
+    def batches(self, columns: Sequence[str], groups: Sequence[int] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows of some row groups; text may be dictionaries.
+
+        Args:
+            columns: names of columns.
+            groups: the row groups, all by default.
+
+        Raises:
+            OdfError: they cannot be read. Errors of whoever takes the rows stay what they are.
+        """
+        name = _name(self._place)
+        with ExitStack() as stack:
+            with reading(name):
+                file = stack.enter_context(_opened(self._place, read_dictionary=self._dictionaries))
+                read = file.iter_batches(self._rows, groups, columns=list(columns))
+            while True:
+                with reading(name):
+                    batch = next(read, None)
+                if batch is None:
+                    return
+                yield from split(batch, name)
+
+
 @contextmanager
-def opened_plainly(place: FilePlace) -> Iterator[pq.ParquetFile]:
-    """The same, for those who write at the same time: errors are those of the library."""
+def _opened(place: FilePlace, **options: Any) -> Iterator[pq.ParquetFile]:
     import pyarrow.parquet as pq
 
     if isinstance(place, Path):
-        with pq.ParquetFile(place) as file:
+        with pq.ParquetFile(place, **options) as file:
             yield file
     else:
-        with place.open() as stream, pq.ParquetFile(stream) as file:
+        with place.open() as stream, pq.ParquetFile(stream, **options) as file:
             yield file
+
+
+def _name(place: FilePlace) -> Path | str:
+    return place if isinstance(place, Path) else place.url
 
 
 def footer(place: FilePlace) -> Footer:
@@ -64,8 +114,6 @@ def footer(place: FilePlace) -> Footer:
     """
     if isinstance(place, BucketFile):
         return _footer(place)
-    from odfpy.data.slices.parquet_io import reading
-
     with reading(place):
         stamp = place.stat()
     return _LOCAL.get((place, stamp.st_mtime_ns, stamp.st_size), partial(_read_footer, place))

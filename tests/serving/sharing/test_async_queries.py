@@ -132,9 +132,9 @@ def test_an_answer_has_pages_and_keeps_its_version(shared: Shared, tmp_path: Pat
     assert len(shared.lines(f"{LOG}/query", body={})) == 2 + 4  # who asks now sees the new version
 
 
-def test_queries_end_and_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    may_go = threading.Event()
-    queries = PendingQueries()
+def test_queries_end_and_are_limited() -> None:
+    may_go, clock = threading.Event(), [1000.0]
+    queries = PendingQueries(lambda: clock[0])
 
     def given(whose: str) -> GivenQuery:
         return GivenQuery(whose, "", QueryBody(), Capabilities(), 1)
@@ -153,8 +153,7 @@ def test_queries_end_and_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
         query.work.result(60)
     assert queries.submit(given("one"), lines).id
     assert queries.find(kept[0].id, "one") is kept[0]
-    clock = time.monotonic() + 4000
-    monkeypatch.setattr("odfpy.serving.sharing.queries.time.monotonic", lambda: clock)
+    clock[0] += 4000
     with pytest.raises(SharingError) as over:
         queries.find(kept[0].id, "one")
     assert over.value.status == 404

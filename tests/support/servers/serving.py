@@ -47,6 +47,7 @@ def serving(*workspaces: Workspace, port: int = 0, **settings: Any) -> Iterator[
         finally:
             server.should_exit = True
             thread.join(PATIENCE)
+            assert not thread.is_alive(), "the server does not end"
 
 
 def put(workspace: Workspace, name: str, number: int, *, public: bool = False) -> StoredDataset:
