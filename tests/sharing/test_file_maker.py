@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from odfpy.data.timestamp import Timestamp
+from odfpy.sharing.decisions import View, VisiblePart
 from odfpy.sharing.files.maker import FileMaker, ServedFile
 from odfpy.sharing.tables.contract import TableFile, TableVersion
 from odfpy.sharing.tables.difference import with_live
@@ -55,3 +56,24 @@ def test_many_files_are_not_looked_through_for_each_one(
     for number in range(60):
         made(maker, whole, number)
     assert len(looked) == 1
+
+
+def test_a_column_that_is_large_only_when_it_is_read_takes_no_memory(tmp_path: Path) -> None:
+    """A megabyte once in the file, and in each of 1 500 rows: 1.5 GB, if somebody writes it out."""
+    text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(1_500, np.int32)), pa.array(["x" * 2**20]))
+    pq.write_table(pa.table({"id": np.arange(1_500), "text": text}), tmp_path / "bomb.parquet", store_schema=False)
+    assert (tmp_path / "bomb.parquet").stat().st_size < 2**20
+    schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
+    size = (tmp_path / "bomb.parquet").stat().st_size
+    bomb = TableFile("bomb", size, TableVersion(1, Timestamp.from_millis(0)), tmp_path / "bomb.parquet")
+    pool = pa.system_memory_pool()
+    before = pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    try:
+        found = FileMaker(tmp_path / "made", 2**30).served(bomb, schema, View((VisiblePart(None, "id = 1499"),)))
+        assert found is not None
+        assert isinstance(found.path, Path)
+        assert pq.read_table(found.path).column("id").to_pylist() == [1_499]
+        assert 0 < pool.max_memory() < 2**29
+    finally:
+        pa.set_memory_pool(before)
