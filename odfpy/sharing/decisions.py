@@ -94,7 +94,7 @@ class View:
                 found.append(part.rows)
         return None if len(found) == len(self.parts) else found
 
-    @property
+    @cached_property
     def identity(self) -> bytes:
         """The same bytes for the same view: what files made for it are bound to."""
         return canonical_json([[None if p.columns is None else list(p.columns), p.rows] for p in self.parts])

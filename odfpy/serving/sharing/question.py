@@ -123,8 +123,7 @@ class TableQuestion:
         """
         if hints and file.stats is not None and self.view.is_all and not may_have_rows(hints, file.stats):
             return None
-        partition = self._partition(file, schema)
-        stored = pa.schema([field for field in schema if field.name not in partition])
+        stored = self._stored(file, schema)
         served = self.state.files.served(file, stored, self.view, change, has_vectors=has_vectors)
         if served is None:
             return None
@@ -138,7 +137,7 @@ class TableQuestion:
             self.urls.of(served, file.version.number),
             self.urls.expires,
             file.version,
-            partition,
+            self._partition(file, schema),
             statistics if served.vector is None else {**statistics, "tightBounds": False},
         )
 
@@ -166,7 +165,17 @@ class TableQuestion:
 
         if is_limited:
             return map(work, files)
-        return self.state.ahead.map(work, files, lambda file: not self.view.is_all or file.live is not None)
+        return self.state.ahead.map(work, files, lambda file: self._is_to_be_made(file, schema))
+
+    def _is_to_be_made(self, file: TableFile, schema: pa.Schema) -> bool:
+        if self.view.is_all and file.live is None:
+            return False  # but for rare types of columns
+        return not self.state.files.has(file, self._stored(file, schema), self.view)
+
+    def _stored(self, file: TableFile, schema: pa.Schema) -> pa.Schema:
+        """The columns that are in a file as it goes out."""
+        partition = self._partition(file, schema)
+        return pa.schema([field for field in schema if field.name not in partition])
 
     def _partition(self, file: TableFile, schema: pa.Schema) -> dict[str, str | None]:
         """The values that are beside a file; in those made for a view, they are a column, since cells may be hidden."""

@@ -93,10 +93,7 @@ class FileMaker:
         if has_few_dead and operations is None and self._goes_as_it_is(file, schema, view):
             vector = None if file.live is None else inline_vector(file.live)
             return ServedFile(_id(file.identity.encode()), file.size, file.path, vector)
-        parts = [file.identity.encode(), view.identity, schema.serialize().to_pybytes(), str(operations).encode()]
-        if file.partition_values:
-            parts.append(repr(sorted(file.partition_values.items())).encode())
-        key = _id(_FORMAT, *parts)
+        key = _key(file, schema, view, operations)
         path = self.path(key)
         if not _touched(path):
             with self._alone(path):
@@ -108,6 +105,10 @@ class FileMaker:
                         self.tidy()
         size = path.stat().st_size
         return ServedFile(key, size, path) if size else None
+
+    def has(self, file: TableFile, schema: pa.Schema, view: View) -> bool:
+        """Return whether the file for a view is there already; see `served`."""
+        return self.path(_key(file, schema, view, None)).exists()
 
     def path(self, key: str) -> Path:
         """Return where the file of a key is kept."""
@@ -189,6 +190,14 @@ def _repeating(schema: pa.Schema) -> list[str]:
     import pyarrow as pa
 
     return [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_binary(field.type)]
+
+
+def _key(file: TableFile, schema: pa.Schema, view: View, operations: str | None) -> str:
+    """The key of the file that is made of a file."""
+    parts = [file.identity.encode(), view.identity, schema.serialize().to_pybytes(), str(operations).encode()]
+    if file.partition_values:
+        parts.append(repr(sorted(file.partition_values.items())).encode())
+    return _id(_FORMAT, *parts)
 
 
 def _touched(path: Path) -> bool:
