@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import FileResponse, StreamingResponse
+from fastapi.responses import StreamingResponse
 
 from odfpy.serving.sharing.audited import note
 from odfpy.serving.sharing.callers import SharingCaller
 from odfpy.serving.sharing.errors import SharingError
 from odfpy.serving.sharing.state import SharingState, base_of, state_of
-from odfpy.sharing.decisions import Reach, View
-from odfpy.sharing.errors import CannotShare, SharedObjectNotFound
+from odfpy.sharing.decisions import View
+from odfpy.sharing.errors import CannotShare
 from odfpy.sharing.files.maker import ServedFile
 from odfpy.sharing.model import SharedTable
 from odfpy.sharing.names import SharePath
@@ -32,11 +33,9 @@ router = APIRouter()
 # Spark's and the kernel's readers take a path for a url only if its query has one of some names; this is one of them.
 SIGNATURE: Final = "X-Amz-Signature"
 _RANGE: Final = re.compile(r"bytes=([0-9]{0,19})-([0-9]{0,19})")  # several ranges are answered by the whole file
+_PIECE: Final = 1 << 20
+_BYTES: Final = "application/octet-stream"
 _OVER: Final = "This url is not one of this server's, or it has ended; ask for the table again"
-
-
-class _Pieces(FileResponse):
-    chunk_size = 512 * 1024
 
 
 class FileUrls:
@@ -91,14 +90,27 @@ def file(request: Request, name: str, sealed: Annotated[str, Query(alias=SIGNATU
     headers = {"ETag": f'"{name}"', "Cache-Control": "private, max-age=3600", "X-Content-Type-Options": "nosniff"}
     if "bucket" in known:
         return _of_bucket(request, known, headers)
+    return _of_folder(request, known, headers)
+
+
+def _of_folder(request: Request, known: dict[str, Any], headers: dict[str, str]) -> Response:
+    """A file of this machine, or a range of it."""
     path = Path(known["path"])
     try:
-        stamp = path.stat()
+        size = path.stat().st_size
     except OSError:
         raise SharingError(403, _OVER) from None  # it was removed to make room
-    if stamp.st_size != known["size"]:
+    if size != known["size"]:
         raise SharingError(403, _OVER)
-    return _Pieces(path, media_type="application/octet-stream", headers=headers, stat_result=stamp)
+
+    def pieces(start: int, end: int) -> Iterator[bytes]:
+        with path.open("rb") as opened:
+            opened.seek(start)
+            while start < end and (piece := opened.read(min(_PIECE, end - start))):
+                start += len(piece)
+                yield piece
+
+    return _ranged(request, size, pieces, headers)
 
 
 def _of_bucket(request: Request, known: dict[str, Any], headers: dict[str, str]) -> Response:
@@ -109,19 +121,37 @@ def _of_bucket(request: Request, known: dict[str, Any], headers: dict[str, str])
         raise SharingError(403, _OVER) from None
     if place.size != known["size"]:
         raise SharingError(403, _OVER)
-    start, end, status = 0, place.size, 200
+    return _ranged(request, place.size, place.pieces, headers)
+
+
+def _ranged(
+    request: Request, size: int, pieces: Callable[[int, int], Iterator[bytes]], headers: dict[str, str]
+) -> Response:
+    """A file, or the range of it that a request names.
+
+    Args:
+        request: the request.
+        size: bytes of the file.
+        pieces: reads from one place to another one.
+        headers: of the answer.
+    """
+    start, end, status = 0, size, 200
     asked = _RANGE.fullmatch(request.headers.get("range", ""))
-    if asked is not None and asked[0] != "bytes=-":
+    is_same = request.headers.get("if-range", headers["ETag"]) == headers["ETag"]
+    if asked is not None and asked[0] != "bytes=-" and is_same:
         first, last = asked.groups()
-        start = int(first) if first else max(0, place.size - int(last))
-        end = min(place.size, int(last) + 1) if first and last else place.size
+        start = int(first) if first else max(0, size - int(last))
+        end = min(size, int(last) + 1) if first and last else size
         if start >= end:
-            return Response(status_code=416, headers={"Content-Range": f"bytes */{place.size}"})
+            return Response(status_code=416, headers={"Content-Range": f"bytes */{size}"})
         status = 206
-        headers["Content-Range"] = f"bytes {start}-{end - 1}/{place.size}"
+        headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
     headers |= {"Accept-Ranges": "bytes", "Content-Length": str(end - start)}
-    parts = iter(()) if request.method == "HEAD" else place.pieces(start, end)
-    return StreamingResponse(parts, status, headers, media_type="application/octet-stream")
+    if request.method == "HEAD":
+        return Response(None, status, headers, media_type=_BYTES)
+    if end - start <= _PIECE:  # without a further hop between threads: most requests are for footers
+        return Response(b"".join(pieces(start, end)), status, headers, media_type=_BYTES)
+    return StreamingResponse(pieces(start, end), status, headers, media_type=_BYTES)
 
 
 def _may_still(state: SharingState, known: dict[str, Any]) -> bool:
@@ -131,11 +161,8 @@ def _may_still(state: SharingState, known: dict[str, Any]) -> bool:
     caller = find(state, known["token"])
     if caller is None or caller.principal_id != known["who"]:
         return False
-    try:
-        table = state.sharing.shares.table(SharePath.parse(known["table"]))
-    except SharedObjectNotFound:
-        return False
-    view = (caller.reach or Reach(())).view(table)
+    table = state.sharing.shares.find_table(SharePath.parse(known["table"]))
+    view = None if table is None else caller.reach.view(table)
     return view is not None and _digest(view) == known["view"]
 
 

@@ -9,9 +9,11 @@ import os
 import re
 import threading
 import time
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -252,6 +254,28 @@ def test_a_file_has_ranges(shared: Shared) -> None:
     assert part.headers["content-range"] == f"bytes 4-11/{len(whole)}"
     assert shared.ask(action["url"], None, method="HEAD").headers["content-length"] == str(len(whole))
     assert shared.ask(action["url"], None, range=f"bytes={len(whole)}-").status == 416
+    assert shared.ask(action["url"], None, range="bytes=-8").body == whole[-8:]
+    tag = shared.ask(action["url"], None, method="HEAD").headers["etag"]
+    for known, status in ((tag, 206), ('"another"', 200)):
+        assert shared.ask(action["url"], None, range="bytes=4-11", if_range=known).status == status
+    for several in ("bytes=0-1,4-5", "bytes=-", "rows=1-2"):  # what it does not know, it answers with all
+        answer = shared.ask(action["url"], None, range=several)
+        assert (answer.status, answer.body) == (200, whole)
+
+
+def test_a_large_file_comes_whole_and_in_ranges(shared: Shared, tmp_path: Path) -> None:
+    (tmp_path / "large").mkdir()
+    data = np.random.default_rng(1).integers(0, 2**62, 500_000)
+    pq.write_table(pa.table({"n": data}), tmp_path / "large/a.parquet")
+    path = SharePath("fx", "main", "large")
+    shared.sharing.shares.add_table(path, TableSource(SourceKind.PARQUET, str(tmp_path / "large")))
+    try:
+        (line,) = shared.lines("shares/fx/schemas/main/tables/large/query", body={})[2:]
+        bytes_of = (tmp_path / "large/a.parquet").read_bytes()
+        assert shared.ask(line["file"]["url"], None).body == bytes_of
+        assert shared.ask(line["file"]["url"], None, range="bytes=1000-3000000").body == bytes_of[1000:3_000_001]
+    finally:
+        shared.sharing.shares.remove(path)
 
 
 def test_a_url_is_bound_to_its_file(shared: Shared) -> None:
