@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from deltalake import write_deltalake
 from support.servers.azure import azure_containers
 from support.servers.buckets import gcs_buckets, s3_buckets
 
@@ -193,3 +194,18 @@ def test_keys_do_not_belong_into_the_url() -> None:
     with pytest.raises(CannotShare, match="Keys do not belong") as caught:
         shared_files(SourceKind.DELTA, "s3+http://key:secret@127.0.0.1:9/data/t")
     assert "secret" not in str(caught.value)
+
+
+def test_a_delta_table_is_read_from_each_store(store: str, tmp_path: Path) -> None:
+    rows = pa.table({"id": [1, 2, 3], "country": ["DE", "FR", "DE"]})
+    write_deltalake(tmp_path / "t", rows, partition_by=["country"])
+    write_deltalake(tmp_path / "t", pa.table({"id": [4], "country": ["FR"]}), mode="append")
+    for path in (tmp_path / "t").rglob("*"):
+        if path.is_file():
+            put(f"{store}/t/{path.relative_to(tmp_path / 't').as_posix()}", path.read_bytes())
+    shared_files(SourceKind.DELTA, f"{store}/t")
+    table = open_files(SourceKind.DELTA, f"{store}/t")
+    for version, count in ((table.version(0), 3), (table.latest, 4)):
+        files = list(table.files(version))
+        assert {file.partition_values["country"] for file in files} == {"DE", "FR"}
+        assert sum(footer(file.path).metadata.num_rows for file in files) == count
