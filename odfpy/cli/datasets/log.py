@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from functools import singledispatch
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,9 +26,10 @@ from odfpy.chain.events import (
 )
 from odfpy.chain.references import ReferenceKind
 from odfpy.cli.grammar import Form, NameAt, command, group, session_of, whole_number
-from odfpy.cli.screen.output import Format, Output, error_tree, format_size
+from odfpy.cli.screen.output import Format, Output, format_size
 from odfpy.cli.screen.terminal import paint
 from odfpy.codec.shape import kind_of
+from odfpy.coordinator.reading.history import block_tree, signature_trees
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import UsageError
 from odfpy.repository.transfer.clock import ahead
@@ -80,18 +81,12 @@ def log(
                 output.tree(block_document(hashed))
         case Format.NDJSON:
             for block in blocks:
-                output.tree(_tree(*block))
+                output.tree(block_tree(*block))
         case Format.JSON:
-            output.tree([_tree(*block) for block in blocks])
+            output.tree([block_tree(*block) for block in blocks])
         case Format.CSV:
             columns = ["sequenceNumber", "blockHash", "systemTime", "event", "signatures"]
             output.rows(columns, [_row(*block) for block in blocks])
-
-
-def _tree(hashed: HashedBlock, signed: BlockSigners) -> dict[str, Any]:
-    tree = {"blockHash": str(hashed.hash), **block_document(hashed), "signatures": _signature_trees(signed)}
-    early = ahead(hashed.block.system_time, Timestamp.now())
-    return tree if early is None else {**tree, "aheadOfClock": early.seconds}
 
 
 def _early(time: Timestamp) -> str:
@@ -102,13 +97,7 @@ def _early(time: Timestamp) -> str:
 
 def _row(hashed: HashedBlock, signed: BlockSigners) -> tuple[object, ...]:
     block, tree = hashed.block, block_document(hashed)
-    return block.sequence_number, hashed.hash, block.system_time, tree["content"]["event"], _signature_trees(signed)
-
-
-def _signature_trees(signed: BlockSigners) -> list[dict[str, Any]]:
-    if signed.error is not None:
-        return [error_tree(signed.error)]
-    return [{"signer": str(one.key), "name": one.name, "time": str(one.time)} for one in signed.signers]
+    return block.sequence_number, hashed.hash, block.system_time, tree["content"]["event"], signature_trees(signed)
 
 
 def _signed(signed: BlockSigners) -> Iterable[str]:

@@ -19,6 +19,7 @@ from odfpy.chain.ref_store import HEAD
 from odfpy.chain.signatures import path_of
 from odfpy.codec.yaml import load_documents
 from odfpy.coordinator.maintenance.damage import damage_of
+from odfpy.coordinator.maintenance.last_verification import last_verification
 from odfpy.coordinator.maintenance.reachable import Useless, foreign, reachable_blocks, unreferenced_objects
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.last_failure import last_failure
@@ -142,6 +143,7 @@ def _local(dataset: StoredDataset) -> Iterator[Finding]:
         "aliases.yaml": lambda: Aliases(folder / "aliases.yaml").list("pull"),
         "config.yaml": lambda: Config.of_dataset(dataset.folder),
         "failure.yaml": lambda: last_failure(dataset),
+        "verification.yaml": lambda: last_verification(dataset),
         "remotes.yaml": lambda: SeenHeads(folder / "remotes.yaml").get("https://example.com"),
     }
     for file in sorted(folder.glob("*.yaml")):

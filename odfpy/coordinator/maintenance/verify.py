@@ -95,6 +95,7 @@ def verify(
     signatures = _verify_signatures(this, storage)
     return VerifyReport(
         handle=dataset.handle,
+        head=this.blocks[-1].hash if this.blocks else None,
         blocks=len(this.blocks),
         slices=this.slices,
         checkpoints=this.checkpoints,

@@ -190,6 +190,7 @@ class VerifyReport:
     """The report on the verification of one dataset: what was checked, and what was found.
 
     Attributes:
+        head: the last block that was checked, None where the blocks cannot be read.
         signatures: who has signed its blocks.
         against_batch: comparisons with the query run once, the oldest first.
         unreferenced: objects that no reference reaches; they do no harm, and `odf gc` removes them.
@@ -209,6 +210,7 @@ class VerifyReport:
     unreferenced_bytes: int = 0
     repaired: tuple[str, ...] = ()
     against_batch: tuple[BatchComparison, ...] = ()
+    head: Multihash | None = None
 
     @property
     def ok(self) -> bool:

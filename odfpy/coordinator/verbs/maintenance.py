@@ -37,6 +37,7 @@ class Maintenance:
             IntegrityError: if all are meant, and after everything else: a dataset has lost its name.
         """
         from odfpy.coordinator.maintenance.fsck import with_files
+        from odfpy.coordinator.maintenance.last_verification import remember_verification
         from odfpy.coordinator.maintenance.lost_names import restore_names
         from odfpy.coordinator.maintenance.verify import verify, with_circle
 
@@ -67,6 +68,7 @@ class Maintenance:
                     findings = (*report.findings, *mending.findings)
                     names = named.get(dataset.handle.id, ())
                     report = replace(report, repaired=(*names, *mending.repaired), findings=findings)
+                remember_verification(dataset, report, integrity_only=request.integrity_only)
                 yield report
             if nameless:
                 raise nameless[0].error

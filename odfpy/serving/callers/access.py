@@ -32,6 +32,7 @@ from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import InvalidValue
 from odfpy.serving.callers.principals import find_principal
 from odfpy.serving.callers.registry import ServedRegistry
+from odfpy.serving.callers.sessions import session_token
 from odfpy.serving.callers.tokens import AccessToken, Scope, Tokens
 from odfpy.serving.callers.visibility import Visibility, visibility_of
 
@@ -110,11 +111,18 @@ class _Bearer(SecurityBase):
     """The token of a request, or of the handshake of a WebSocket."""
 
     def __init__(self) -> None:
-        self.model = HTTPBearer(description="A token of `odf token new`; public datasets need none.")
+        about = "A token of `odf token new`, or the cookie of a session; public datasets need none."
+        self.model = HTTPBearer(description=about)
         self.scheme_name = "token"
 
     async def __call__(self, connection: HTTPConnection) -> str | None:
-        return bearer_of(connection.headers)
+        return token_in(connection)
+
+
+def token_in(connection: HTTPConnection) -> str | None:
+    """The token of a request, in its header or else in the cookie of a session; None where there is none."""
+    text = bearer_of(connection.headers)
+    return session_token(connection) if text is None else text
 
 
 def bearer_of(headers: Headers) -> str | None:
@@ -175,10 +183,22 @@ def readable(connection: HTTPConnection, caller: AnyCaller) -> StoredDataset:
 
 def is_readable(dataset: StoredDataset, caller: Caller) -> bool:
     """Return whether they may read a dataset; ask again in long conversations: tokens end, visibility changes."""
-    if visibility_of(dataset.folder) is Visibility.PUBLIC:
-        return True
-    if caller.may(Scope.READ, dataset.workspace_folder):
+    visibility = visibility_of(dataset.folder)
+    if visibility is not Visibility.PUBLIC and caller.may(Scope.READ, dataset.workspace_folder):
         return caller.is_still_known()
+    return is_listed(dataset, visibility, caller)
+
+
+def is_listed(dataset: StoredDataset, visibility: Visibility, caller: Caller) -> bool:
+    """Return the same for somebody whose token has just been looked at, in lists of many datasets.
+
+    Args:
+        dataset: the dataset.
+        visibility: its visibility, just read.
+        caller: who asks.
+    """
+    if visibility is Visibility.PUBLIC or caller.may(Scope.READ, dataset.workspace_folder):
+        return True
     return caller.is_granted(dataset)
 
 

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.repository.smart_transfer.signed_urls import KINDS
-from odfpy.serving.callers.access import bearer_of, find_caller, unauthorized_error
+from odfpy.serving.callers.access import find_caller, token_in, unauthorized_error
 from odfpy.serving.http.budget import BudgetHolder, MemoryBudget, OverBudget, Reservation, weight_of_json
 from odfpy.serving.settings import ServeSettings
 
@@ -43,16 +43,16 @@ class BoundedBodies:
             await self._app(scope, receive, send)
             return
         with self._budget.reserve(BudgetHolder.at((scope.get("client") or (None,))[0])) as held:
-            body = _Body(self, Headers(scope=scope), receive, held)
+            body = _Body(self, HTTPConnection(scope), receive, held)
             await self._app(scope, body.receive, send)
 
-    async def most(self, headers: Headers, held: Reservation) -> int:
+    async def most(self, connection: HTTPConnection, held: Reservation) -> int:
         """Bytes that a body may have that is more than a stranger may send; it is counted as that of the token now.
 
         Raises:
             HTTPException: no token of this server is shown.
         """
-        text = bearer_of(headers)
+        text = token_in(connection)
         if text is None:
             most = self._settings.max_stranger_body
             raise HTTPException(413, f"The body has more than {most} bytes, which is as much as it may have here")
@@ -71,9 +71,9 @@ class BoundedBodies:
 class _Body:
     """The body of a request, counted."""
 
-    def __init__(self, bounds: BoundedBodies, headers: Headers, receive: Receive, held: Reservation) -> None:
+    def __init__(self, bounds: BoundedBodies, connection: HTTPConnection, receive: Receive, held: Reservation) -> None:
         self._bounds = bounds
-        self._headers = headers
+        self._connection = connection
         self._receive = receive
         self._held = held
         self._most = bounds.strangers
@@ -99,7 +99,7 @@ class _Body:
     async def _take(self, piece: bytes) -> None:
         self._count += len(piece)
         if self._count > self._most and not self._is_known:
-            self._most, self._is_known = await self._bounds.most(self._headers, self._held), True
+            self._most, self._is_known = await self._bounds.most(self._connection, self._held), True
         if self._count > self._most:
             raise HTTPException(413, f"The body has more than {self._most} bytes, which is as much as it may have")
         self._held.grow(len(piece) + weight_of_json(piece))  # the pieces, and what is made of all of them

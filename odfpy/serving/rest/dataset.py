@@ -70,7 +70,7 @@ async def tail(
     most = request.app.state.settings.max_rows
 
     def work(control: Control) -> Response:
-        seen = _as_of(request, dataset, as_of)
+        seen = dataset_as_of(request, dataset, as_of)
         state = seen.state
         tag = tag_of(
             __version__, "tail", str(state.head), dataFormat.value, schemaFormat and schemaFormat.value, skip, limit
@@ -161,7 +161,7 @@ def metadata(
 ) -> Response:
     """Return what the metadata chain says of the dataset."""
     parts = _parts(include)
-    seen = _as_of(request, dataset, as_of)
+    seen = dataset_as_of(request, dataset, as_of)
     state = seen.state
     refs = [{"name": "head", "blockHash": str(state.head)}]
     known = [refs, sorted(part.value for part in parts), schemaFormat.value]
@@ -195,8 +195,17 @@ def _parts(text: str) -> frozenset[Aspect]:
     return frozenset(known[name.lower()] for name in names)
 
 
-def _as_of(request: Request, dataset: StoredDataset, block: str | None) -> StoredDataset:
-    """The dataset as it was at a block that its references lead to."""
+def dataset_as_of(request: Request, dataset: StoredDataset, block: str | None) -> StoredDataset:
+    """Return the dataset as it was at a block that its references lead to; now, if none is given.
+
+    Args:
+        request: the request.
+        dataset: the dataset.
+        block: hash of the block.
+
+    Raises:
+        Refused: 400 or 404, it is no hash, or of no block of the dataset.
+    """
     if block is None:
         return dataset
     try:

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from itertools import islice
-from typing import Annotated, Any
+from collections.abc import Callable
+from enum import Enum
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.responses import RedirectResponse
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from odfpy import __version__
-from odfpy.chain.events import SetInfo
 from odfpy.coordinator.storage.storage import StoredDataset
-from odfpy.errors import OdfError
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.kind import DatasetKind
 from odfpy.repository.places.listing import speaks_of
 from odfpy.repository.places.node import TAKES_REFERENCES, TAKES_REVOCATIONS, TAKES_SIGNATURES
-from odfpy.serving.callers.access import Administered, AnyCaller, Readable, is_readable, unauthorized_error
-from odfpy.serving.callers.visibility import Visibility, set_visibility, visibility_of
+from odfpy.serving.callers.access import Administered, AnyCaller, Caller, Readable, unauthorized_error
+from odfpy.serving.callers.tokens import Scope
+from odfpy.serving.callers.visibility import Visibility, set_visibility
+from odfpy.serving.rest.catalog import Catalog, CatalogEntry, entry_of
 from odfpy.serving.rest.models import HASH, ID
 
 server = APIRouter(tags=["server"])
 dataset = APIRouter(tags=["datasets"])
 
+TOTAL: Final = "X-Total-Count"
+_LONG_AGO: Final = Timestamp(-(2**62))
 
 _DATASET = {
     "id": ID,
@@ -34,6 +39,11 @@ _DATASET = {
     "watermark": "2024-03-15T03:00:00Z",
     "description": "Exchange rates, daily",
     "keywords": ["currency"],
+    "dataSize": 1830,
+    "updatedAt": "2024-03-15T03:00:12Z",
+    "signedBy": ["owner"],
+    "verification": {"time": "2024-03-16T08:00:00Z", "head": HASH, "ok": True, "isCurrent": True, "isReplayed": True},
+    "failure": None,
 }
 
 
@@ -66,6 +76,24 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 }
 
 
+class VerificationModel(BaseModel):
+    """The last verification of a dataset on this server."""
+
+    time: str
+    head: Annotated[str, Field(description="The last block that was verified.")]
+    ok: bool
+    isCurrent: Annotated[bool, Field(description="Whether nothing came after that block.")]  # noqa: N815
+    isReplayed: Annotated[bool, Field(description="Whether transforms were computed again.")]  # noqa: N815
+
+
+class FailureModel(BaseModel):
+    """The last pull of a dataset, which failed."""
+
+    time: str
+    code: str
+    message: Annotated[str, Field(description="Only for those who may write here: it may name places and files.")]
+
+
 class DatasetInfo(BaseModel):
     """A dataset, in short."""
 
@@ -81,6 +109,37 @@ class DatasetInfo(BaseModel):
     watermark: str | None
     description: str | None
     keywords: tuple[str, ...]
+    dataSize: Annotated[int, Field(description="Bytes of all slices.")]  # noqa: N815
+    updatedAt: Annotated[str | None, Field(description="When rows came last.")]  # noqa: N815
+    signedBy: Annotated[  # noqa: N815
+        tuple[str, ...], Field(description="Names of those who have signed the last block, as far as signatures count.")
+    ]
+    verification: VerificationModel | None
+    failure: FailureModel | None
+
+
+class Order(Enum):
+    """An order of datasets; `-` is descending."""
+
+    NAME = "name"
+    NAME_DOWN = "-name"
+    RECORDS = "numRecords"
+    RECORDS_DOWN = "-numRecords"
+    SIZE = "dataSize"
+    SIZE_DOWN = "-dataSize"
+    UPDATED = "updatedAt"
+    UPDATED_DOWN = "-updatedAt"
+    WATERMARK = "watermark"
+    WATERMARK_DOWN = "-watermark"
+
+
+_KEYS: Final[dict[str, Callable[[CatalogEntry], Any]]] = {
+    "name": lambda entry: entry.name.lower(),
+    "numRecords": lambda entry: entry.num_records,
+    "dataSize": lambda entry: entry.data_size,
+    "updatedAt": lambda entry: entry.updated_at or _LONG_AGO,
+    "watermark": lambda entry: entry.watermark or _LONG_AGO,
+}
 
 
 class DatasetSummary(DatasetInfo):
@@ -93,8 +152,8 @@ class DatasetSummary(DatasetInfo):
 
 @server.get("/", include_in_schema=False)
 async def front() -> RedirectResponse:
-    """Whoever comes with a browser sees what there is to ask for."""
-    return RedirectResponse("/docs")
+    """Whoever comes with a browser sees the pages."""
+    return RedirectResponse("ui/")
 
 
 @server.get("/health")
@@ -122,58 +181,90 @@ def token(caller: AnyCaller) -> TokenInfo:
     return TokenInfo(name=caller.token.name, scope=caller.token.scope.value, expiresAt=str(end) if end else None)
 
 
-@server.get("/datasets", responses={401: {"description": "The token is none, or not any more."}})
+@server.get(
+    "/datasets",
+    responses={
+        200: {"headers": {TOTAL: {"description": "Datasets on all pages.", "schema": {"type": "integer"}}}},
+        401: {"description": "The token is none, or not any more."},
+    },
+)
 def datasets(
     request: Request,
+    response: Response,
     caller: AnyCaller,
     search: Annotated[
         str, Query(max_length=200, description="Part of name, description or a keyword, whatever the case.")
     ] = "",
+    kind: Annotated[DatasetKind | None, Query(description="Only those of this kind.")] = None,
+    sort: Annotated[Order, Query(description="Order; a hyphen before it for descending.")] = Order.NAME,
     limit: Annotated[int, Query(ge=1, le=1000, description="Datasets at most.")] = 100,
     offset: Annotated[int, Query(ge=0, le=1_000_000, description="Datasets to leave out first.")] = 0,
 ) -> list[DatasetInfo]:
-    """The datasets that the caller may read, by name."""
-    served = request.app.state.datasets
-    visible = (item for item in served.all() if served.is_first(item) and is_readable(item, caller))
-    infos = ((item.handle.alias, info) for item in visible if (info := _info(item)) is not None)
-    wanted = (info for alias, info in infos if speaks_of(search, alias, info.description, info.keywords))
-    return list(islice(wanted, offset, offset + limit))
+    """The datasets that the caller may read. A header tells how many there are on all pages."""
+    served: Catalog = request.app.state.catalog
+    wanted = [
+        entry
+        for entry in served.visible_to(caller)
+        if kind in (None, entry.kind)
+        and speaks_of(search, entry.dataset.handle.alias, entry.description, entry.keywords)
+    ]
+    if sort is not Order.NAME:
+        wanted.sort(key=_KEYS[sort.value.lstrip("-")], reverse=sort.value.startswith("-"))
+    response.headers[TOTAL] = str(len(wanted))
+    return [_info(entry, caller) for entry in wanted[offset : offset + limit]]
 
 
 @dataset.get("", responses=_ANSWERS)
-def summary(dataset: Readable) -> DatasetSummary:
+def summary(caller: AnyCaller, dataset: Readable) -> DatasetSummary:
     """The dataset, in short."""
-    return DatasetSummary(**_described(dataset).model_dump())
+    return DatasetSummary(**_described(dataset, caller).model_dump())
 
 
 @dataset.put("/visibility", responses={**_ANSWERS, 403: {"description": "It needs the scope admin."}})
 def visibility(
-    dataset: Administered, value: Annotated[Visibility, Query(description="Whether anybody may read it.")]
+    caller: AnyCaller,
+    dataset: Administered,
+    value: Annotated[Visibility, Query(description="Whether anybody may read it.")],
 ) -> DatasetInfo:
     """Make the dataset public or private; needs the scope admin."""
     set_visibility(dataset.folder, value)
-    return _described(dataset)
+    return _described(dataset, caller)
 
 
-def _info(dataset: StoredDataset) -> DatasetInfo | None:
-    try:
-        return _described(dataset)
-    except OdfError:  # damaged, or being made
-        return None
+def _described(dataset: StoredDataset, caller: Caller) -> DatasetInfo:
+    entry = entry_of(dataset.reloaded())
+    if entry is None:
+        raise HTTPException(404, "There is no dataset of that name yet")
+    return _info(entry, caller)
 
 
-def _described(dataset: StoredDataset) -> DatasetInfo:
-    state = dataset.reloaded().state
-    info = state.info or SetInfo()
+def _info(entry: CatalogEntry, caller: Caller) -> DatasetInfo:
+    verified, failed = entry.verification, entry.failure
+    is_own = caller.may(Scope.WRITE, entry.dataset.workspace_folder)
     return DatasetInfo(
-        id=str(dataset.handle.id),
-        name=str(dataset.handle.alias),
-        kind=state.kind.value,
-        visibility=visibility_of(dataset.folder).value,
-        head=str(state.head),
-        numBlocks=state.sequence_number + 1,
-        numRecords=state.num_records,
-        watermark=str(state.watermark) if state.watermark is not None else None,
-        description=info.description,
-        keywords=info.keywords or (),
+        id=str(entry.dataset.handle.id),
+        name=entry.name,
+        kind=entry.kind.value,
+        visibility=entry.visibility.value,
+        head=str(entry.head),
+        numBlocks=entry.num_blocks,
+        numRecords=entry.num_records,
+        watermark=str(entry.watermark) if entry.watermark is not None else None,
+        description=entry.description,
+        keywords=entry.keywords,
+        dataSize=entry.data_size,
+        updatedAt=str(entry.updated_at) if entry.updated_at is not None else None,
+        signedBy=entry.signed_by,
+        verification=None
+        if verified is None
+        else VerificationModel(
+            time=str(verified.time),
+            head=str(verified.head),
+            ok=verified.ok,
+            isCurrent=verified.head == entry.head,
+            isReplayed=not verified.integrity_only,
+        ),
+        failure=None
+        if failed is None
+        else FailureModel(time=str(failed.time), code=failed.code, message=failed.message if is_own else ""),
     )

@@ -27,8 +27,8 @@ from odfpy.sharing.names import folded
 
 router = APIRouter(prefix="/platform", tags=["server"])
 
-_PASSWORD: Final = "password"  # noqa: S105 - the name of a method
-_WRONG: Final = "Wrong name or password"
+PASSWORD: Final = "password"  # noqa: S105 - the name of a method
+WRONG_LOGIN: Final = "Wrong name or password"
 _NOBODY: Final = "There is no user or recipient of that name"
 _OK: Final = 200
 _LONGEST_NAME: Final = 255
@@ -62,11 +62,11 @@ class LoginModel(BaseModel):
 
     model_config = ConfigDict(
         json_schema_extra={
-            "examples": [{"loginMethod": _PASSWORD, "loginCredentialsJson": '{"login": "ann", "password": "..."}'}]
+            "examples": [{"loginMethod": PASSWORD, "loginCredentialsJson": '{"login": "ann", "password": "..."}'}]
         }
     )
 
-    loginMethod: Annotated[str, Field(max_length=100, description=f"`{_PASSWORD}`.")]  # noqa: N815
+    loginMethod: Annotated[str, Field(max_length=100, description=f"`{PASSWORD}`.")]  # noqa: N815
     loginCredentialsJson: Annotated[  # noqa: N815
         str, Field(max_length=20_000, description="A JSON object with `login` and `password`, as text.", repr=False)
     ]
@@ -114,7 +114,7 @@ async def login(request: Request, response: Response, body: LoginModel) -> Token
             logins.guesses.right(place, shown)
     if found is None:
         _audit(request, action="login", status=401)  # not whose name it was: people type passwords there, too
-        raise unauthorized_error(_WRONG)
+        raise unauthorized_error(WRONG_LOGIN)
     who, made = found
     _audit(request, who=who, action="login", status=_OK)
     request.scope.setdefault("state", {})["token_name"] = who
@@ -137,7 +137,7 @@ def new_token(
     storage = registry_of(request).storages[0]
     if caller.token is None:
         raise unauthorized_error("This needs the token of an admin")
-    if not _is_admin(caller, storage):
+    if not is_admin(caller, storage):
         raise HTTPException(403, "Only admins make tokens for others")
     sharing = sharing_of(storage)
     if sharing is None or not name.isprintable():
@@ -153,7 +153,8 @@ def new_token(
     return TokenModel(accessToken=text, expiresAt=str(made.expires_at))
 
 
-def _is_admin(caller: Caller, storage: Storage) -> bool:
+def is_admin(caller: Caller, storage: Storage) -> bool:
+    """Return whether somebody may administer a workspace: by a token's scope, or as a user who is an admin."""
     if caller.may(Scope.ADMIN, storage):
         return True
     sharing = sharing_of(storage) if caller.granting is storage else None
@@ -162,8 +163,8 @@ def _is_admin(caller: Caller, storage: Storage) -> bool:
 
 
 def _credentials(body: LoginModel) -> tuple[str, str]:
-    if body.loginMethod != _PASSWORD:
-        raise HTTPException(400, f"People log in here by {_PASSWORD} only")
+    if body.loginMethod != PASSWORD:
+        raise HTTPException(400, f"People log in here by {PASSWORD} only")
     try:
         tree: Any = json.loads(body.loginCredentialsJson)
         name, password = tree["login"], tree["password"]

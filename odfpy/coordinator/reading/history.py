@@ -1,0 +1,91 @@
+"""The history of a dataset for people and programs: its blocks as trees, and what each day brought."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.encoding import block_document
+from odfpy.chain.events import AddData, ExecuteTransform
+from odfpy.coordinator.storage.signers import BlockSigners
+from odfpy.data.timestamp import Timestamp
+from odfpy.repository.transfer.clock import ahead
+
+_DAY = len("2024-01-01")
+
+
+@dataclass(frozen=True, slots=True)
+class DayOfHistory:
+    """The blocks of a day of system time.
+
+    Attributes:
+        day: the day, in UTC.
+        num_commits: blocks that carried rows or a watermark.
+        num_records: rows of these, corrections and retractions too.
+        data_size: bytes of these.
+        watermark: that of the last of these, None where there is none yet.
+        lag_seconds: by how much that watermark was behind the time of its block.
+    """
+
+    day: str
+    num_commits: int
+    num_records: int
+    data_size: int
+    watermark: Timestamp | None
+    lag_seconds: float | None
+
+
+def days_of(blocks: Iterable[HashedBlock], most: int) -> list[DayOfHistory]:
+    """Return what the last days brought, the oldest first; days without such blocks are left out.
+
+    Args:
+        blocks: the blocks, newest first.
+        most: days to look at.
+    """
+    found: list[DayOfHistory] = []
+    for hashed in blocks:
+        event = hashed.block.event
+        if not isinstance(event, AddData | ExecuteTransform):
+            continue
+        day = str(hashed.block.system_time)[:_DAY]
+        if not found or found[-1].day != day:
+            if len(found) == most:
+                break
+            found.append(_begun(day, hashed.block.system_time, event.new_watermark))
+        found[-1] = _with(found[-1], event)
+    return found[::-1]
+
+
+def block_tree(hashed: HashedBlock, signed: BlockSigners) -> dict[str, Any]:
+    """Return a block as a tree of JSON, with those who have signed it, as `odf log -o json` prints it.
+
+    Args:
+        hashed: the block.
+        signed: who has signed it.
+    """
+    tree = {"blockHash": str(hashed.hash), **block_document(hashed), "signatures": signature_trees(signed)}
+    early = ahead(hashed.block.system_time, Timestamp.now())
+    return tree if early is None else {**tree, "aheadOfClock": early.seconds}
+
+
+def signature_trees(signed: BlockSigners) -> list[dict[str, Any]]:
+    """Return those who have signed a block as trees of JSON, or what is wrong with the signatures."""
+    if signed.error is not None:
+        return [{"error": signed.error.message, "code": signed.error.code, "hint": signed.error.hint}]
+    return [{"signer": str(one.key), "name": one.name, "time": str(one.time)} for one in signed.signers]
+
+
+def _begun(day: str, time: Timestamp, watermark: Timestamp | None) -> DayOfHistory:
+    lag = None if watermark is None else (time.nanos - watermark.nanos) / 1e9
+    return DayOfHistory(day, 0, 0, 0, watermark, lag)
+
+
+def _with(day: DayOfHistory, event: AddData | ExecuteTransform) -> DayOfHistory:
+    new = event.new_data
+    records = 0 if new is None else new.offset_interval.end - new.offset_interval.start + 1
+    size = 0 if new is None else new.size
+    return DayOfHistory(
+        day.day, day.num_commits + 1, day.num_records + records, day.data_size + size, day.watermark, day.lag_seconds
+    )

@@ -1,0 +1,169 @@
+"""The catalog of a server: its datasets, without opening their chains again, for lists of many thousands.
+
+An entry is bound to the head, to the folder of what lies beside the chain, and to that of signatures. Whoever asks
+again pays for looking at these, some microseconds a dataset; only what has changed is read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import TypeVar
+
+from odfpy.chain.events import SetInfo
+from odfpy.coordinator.maintenance.last_verification import LastVerification, last_verification
+from odfpy.coordinator.storage.last_failure import LastFailure, last_failure
+from odfpy.coordinator.storage.signers import Signers
+from odfpy.coordinator.storage.storage import Storage, StoredDataset, is_folder_name
+from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.identity import DatasetId
+from odfpy.dataset.kind import DatasetKind
+from odfpy.errors import OdfError
+from odfpy.serving.callers.access import Caller, is_listed
+from odfpy.serving.callers.visibility import Visibility, visibility_of
+
+_Stamp = tuple[int, ...]
+_Found = TypeVar("_Found")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogEntry:
+    """A dataset as lists show it.
+
+    Attributes:
+        dataset: the dataset, as it was then.
+        data_size: bytes of all slices.
+        updated_at: time of the last block that carried rows.
+        signed_by: names of those whose valid signatures the last block has.
+        inputs: ids of the datasets that it is directly derived from.
+        verification: the last verification on this machine, None for none.
+        failure: the last pull on this machine, if it failed.
+    """
+
+    dataset: StoredDataset
+    kind: DatasetKind
+    head: Multihash
+    num_blocks: int
+    num_records: int
+    data_size: int
+    watermark: Timestamp | None
+    updated_at: Timestamp | None
+    description: str | None
+    keywords: tuple[str, ...]
+    visibility: Visibility
+    signed_by: tuple[str, ...]
+    inputs: tuple[DatasetId, ...]
+    verification: LastVerification | None
+    failure: LastFailure | None
+
+    @property
+    def name(self) -> str:
+        """The name of the dataset here."""
+        return str(self.dataset.handle)
+
+
+class Catalog:
+    """The datasets of some workspaces; of several of the same name, that of the first workspace. For all threads."""
+
+    def __init__(self, storages: Sequence[Storage]) -> None:
+        self._storages = tuple(storages)
+        self._known: dict[Path, tuple[_Stamp, CatalogEntry | None]] = {}
+        self._lock = Lock()
+
+    def entries(self) -> list[CatalogEntry]:
+        """Return all datasets that can be read, in the order of their names."""
+        with self._lock:  # two that ask for the first time need not read everything twice
+            found = {folder: self._entry(folder, storage) for folder, storage in self._folders()}
+            self._known = found
+        named: dict[str, CatalogEntry] = {}
+        for _, entry in found.values():
+            if entry is not None:
+                named.setdefault(entry.name, entry)
+        return sorted(named.values(), key=lambda entry: entry.name.lower())
+
+    def visible_to(self, caller: Caller) -> list[CatalogEntry]:
+        """Return those of the datasets that somebody may read, whose token has just been looked at."""
+        return self.visible_among(self.entries(), caller)
+
+    @staticmethod
+    def visible_among(entries: Iterable[CatalogEntry], caller: Caller) -> list[CatalogEntry]:
+        """Return those of some datasets that somebody may read, whose token has just been looked at.
+
+        Args:
+            entries: the datasets.
+            caller: who asks.
+        """
+        return [entry for entry in entries if is_listed(entry.dataset, entry.visibility, caller)]
+
+    def _folders(self) -> Iterator[tuple[Path, Storage]]:
+        for storage in self._storages:
+            with suppress(OSError), os.scandir(storage.odf / "datasets") as entries:
+                names = sorted(entry.name for entry in entries)
+                yield from ((storage.odf / "datasets" / name, storage) for name in names if is_folder_name(name))
+
+    def _entry(self, folder: Path, storage: Storage) -> tuple[_Stamp, CatalogEntry | None]:
+        stamp = _stamp(folder)
+        known = self._known.get(folder)
+        if known is not None and known[0] == stamp:
+            return known
+        try:
+            return stamp, entry_of(StoredDataset.load(folder, storage))
+        except OdfError:  # damaged, or being made
+            return stamp, None
+
+
+def _stamp(folder: Path) -> _Stamp:
+    """Return what changes with the head and with every file beside the chain: both are replaced by renaming."""
+    found: list[int] = []
+    for part in ("refs/head", "info", "info/signatures", "info/revocations"):
+        with suppress(OSError):
+            status = os.stat(f"{folder}/{part}")  # noqa: PTH116 - a Path would take twice as long
+            found += (status.st_ino, status.st_mtime_ns)
+    return tuple(found)
+
+
+def entry_of(dataset: StoredDataset) -> CatalogEntry | None:
+    """Return what lists show of a dataset; None for an empty chain.
+
+    Raises:
+        OdfError: the dataset is damaged.
+    """
+    state = dataset.state
+    if state.head is None:
+        return None
+    info = state.info or SetInfo()
+    return CatalogEntry(
+        dataset=dataset,
+        kind=state.kind,
+        head=state.head,
+        num_blocks=state.sequence_number + 1,
+        num_records=state.num_records,
+        data_size=state.data_bytes,
+        watermark=state.watermark,
+        updated_at=state.last_data_time,
+        description=info.description,
+        keywords=tuple(info.keywords or ()),
+        visibility=visibility_of(dataset.folder),
+        signed_by=_signers(dataset),
+        inputs=tuple(dataset.input_ids),
+        verification=_or_none(last_verification, dataset),
+        failure=_or_none(last_failure, dataset),
+    )
+
+
+def _signers(dataset: StoredDataset) -> tuple[str, ...]:
+    assert dataset.state.head is not None  # noqa: S101 - asked before
+    found = Signers(dataset).of(dataset.chain.block(dataset.state.head))
+    return tuple(dict.fromkeys(signer.name for signer in found.signers))
+
+
+def _or_none(find: Callable[[StoredDataset], _Found | None], dataset: StoredDataset) -> _Found | None:
+    """Read a record that lies beside; `odf verify` tells of one that is damaged."""
+    with suppress(OdfError):
+        return find(dataset)
+    return None
