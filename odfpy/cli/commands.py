@@ -71,6 +71,10 @@ SECTIONS = {
             "sharing.serve",
             "Decide whether `odf serve` gives datasets to anybody, or only for a token.",
         ),
+        "ui": (
+            "sharing.ui",
+            "Look at the workspace in the browser: starts a server on this machine, and signs you in.",
+        ),
         "token": (
             "sharing.token",
             "Access tokens: who may read and write the datasets of this workspace through `odf serve`.",

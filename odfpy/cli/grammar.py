@@ -250,6 +250,9 @@ Form = Annotated[
 ]
 
 
+_HIGHEST_PORT = 65535
+
+
 def whole_number(text: str | None, option: str, *, at_least: int = 0) -> int | None:
     """The value of an option that is a count.
 
@@ -266,6 +269,22 @@ def whole_number(text: str | None, option: str, *, at_least: int = 0) -> int | N
     if not text.isdecimal() or int(text) < at_least:
         raise UsageError(f"{option} wants a whole number from {at_least} on, not {text!r}")
     return int(text)
+
+
+def port_number(text: str, option: str) -> int:
+    """The value of an option that is a port; 0 stands for any that is free.
+
+    Args:
+        text: what was given.
+        option: name of the option, for messages.
+
+    Raises:
+        UsageError: it is no port.
+    """
+    number = whole_number(text, option) or 0
+    if number > _HIGHEST_PORT:
+        raise UsageError(f"{option} wants a number up to {_HIGHEST_PORT}, not {text}")
+    return number
 
 
 def split_words(text: str | None) -> list[str]:

@@ -3,8 +3,9 @@
     /health, /metrics, /token           the server itself
     /datasets                           what it has
     /query, /verify                     questions in SQL, and answers that can be checked
+    /ui/...                             pages for people
     /docs, /openapi.json                what there is to ask for, for people and for programs
-    /platform/...                       logins, and tokens that admins make
+    /platform/...                       sessions, logins, and tokens that admins make
     /delta-sharing/...                  the Delta Sharing protocol, an application of its own
     /{name}/..., /{account}/{name}/...  a dataset
 
@@ -28,6 +29,7 @@ from odfpy.repository.smart_transfer.signed_urls import UrlSigner
 from odfpy.serving.callers.engines import ServedEngines
 from odfpy.serving.callers.reachable_objects import Reaches
 from odfpy.serving.callers.registry import ServedRegistry
+from odfpy.serving.callers.sessions import Tickets
 from odfpy.serving.http.budget import MemoryBudget
 from odfpy.serving.http.errors import add_handlers
 from odfpy.serving.http.limits import BoundedBodies
@@ -36,12 +38,15 @@ from odfpy.serving.http.query_limiter import QueryGate
 from odfpy.serving.notifications import events
 from odfpy.serving.notifications.delivery import Deliveries
 from odfpy.serving.notifications.heads import Heads
+from odfpy.serving.pages import ui
 from odfpy.serving.rest import dataset as rest_dataset
 from odfpy.serving.rest import datasets as datasets_api
-from odfpy.serving.rest import docs_page
+from odfpy.serving.rest import docs_page, history, lineage
 from odfpy.serving.rest import ingest as rest_ingest
 from odfpy.serving.rest import login as rest_login
 from odfpy.serving.rest import query as rest_query
+from odfpy.serving.rest import session as rest_session
+from odfpy.serving.rest.catalog import Catalog
 from odfpy.serving.rest.ingest import Ingests
 from odfpy.serving.rest.login import Logins
 from odfpy.serving.rest.openapi import DescribedApp
@@ -60,6 +65,8 @@ DATASET_ROUTERS: Sequence[APIRouter] = (
     smart.router,
     events.router,
     rest_dataset.router,
+    history.router,
+    lineage.router,
     rest_ingest.router,
     datasets_api.dataset,
 )
@@ -67,7 +74,10 @@ DATASET_ROUTERS: Sequence[APIRouter] = (
 
 
 def create_app(
-    workspaces: Sequence[Workspace], settings: ServeSettings | None = None, budget: MemoryBudget | None = None
+    workspaces: Sequence[Workspace],
+    settings: ServeSettings | None = None,
+    budget: MemoryBudget | None = None,
+    tickets: Tickets | None = None,
 ) -> FastAPI:
     """The application that serves the datasets of some workspaces.
 
@@ -75,11 +85,15 @@ def create_app(
         workspaces: of several datasets of the same name, that of the first workspace is served.
         settings: limits and times.
         budget: memory for what clients send, where other servers of this process share it.
+        tickets: tickets that open sessions of browsers.
     """
     settings = settings or ServeSettings()
     app = DescribedApp(lifespan=_lifespan)
     app.state.settings = settings
     app.state.datasets = ServedRegistry([workspace.storage for workspace in workspaces])
+    app.state.catalog = Catalog(app.state.datasets.storages)
+    app.state.lineages = lineage.Lineages(app.state.datasets.storages)
+    app.state.tickets = tickets or Tickets()
     app.state.reaches = Reaches()
     app.state.heads = Heads(settings.poll)
     app.state.num_streams = 0
@@ -104,6 +118,9 @@ def create_app(
     app.include_router(docs_page.router)
     app.include_router(rest_query.router)
     app.include_router(rest_login.router)
+    app.include_router(rest_session.router)
+    app.include_router(lineage.server)
+    app.include_router(ui.router)
     for router in DATASET_ROUTERS:
         app.include_router(router, prefix="/{name}", dependencies=[Depends(_by_name)])
         app.include_router(router, prefix="/{account}/{name}", dependencies=[Depends(_by_account)])

@@ -18,6 +18,7 @@ import uvicorn
 
 from odfpy.coordinator.workspace import Workspace
 from odfpy.serving.app import create_app
+from odfpy.serving.callers.sessions import Tickets
 from odfpy.serving.http.addresses import Addresses
 from odfpy.serving.http.budget import MemoryBudget
 from odfpy.serving.http.logs import log, set_up_logging
@@ -40,6 +41,7 @@ def serve(
     settings: ServeSettings | None = None,
     flight_port: int | None = None,
     quiet: bool = False,
+    tickets: Tickets | None = None,
     on_listening: Callable[[str, str | None], object] = lambda _url, _flight: None,
 ) -> None:
     """Serve the datasets of some workspaces until SIGTERM or Ctrl-C: then what is under way may end, for a while.
@@ -52,6 +54,7 @@ def serve(
         settings: limits and times.
         flight_port: port to answer queries at over Flight SQL, 0 for any that is free; None for not at all.
         quiet: log only what goes wrong.
+        tickets: tickets that open sessions of browsers.
         on_listening: called with the server's URL, and that for Flight SQL, when it is ready for clients.
 
     Raises:
@@ -62,7 +65,9 @@ def serve(
         flight: str | None = None
         tell: Callable[[str], object] = lambda url: on_listening(url, flight)  # noqa: E731
         budget = MemoryBudget(settings)
-        server = DatasetServer(workspaces, listener, settings=settings, tls=tls, budget=budget, on_listening=tell)
+        server = DatasetServer(
+            workspaces, listener, settings=settings, tls=tls, budget=budget, tickets=tickets, on_listening=tell
+        )
         set_up_logging(quiet=quiet)
         if flight_port is not None:
             from odfpy.serving.flight.beside import serving_flight
@@ -98,6 +103,7 @@ class DatasetServer(uvicorn.Server):
         settings: ServeSettings,
         tls: Tls | None = None,
         budget: MemoryBudget | None = None,
+        tickets: Tickets | None = None,
         on_listening: Callable[[str], object] = lambda _url: None,
     ) -> None:
         """
@@ -107,6 +113,7 @@ class DatasetServer(uvicorn.Server):
             settings: limits and times.
             tls: certificate and key.
             budget: memory for what clients send, where other servers of this process share it.
+            tickets: tickets that open sessions of browsers.
             on_listening: called with the URL when the server is ready for clients.
 
         Raises:
@@ -115,7 +122,7 @@ class DatasetServer(uvicorn.Server):
         if tls is not None:
             check_certificate(tls)
         budget, addresses = budget or MemoryBudget(settings), Addresses(settings.max_connections_each)
-        self.app = create_app(workspaces, settings, budget)
+        self.app = create_app(workspaces, settings, budget, tickets)
         self.url = _url_of(listener, tls)
         self._on_listening = on_listening
         config = uvicorn.Config(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from odfpy.cli.grammar import command, complete_names, group, session_of, whole_number
+from odfpy.cli.grammar import command, complete_names, group, port_number, session_of, whole_number
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 commands = group("Datasets for others.")
 
 _LOCAL = ("127.0.0.1", "localhost", "::1")
-_HIGHEST_PORT = 65535
 
 
 @command(
@@ -54,8 +53,8 @@ def serve(
     """Serve the datasets of this workspace: pulls, pushes, events. Private ones need a token, see `odf token`."""
     if (tls_cert is None) != (tls_key is None):
         raise UsageError("A certificate goes with its key", hint="Give both --tls-cert and --tls-key.")
-    number = _port(port, "--port")
-    flight = None if flight_port is None else _port(flight_port, "--flight-port")
+    number = port_number(port, "--port")
+    flight = None if flight_port is None else port_number(flight_port, "--flight-port")
     from odfpy.extras import needs_extra
 
     session = session_of(context)
@@ -83,7 +82,7 @@ def serve(
             output.warn("without --tls-cert and --tls-key, anybody on the way can read tokens and data")
         if unconfined is not None:
             output.warn(unconfined)
-        output.say(f"What there is to ask for: {url}/docs. Ctrl-C ends it.")
+        output.say(f"Pages for people: {url}/ui, for programs: {url}/docs. Ctrl-C ends it.")
         output.flush()
 
     quiet = output.verbosity.value < 0
@@ -97,13 +96,6 @@ def serve(
         quiet=quiet,
         on_listening=tell,
     )
-
-
-def _port(text: str, option: str) -> int:
-    number = whole_number(text, option) or 0
-    if number > _HIGHEST_PORT:
-        raise UsageError(f"{option} wants a number up to {_HIGHEST_PORT}, not {text}")
-    return number
 
 
 def _workspaces(session: Session, others: list[str]) -> list[Workspace]:

@@ -1,0 +1,157 @@
+/** Small pieces that all pages are made of. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { ApiError } from "../api";
+import { age, moment } from "../format";
+
+type Tone = "plain" | "good" | "bad" | "warn" | "info";
+
+/** A word in a colour; the word alone says what the colour says. */
+export function Badge({ tone = "plain", title, children }: { tone?: Tone; title?: string; children: ComponentChildren }) {
+  return (
+    <span class={`badge ${tone}`} title={title}>
+      {children}
+    </span>
+  );
+}
+
+/** How long ago something was; the exact time is in its title. */
+export function Ago({ time }: { time: string | null }) {
+  if (!time) return <span class="dim">never</span>;
+  return (
+    <time dateTime={time} title={moment(time)}>
+      {age(time)}
+    </time>
+  );
+}
+
+/** A time as it is, or a word where there is none. */
+export function Moment({ time, none = "none" }: { time: string | null | undefined; none?: string }) {
+  return time ? <time dateTime={time}>{moment(time)}</time> : <span class="dim">{none}</span>;
+}
+
+/** What went wrong, and a way to try again. */
+export function Problem({ error, retry }: { error: ApiError; retry?: () => void }) {
+  const [what, ...more] = error.message.split("\n");
+  return (
+    <div class="problem" role="alert">
+      <p>
+        <strong>{what}</strong>
+        {error.code && <code class="code">{error.code}</code>}
+      </p>
+      {more.map((line) => (
+        <p key={line}>{line}</p>
+      ))}
+      {retry && (
+        <button type="button" onClick={retry}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+export function Loading({ what = "Loading" }: { what?: string }) {
+  return (
+    <p class="loading" role="status">
+      <span class="spinner" aria-hidden="true" /> {what} …
+    </p>
+  );
+}
+
+/** Nothing is there, and what to do about it. */
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <h2>{title}</h2>
+      {children}
+    </div>
+  );
+}
+
+/** A button that copies a text, and says so. */
+export function Copy({ text, label = "Copy" }: { text: string; label?: string }) {
+  const [state, set] = useState("");
+  useEffect(() => {
+    if (!state) return;
+    const timer = setTimeout(() => set(""), 2000);
+    return () => clearTimeout(timer);
+  }, [state]);
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      set("Copied");
+    } catch {
+      set("Select the text and press Ctrl-C");
+    }
+  };
+  return (
+    <button type="button" class="quiet" onClick={copy} aria-live="polite">
+      {state || label}
+    </button>
+  );
+}
+
+/** A piece of code that can be copied. */
+export function Snippet({ text, label }: { text: string; label: string }) {
+  return (
+    <figure class="snippet">
+      <figcaption>
+        <span>{label}</span>
+        <Copy text={text} />
+      </figcaption>
+      <pre tabIndex={0}>{text}</pre>
+    </figure>
+  );
+}
+
+/** A dialog that the keyboard stays in, and that Escape closes. */
+export function Dialog({ title, close, children }: { title: string; close: () => void; children: ComponentChildren }) {
+  const element = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    element.current?.showModal();
+  }, []);
+  return (
+    <dialog ref={element} onClose={close} onClick={(event) => event.target === element.current && close()}>
+      <header>
+        <h2>{title}</h2>
+        <button type="button" class="quiet" onClick={close} aria-label="Close">
+          ✕
+        </button>
+      </header>
+      <div class="body">{children}</div>
+    </dialog>
+  );
+}
+
+/** Names and values. */
+export function Facts({ children }: { children: ComponentChildren }) {
+  return <dl class="facts">{children}</dl>;
+}
+
+export function Fact({ name, children }: { name: string; children: ComponentChildren }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+/** Choices of which one is in force. */
+export function Choice<T extends string>(props: {
+  label: string;
+  value: T;
+  options: readonly (readonly [T, string])[];
+  choose: (value: T) => void;
+}) {
+  return (
+    <div class="choice" role="group" aria-label={props.label}>
+      {props.options.map(([value, label]) => (
+        <button key={value} type="button" aria-pressed={props.value === value} onClick={() => props.choose(value)}>
+          {label}
+        </button>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,171 @@
+/** The pages: a frame with the ways to all of them, and the one that the address names. */
+import "./style.css";
+import { signal } from "@preact/signals";
+import type { ComponentChildren, FunctionComponent } from "preact";
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { hasEnded, isOnline, loadSession, ping, session, signOut } from "./api";
+import { Loading, Problem } from "./components/basics";
+import { keep, kept } from "./hooks";
+import { DatasetPage } from "./pages/dataset/page";
+import { Home } from "./pages/home";
+import { SignIn } from "./pages/signin";
+import { address, href, navigate, pathOf } from "./router";
+
+type Theme = "auto" | "light" | "dark";
+const theme = signal<Theme>(kept<Theme>("theme", "auto"));
+
+function applyTheme(value: Theme): void {
+  theme.value = value;
+  keep("theme", value);
+  if (value === "auto") delete document.documentElement.dataset["theme"];
+  else document.documentElement.dataset["theme"] = value;
+}
+
+/** A page that is loaded when it is first shown. */
+function Later({ load }: { load: () => Promise<FunctionComponent> }) {
+  const [Page, set] = useState<FunctionComponent>();
+  const [error, setError] = useState<Error>();
+  const [turn, again] = useState(0);
+  useEffect(() => {
+    let isThere = true;
+    load()
+      .then((page) => isThere && set(() => page))
+      .catch((problem) => isThere && setError(problem));
+    return () => {
+      isThere = false;
+    };
+  }, [load, turn]);
+  const retry = () => {
+    setError(undefined);
+    again(turn + 1);
+  };
+  if (error) return <Problem error={{ ...error, message: "This page cannot be loaded.", status: 0, code: null }} retry={retry} />;
+  return Page ? <Page /> : <Loading />;
+}
+
+const loaders: Record<string, () => Promise<FunctionComponent>> = {
+  lineage: () => import("./pages/lineage").then((module) => module.LineagePage),
+  query: () => import("./pages/query").then((module) => module.QueryPage),
+  proof: () => import("./pages/proof").then((module) => module.ProofPage),
+};
+
+function Page() {
+  const path = pathOf(address.value);
+  if (path === "" || path === "datasets") return <Home />;
+  if (path === "signin") return <SignIn />;
+  if (path.startsWith("datasets/")) {
+    const [name = "", tab = "overview"] = path.slice("datasets/".length).split("/-/");
+    return <DatasetPage key={name} name={name.split("/").map(decodeURIComponent).join("/")} tab={tab} />;
+  }
+  const load = loaders[path];
+  if (load) return <Later key={path} load={load} />;
+  return (
+    <div class="empty">
+      <h1>There is no such page</h1>
+      <p>
+        <a href={href("")}>All datasets</a>
+      </p>
+    </div>
+  );
+}
+
+function NavLink({ path, children }: { path: string; children: ComponentChildren }) {
+  const here = pathOf(address.value);
+  const isHere = path === "" ? here === "" || here.startsWith("datasets") : here.startsWith(path);
+  return (
+    <a href={href(path)} aria-current={isHere ? "page" : undefined}>
+      {children}
+    </a>
+  );
+}
+
+function Frame() {
+  return (
+    <>
+      <a class="skip" href="#content">
+        Skip to the content
+      </a>
+      <header class="top">
+        <a class="brand" href={href("")} aria-label="Open Data Fabric, all datasets">
+          <span aria-hidden="true">◆</span> ODF
+        </a>
+        <nav aria-label="Pages">
+          <NavLink path="">Datasets</NavLink>
+          <NavLink path="lineage">Lineage</NavLink>
+          <NavLink path="query">Query</NavLink>
+          <NavLink path="proof">Check a proof</NavLink>
+        </nav>
+        <div class="person">
+          <ThemeButton />
+          <Person />
+        </div>
+      </header>
+      {!isOnline.value && <Offline />}
+      {hasEnded.value && pathOf(address.value) !== "signin" && (
+        <p class="banner" role="alert">
+          Your session has ended. What you see may be old. <a href={signInLink()}>Sign in again</a>
+        </p>
+      )}
+      <main id="content" tabIndex={-1}>
+        <Page />
+      </main>
+    </>
+  );
+}
+
+function ThemeButton() {
+  const next: Record<Theme, Theme> = { auto: "light", light: "dark", dark: "auto" };
+  const signs: Record<Theme, string> = { auto: "◐", light: "☀", dark: "☾" };
+  const now = theme.value;
+  return (
+    <button type="button" class="quiet" title={`Colours: ${now}`} aria-label={`Colours: ${now}; change`} onClick={() => applyTheme(next[now])}>
+      {signs[now]}
+    </button>
+  );
+}
+
+function Person() {
+  const { name, scope, isAdmin } = session.value;
+  if (!name) return <a href={signInLink()}>Sign in</a>;
+  const leave = async () => {
+    await signOut();
+    navigate(href("signin"));
+  };
+  return (
+    <>
+      <span title={isAdmin ? "may do everything" : `scope ${scope}`}>{name}</span>
+      <button type="button" class="quiet" onClick={leave}>
+        Sign out
+      </button>
+    </>
+  );
+}
+
+function Offline() {
+  useEffect(() => {
+    const timer = setInterval(ping, 2000);
+    return () => clearInterval(timer);
+  }, []);
+  return (
+    <p class="banner" role="alert">
+      The server does not answer. This page tries again by itself; nothing that you have written is lost.
+    </p>
+  );
+}
+
+function signInLink(): string {
+  const here = address.value.pathname + address.value.search;
+  return href("signin", pathOf(address.value) === "signin" ? {} : { then: here });
+}
+
+applyTheme(theme.value);
+const place = document.getElementById("app");
+if (place) {
+  loadSession()
+    .catch(() => undefined) // the banner says that the server does not answer
+    .finally(() => {
+      place.replaceChildren();
+      render(<Frame />, place);
+    });
+}

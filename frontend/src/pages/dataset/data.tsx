@@ -1,0 +1,92 @@
+/** The rows of a dataset: its current state, or all that was ever written. */
+import { useState } from "preact/hooks";
+import { Choice, Dialog, Loading, Problem } from "../../components/basics";
+import { Rows } from "../../components/rows";
+import { text } from "../../format";
+import { useLoad } from "../../hooks";
+import { address, href, setParameters } from "../../router";
+import { changelogOf, currentStateOf } from "../../rows";
+import type { Cell } from "../../types";
+import type { TabProperties } from "./page";
+
+type View = "current" | "changelog";
+
+/** The operations of a changelog, in the order of their numbers. */
+const OPERATIONS = ["+A", "-R", "-C", "+C"] as const;
+const CLASSES = ["op-append", "op-retract", "op-correct-from", "op-correct-to"] as const;
+
+export function DataTab({ dataset }: TabProperties) {
+  const view: View = address.value.searchParams.get("view") === "changelog" ? "changelog" : "current";
+  const [opened, open] = useState<{ row: Cell[]; index: number }>();
+  const load = view === "changelog" ? changelogOf : currentStateOf;
+  const { value: table, error, reload } = useLoad((signal) => load(dataset, signal), [dataset.head, view]);
+  const operation = table?.columns.findIndex((column) => column.name === "op") ?? -1;
+  return (
+    <section>
+      <div class="bar">
+        <Choice
+          label="Which rows"
+          value={view}
+          options={[
+            ["current", "Current state"],
+            ["changelog", "Changelog"],
+          ]}
+          choose={(value) => setParameters({ view: value === "current" ? undefined : value })}
+        />
+        {view === "changelog" && (
+          <p class="legend dim">
+            <span class="op-append">+A added</span> <span class="op-retract">-R retracted</span>{" "}
+            <span class="op-correct-from">-C corrected from</span> <span class="op-correct-to">+C corrected to</span>
+          </p>
+        )}
+      </div>
+      {error && <Problem error={error} retry={reload} />}
+      {!table && !error && <Loading what={view === "current" ? "Finding the current state" : "Loading"} />}
+      {table && !error && (
+        <Rows
+          label={view === "current" ? "Current state" : "Changelog"}
+          identity={`${dataset.head} ${view}`}
+          columns={table.columns}
+          total={table.total}
+          load={async (from, to, signal) => named(await table.load(from, to, signal), operation)}
+          rowClass={(row) => (view === "changelog" ? (CLASSES[OPERATIONS.indexOf(row[operation] as "+A")] ?? "") : "")}
+          open={(row, index) => open({ row, index })}
+        />
+      )}
+      {opened && table && (
+        <Dialog title={`Row ${opened.index}`} close={() => open(undefined)}>
+          <table class="list">
+            <tbody>
+              {table.columns.map((column, at) => (
+                <tr key={column.name}>
+                  <th scope="row">{column.name}</th>
+                  <td class="value">{opened.row[at] === null ? <span class="null">null</span> : cut(text(opened.row[at]))}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+          <Origin name={dataset.name} row={opened.row} offset={table.columns.findIndex((column) => column.name === "offset")} />
+        </Dialog>
+      )}
+    </section>
+  );
+}
+
+function Origin({ name, row, offset }: { name: string; row: Cell[]; offset: number }) {
+  const value = row[offset];
+  if (offset < 0 || value === null || value === undefined) return null;
+  return (
+    <p>
+      <a href={href("provenance", { dataset: name, offset: String(value) })}>Where does this row come from?</a>
+    </p>
+  );
+}
+
+/** Operations by their signs instead of their numbers. */
+function named(rows: Cell[][], operation: number): Cell[][] {
+  if (operation < 0) return rows;
+  return rows.map((row) => row.map((value, at) => (at === operation ? (OPERATIONS[Number(value)] ?? value) : value)));
+}
+
+const LONGEST = 100_000;
+const cut = (value: string): string => (value.length > LONGEST ? `${value.slice(0, LONGEST)}… (${value.length} characters)` : value);

@@ -1,0 +1,95 @@
+/** The blocks of a dataset, newest first, with what points to them and who has signed them. */
+import { useEffect, useState } from "preact/hooks";
+import { call, get, ofDataset } from "../../api";
+import { Badge, Copy, Loading, Moment, Problem } from "../../components/basics";
+import { count, shortHash, size } from "../../format";
+import { useLoad } from "../../hooks";
+import { nextOf } from "../../rows";
+import type { Block } from "../../types";
+import type { TabProperties } from "./page";
+
+interface Page {
+  blocks: Block[];
+  next: string | undefined;
+}
+
+async function page(name: string, path: string, signal?: AbortSignal): Promise<Page> {
+  const answer = await call(ofDataset(name, path), { signal });
+  return { blocks: await answer.json(), next: nextOf(answer) };
+}
+
+export function HistoryTab({ dataset }: TabProperties) {
+  const first = useLoad((signal) => page(dataset.name, "log?limit=100", signal), [dataset.head]);
+  const references = useLoad((signal) => get<Record<string, string>>(ofDataset(dataset.name, "refs"), { signal }), [dataset.head]);
+  const [more, setMore] = useState<Page[]>([]);
+  useEffect(() => setMore([]), [first.value]);
+  if (first.error) return <Problem error={first.error} retry={first.reload} />;
+  if (!first.value) return <Loading />;
+  const pages = [first.value, ...more];
+  const next = pages.at(-1)?.next;
+  const pointing = new Map<string, string[]>();
+  for (const [name, block] of Object.entries(references.value ?? {})) pointing.set(block, [...(pointing.get(block) ?? []), name]);
+  return (
+    <section>
+      <ol class="blocks">
+        {pages.flatMap((one) => one.blocks).map((block) => (
+          <BlockLine key={block.blockHash} block={block} names={pointing.get(block.blockHash) ?? []} />
+        ))}
+      </ol>
+      {next && (
+        <button type="button" onClick={async () => setMore([...more, await page(dataset.name, next)])}>
+          Show older blocks
+        </button>
+      )}
+    </section>
+  );
+}
+
+function BlockLine({ block, names }: { block: Block; names: string[] }) {
+  const { content, signatures } = block;
+  const wrong = signatures.find((one) => one.error);
+  return (
+    <li>
+      <div class="bar">
+        <span class="number dim">{content.sequenceNumber}</span>
+        <code title={block.blockHash}>{shortHash(block.blockHash)}</code>
+        <strong>{content.event.kind}</strong>
+        <span>{summary(content.event)}</span>
+        {names.map((name) => (
+          <Badge key={name} tone={name === "head" ? "good" : "info"}>
+            {name}
+          </Badge>
+        ))}
+        {wrong ? (
+          <Badge tone="bad" title={wrong.error ?? ""}>
+            signature not valid
+          </Badge>
+        ) : (
+          signatures.length > 0 && <span class="dim">signed by {signatures.map((one) => one.name).join(", ")}</span>
+        )}
+        <span class="dim">
+          <Moment time={content.systemTime} />
+        </span>
+      </div>
+      <details>
+        <summary>Block</summary>
+        <p>
+          <code>{block.blockHash}</code> <Copy text={block.blockHash} />
+        </p>
+        <pre tabIndex={0}>{JSON.stringify(content, null, 2)}</pre>
+      </details>
+    </li>
+  );
+}
+
+/** What matters of an event, in a few words. */
+function summary(event: Block["content"]["event"]): string {
+  const data = event["newData"] as { offsetInterval: { start: number; end: number }; size: number } | undefined;
+  if (data) {
+    const { start, end } = data.offsetInterval;
+    return `${count(end - start + 1)} rows (${count(start)} to ${count(end)}), ${size(data.size)}`;
+  }
+  if (event["newWatermark"]) return `watermark ${String(event["newWatermark"])}`;
+  if (typeof event["description"] === "string") return event["description"];
+  return "";
+}

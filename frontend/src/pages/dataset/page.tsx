@@ -1,0 +1,93 @@
+/** A dataset: its parts are tabs, each with an address of its own. */
+import type { FunctionComponent } from "preact";
+import { useEffect } from "preact/hooks";
+import { get, ofDataset, session, urlOf } from "../../api";
+import { Badge, Empty, Loading, Problem } from "../../components/basics";
+import { useKept, useLoad, useTitle } from "../../hooks";
+import { datasetPath, href } from "../../router";
+import type { Dataset } from "../../types";
+import { Access } from "./access";
+import { DataTab } from "./data";
+import { HistoryTab } from "./history";
+import { Overview } from "./overview";
+import { SchemaTab } from "./schema";
+import { SourceTab } from "./source";
+
+export interface TabProperties {
+  dataset: Dataset;
+}
+
+const tabs: readonly (readonly [string, string, FunctionComponent<TabProperties>])[] = [
+  ["overview", "Overview", Overview],
+  ["data", "Data", DataTab],
+  ["schema", "Schema", SchemaTab],
+  ["source", "Source", SourceTab],
+  ["history", "History", HistoryTab],
+  ["get", "Get it", Access],
+];
+
+export function DatasetPage({ name, tab }: { name: string; tab: string }) {
+  useTitle(name);
+  const { value, error, reload } = useLoad(
+    (signal) => get<Dataset>(ofDataset(name), { signal }),
+    [name, session.value.name],
+  );
+  useNewHeads(name, value?.head, reload);
+  const [favourites, setFavourites] = useKept<string[]>("favourites", []);
+  if (error && !value) {
+    if (error.status === 404 || error.status === 401) {
+      return (
+        <Empty title={`There is no dataset ${name} that you may read`}>
+          <p>
+            {session.value.name ? "It may be private, or have another name now." : "It may be private."}{" "}
+            {!session.value.name && <a href={href("signin", { then: location.pathname })}>Sign in</a>}
+          </p>
+        </Empty>
+      );
+    }
+    return <Problem error={error} retry={reload} />;
+  }
+  if (!value) return <Loading />;
+  const known = tabs.find(([path]) => path === tab) ?? tabs[0];
+  const Tab = known?.[2] ?? Overview;
+  const isFavourite = favourites.includes(value.id);
+  const toggle = () =>
+    setFavourites(isFavourite ? favourites.filter((one) => one !== value.id) : [...favourites, value.id]);
+  return (
+    <article>
+      <div class="bar">
+        <h1>
+          {value.name}{" "}
+          <button type="button" class={`quiet star ${isFavourite ? "on" : ""}`} aria-pressed={isFavourite} aria-label="Favourite" onClick={toggle}>
+            {isFavourite ? "★" : "☆"}
+          </button>
+        </h1>
+        <Badge tone={value.kind === "Root" ? "info" : "plain"}>{value.kind}</Badge>
+        <Badge>{value.visibility}</Badge>
+      </div>
+      {value.description && <p class="lead">{value.description}</p>}
+      <nav class="tabs" aria-label="Parts of the dataset">
+        {tabs.map(([path, label]) => (
+          <a key={path} href={href(datasetPath(value.name, path === "overview" ? "" : path))} aria-current={path === known?.[0] ? "page" : undefined}>
+            {path === "source" && value.kind === "Derivative" ? "Query" : label}
+          </a>
+        ))}
+      </nav>
+      <Tab dataset={value} key={value.head} />
+    </article>
+  );
+}
+
+/** Loads the dataset again when its head has moved: the server tells. */
+function useNewHeads(name: string, head: string | undefined, reload: () => void): void {
+  useEffect(() => {
+    if (!head) return;
+    const events = new EventSource(urlOf(ofDataset(name, "events")));
+    events.addEventListener("head", (event) => {
+      const news = JSON.parse((event as MessageEvent<string>).data) as { head?: string };
+      if (news.head && news.head !== head) reload();
+    });
+    events.addEventListener("end", () => events.close());
+    return () => events.close();
+  }, [name, head, reload]);
+}

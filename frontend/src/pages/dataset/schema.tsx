@@ -1,0 +1,60 @@
+/** The columns of a dataset. */
+import { Badge, Empty, Loading, Problem } from "../../components/basics";
+import { useLoad } from "../../hooks";
+import { kindOf, schemaOf } from "../../rows";
+import type { Field } from "../../types";
+import type { TabProperties } from "./page";
+
+const SYSTEM: Record<string, string> = {
+  offset: "number of the row, never used again",
+  op: "operation: added, retracted, corrected from, corrected to",
+  system_time: "when the row was written",
+  event_time: "when it happened",
+};
+
+export function SchemaTab({ dataset }: TabProperties) {
+  const { value, error, reload } = useLoad((signal) => schemaOf(dataset, signal), [dataset.head]);
+  if (error) return <Problem error={error} retry={reload} />;
+  if (!value) return <Loading />;
+  if (!value.length) return <Empty title="No schema yet">It comes with the first rows.</Empty>;
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Columns">
+      <table class="list">
+        <thead>
+          <tr>
+            <th scope="col">Column</th>
+            <th scope="col">Type</th>
+            <th scope="col">Nulls</th>
+            <th scope="col">About</th>
+          </tr>
+        </thead>
+        <tbody>
+          {value.map((field) => (
+            <tr key={field.name}>
+              <th scope="row">
+                <code>{field.name}</code>
+              </th>
+              <td>{typeOf(field)}</td>
+              <td>{field.type.kind === "Option" ? "may be null" : ""}</td>
+              <td>{describe(field) ?? <Badge>{SYSTEM[field.name] ?? ""}</Badge>}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function typeOf(field: Field): string {
+  const type = field.type.kind === "Option" ? (field.type.inner as Record<string, unknown>) : field.type;
+  const details = Object.entries(type)
+    .filter(([name, value]) => name !== "kind" && typeof value !== "object")
+    .map(([name, value]) => `${name} ${String(value)}`);
+  return details.length ? `${kindOf(field)} (${details.join(", ")})` : kindOf(field);
+}
+
+function describe(field: Field) {
+  const found = field.extra?.["opendatafabric.org/description"];
+  if (typeof found === "string") return found;
+  return SYSTEM[field.name] ?? "";
+}

@@ -1,0 +1,140 @@
+"""The shell of the pages, their assets, and the link by which `odf ui` signs its user in.
+
+    /ui/open?ticket=...     sets the cookie of a session, once
+    /ui/assets/...          scripts and styles as `frontend/` builds them; their names hold a hash of what is in them
+    /ui/...                 the shell, whatever the page: the script in it finds out which one is meant
+
+The browser asks nobody but this server, runs only what stands in files of it, and shows pages in no other's frame.
+Styles may also come from the editor for queries, which is told a nonce for that.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import secrets
+from collections.abc import Mapping
+from functools import lru_cache
+from html import escape
+from importlib.resources import files
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+from fastapi import APIRouter, HTTPException, Path, Query, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from odfpy import __version__
+from odfpy.serving.callers.sessions import begin_session
+
+router = APIRouter(prefix="/ui", include_in_schema=False)
+
+_ENTRY: Final = "main.js"
+_STYLE: Final = "main.css"
+_TYPES: Final = {
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".map": "application/json",
+}
+_FOR_EVER: Final = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
+
+_PAGE: Final = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<base href="{base}">
+<title>Open Data Fabric</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="odf-version" content="{version}">
+<meta name="style-nonce" content="{nonce}">
+<link rel="icon" href="assets/{icon}">
+<link rel="stylesheet" href="assets/{style}">
+<script type="module" src="assets/{script}"></script>
+</head>
+<body>
+<div id="app"><noscript>These pages need JavaScript. The command line has everything, too.</noscript></div>
+</body>
+</html>
+"""
+
+
+@router.get("/open")
+def open_session(request: Request, ticket: Annotated[str, Query(max_length=200)]) -> Response:
+    """Begin the session of a ticket, and go to the front page."""
+    token = request.app.state.tickets.redeem(ticket)
+    if token is None:
+        raise HTTPException(403, "This link has been used, or is over: run `odf ui` again")
+    response = RedirectResponse(_base(request), 303, {"Referrer-Policy": "no-referrer", "Cache-Control": "no-store"})
+    begin_session(request, response, token, is_secure=_base_url(request).startswith("https:"))
+    return response
+
+
+@router.get("/assets/{name}")
+def asset(request: Request, name: Annotated[str, Path(max_length=200)]) -> Response:
+    """A built file."""
+    found = _assets().get(name)
+    if found is None:
+        raise HTTPException(404, "There is no such file; load the page again")
+    plain, packed = found
+    headers = {**_FOR_EVER, "Vary": "Accept-Encoding"}
+    media_type = _TYPES[name[name.rindex(".") :]]
+    if "gzip" in request.headers.get("Accept-Encoding", ""):
+        return Response(packed, headers={**headers, "Content-Encoding": "gzip"}, media_type=media_type)
+    return Response(plain, headers=headers, media_type=media_type)
+
+
+@router.get("")
+def without_slash(request: Request) -> Response:
+    """The front page, under its name."""
+    return RedirectResponse(_base(request))
+
+
+@router.get("/{page:path}")
+def shell(request: Request, page: str) -> Response:
+    """A page."""
+    del page  # the script looks at the address itself
+    nonce, names = secrets.token_urlsafe(16), _names()
+    text = _PAGE.format(
+        base=escape(_base(request)),
+        version=__version__,
+        nonce=nonce,
+        icon=names["icon.svg"],
+        style=names[_STYLE],
+        script=names[_ENTRY],
+    )
+    return HTMLResponse(text, headers=_headers(nonce))
+
+
+def _headers(nonce: str) -> Mapping[str, str]:
+    return {
+        "Content-Security-Policy": f"default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}';"
+        " img-src 'self' data:; connect-src 'self'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'",
+        "Referrer-Policy": "same-origin",
+        "X-Content-Type-Options": "nosniff",
+        "Cache-Control": "no-store",
+    }
+
+
+def _base(request: Request) -> str:
+    """The path that all links of a page begin with: the server may stand behind a proxy that gives it a folder."""
+    return f"{urlsplit(_base_url(request)).path.rstrip('/')}/ui/"
+
+
+def _base_url(request: Request) -> str:
+    return request.app.state.settings.base_url or f"{request.url.scheme}://{request.url.netloc}"
+
+
+@lru_cache(maxsize=1)
+def _names() -> Mapping[str, str]:
+    """Return the built files of entry points, by the names that do not change."""
+    names: dict[str, str] = json.loads((files(__package__) / "assets" / "manifest.json").read_text(encoding="utf-8"))
+    return names
+
+
+@lru_cache(maxsize=1)
+def _assets() -> Mapping[str, tuple[bytes, bytes]]:
+    """All built files, as they are and packed."""
+    there = (one for one in (files(__package__) / "assets").iterdir() if one.name != "manifest.json")
+    plain = {one.name: one.read_bytes() for one in there if one.is_file()}
+    return {name: (data, gzip.compress(data, mtime=0)) for name, data in plain.items()}
