@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from odfpy.agents.proofs import ProofStore
     from odfpy.coordinator.storage.storage import StoredDataset
     from odfpy.coordinator.workspace import Workspace
-    from odfpy.dataset.names import DatasetPattern
+    from odfpy.dataset.names import DatasetAlias, DatasetPattern
     from odfpy.engine.registry import EngineRegistry
     from odfpy.query.wire.response import ResponseLimits
     from odfpy.serving.callers.engines import ServedEngines
@@ -58,7 +58,7 @@ class Served:
         engines: the engines, by who asks.
         limits: how much the answer to a query may be, before it is cut for a model.
         proofs: keeps proofs until somebody checks them.
-        only: patterns of the datasets that are shown at all; all, if there are none.
+        only: names and patterns of the datasets that are shown at all; all, if there are none.
     """
 
     workspaces: Sequence[Workspace]
@@ -68,7 +68,7 @@ class Served:
     engines: ServedEngines
     limits: ResponseLimits
     proofs: ProofStore
-    only: tuple[DatasetPattern, ...] = ()
+    only: tuple[DatasetPattern | DatasetAlias, ...] = ()
 
     def reader(self, caller: Caller, url: str | None = None, address: str | None = None) -> Reader:
         """Return what there is for somebody.

@@ -30,11 +30,17 @@ class StandardInput:
         self._descriptor = descriptor
         self._longest = longest
         self._loop = asyncio.get_running_loop()
-        self._lines: asyncio.Queue[str | None] = asyncio.Queue(_WAITING)
+        self._lines: asyncio.Queue[str | None] = asyncio.Queue()
+        self._room = threading.Semaphore(_WAITING)
         threading.Thread(target=self._read, name="standard input", daemon=True).start()
+
+    def end(self) -> None:
+        """Let it be at its end now, whatever else may come; call it within the event loop."""
+        self._lines.put_nowait(None)
 
     async def __aiter__(self) -> AsyncIterator[str]:
         while (line := await self._lines.get()) is not None:
+            self._room.release()
             yield line
 
     def _read(self) -> None:
@@ -46,8 +52,10 @@ class StandardInput:
                     line = b"" if is_too_long or len(begun) + len(end) > self._longest else bytes(begun) + end
                     begun, is_too_long = bytearray(), False
                     self._put(line.decode("utf-8", "replace"))
-                is_too_long = is_too_long or len(begun) + len(rest) > self._longest
-                begun = bytearray() if is_too_long else begun + rest
+                if is_too_long or len(begun) + len(rest) > self._longest:
+                    begun, is_too_long = bytearray(), True
+                else:
+                    begun += rest
             if begun:
                 self._put(begun.decode("utf-8", "replace"))
             self._put(None)
@@ -59,4 +67,5 @@ class StandardInput:
             return b""
 
     def _put(self, line: str | None) -> None:
-        asyncio.run_coroutine_threadsafe(self._lines.put(line), self._loop).result()
+        self._room.acquire()
+        self._loop.call_soon_threadsafe(self._lines.put_nowait, line)

@@ -8,13 +8,13 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import anyio
 from mcp.server.stdio import stdio_server
 
+from odfpy.agents.messages import Messages
 from odfpy.agents.proofs import ProofFolder
 from odfpy.agents.protocol import Protocol, log_to
 from odfpy.agents.readers import Served, at_keyboard
@@ -32,20 +32,20 @@ from odfpy.serving.settings import ServeSettings
 if TYPE_CHECKING:
     from odfpy.agents.readers import Reader
     from odfpy.coordinator.workspace import Workspace
-    from odfpy.dataset.names import DatasetPattern
+    from odfpy.dataset.names import DatasetAlias, DatasetPattern
 
 _LONGEST_MESSAGE: Final = 16 * 1024**2
 
 
 def serve_stdio(
-    workspace: Workspace, *, token: str | None, only: Sequence[DatasetPattern], proofs: Path | None
+    workspace: Workspace, *, token: str | None, only: Sequence[DatasetPattern | DatasetAlias], proofs: Path | None
 ) -> None:
     """Serve a workspace to the client at the other end of standard input, until it closes it; or until a signal.
 
     Args:
         workspace: the workspace.
         token: for whom, as far as their token lets them; for the person at the keyboard if None.
-        only: patterns of the datasets that are shown; all, if there are none.
+        only: names and patterns of the datasets that are shown; all, if there are none.
         proofs: folder of the proofs, by default `.odf/mcp/proofs`.
 
     Raises:
@@ -74,7 +74,7 @@ async def _caller(token: str, workspace: Workspace) -> Caller:
     return await anyio.to_thread.run_sync(find_caller, token, [workspace.storage]) or Caller()
 
 
-def _served(workspace: Workspace, only: tuple[DatasetPattern, ...], proofs: Path) -> Served:
+def _served(workspace: Workspace, only: tuple[DatasetPattern | DatasetAlias, ...], proofs: Path) -> Served:
     settings = ServeSettings.configured(workspace.config)
     registry = ServedRegistry([workspace.storage])
     return Served(
@@ -91,15 +91,22 @@ def _served(workspace: Workspace, only: tuple[DatasetPattern, ...], proofs: Path
 
 async def _run(protocol: Protocol) -> None:
     server = protocol.server()
-    task = asyncio.current_task()
-    assert task is not None  # noqa: S101 - this is a coroutine
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     wire = os.dup(0)  # children get the null device: none of them may take what is meant for the server
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
-    lines = cast("Any", StandardInput(wire, _LONGEST_MESSAGE))
-    with suppress(asyncio.CancelledError):
-        async with stdio_server(stdin=lines) as (incoming, outgoing):
-            await server.run(incoming, outgoing, server.create_initialization_options())
+    lines = StandardInput(wire, _LONGEST_MESSAGE)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, lines.end)
+    try:
+        async with stdio_server(stdin=cast("Any", lines)) as (incoming, outgoing):
+            await server.run(Messages(incoming, outgoing), outgoing, server.create_initialization_options())
+    except Exception as error:
+        if not _is_gone(error):
+            raise
+
+
+def _is_gone(error: BaseException) -> bool:
+    """Return whether an error, or all of a group of them, says that the client takes nothing any more."""
+    parts: tuple[BaseException, ...] = getattr(error, "exceptions", ())
+    return all(map(_is_gone, parts)) if parts else isinstance(error, BrokenPipeError)

@@ -40,11 +40,11 @@ def mcp(
     ] = None,
 ) -> None:
     """Serve the workspace to an agent, over standard input and output. It only reads, unless a token says more."""
-    from odfpy.dataset.names import DatasetPattern
+    from odfpy.dataset.names import DatasetAlias, DatasetPattern, is_pattern
     from odfpy.extras import needs_extra
 
     session = session_of(context)
-    only = [DatasetPattern(text) for text in dataset or []]
+    only = [DatasetPattern(text) if is_pattern(text) else DatasetAlias.parse(text) for text in dataset or []]
     workspace = session.workspace
     with needs_extra("mcp", "Servers for agents"):
         from odfpy.agents.stdio import serve_stdio

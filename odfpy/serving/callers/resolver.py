@@ -12,7 +12,7 @@ from odfpy.coordinator.transform.slices import schema_file
 from odfpy.data.multihash import Multihash
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.dataset.identity import DatasetId
-from odfpy.dataset.names import DatasetPattern, parse_ref
+from odfpy.dataset.names import DatasetAlias, DatasetPattern, parse_ref
 from odfpy.errors import DatasetNotFound, InvalidValue
 from odfpy.query.resolver import Dataset
 from odfpy.serving.callers.access import Caller, is_readable
@@ -28,13 +28,13 @@ class CallerResolver:
         served: what the server has.
         reaches: which blocks the references of datasets lead to: others are not read.
         caller: who asks.
-        only: patterns of the datasets that exist for them, of those that they may read; all, if there are none.
+        only: names and patterns of the datasets that exist for them; all that they may read, if there are none.
     """
 
     served: ServedRegistry
     reaches: Reaches
     caller: Caller
-    only: tuple[DatasetPattern, ...] = ()
+    only: tuple[DatasetPattern | DatasetAlias, ...] = ()
 
     def find(self, name: str | DatasetId) -> StoredDataset:
         """Implement `DatasetResolver`."""
@@ -86,8 +86,10 @@ class CallerResolver:
         return self.is_meant(dataset) and is_readable(dataset, self.caller)
 
     def is_meant(self, dataset: StoredDataset) -> bool:
-        """Return whether a dataset fits the patterns, whoever may read it."""
-        return not self.only or any(pattern.matches(dataset.handle.alias) for pattern in self.only)
+        """Return whether a dataset fits the names and patterns, whoever may read it."""
+        alias = dataset.handle.alias
+        fits = (one.matches(alias) if isinstance(one, DatasetPattern) else one == alias for one in self.only)
+        return not self.only or any(fits)
 
     def _all(self) -> list[StoredDataset]:
         return [one for one in self.served.all() if self.is_shown(one)]
