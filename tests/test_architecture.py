@@ -207,7 +207,6 @@ HOMES = {
     "rfc8785": ("codec/canonical_json",),
     "fastapi": ("serving", "agents/http"),
     "mcp": ("agents",),
-    "mcp_types": ("agents",),
     "pydantic": ("serving", "sharing/declared", "agents"),
     "pydantic_core": ("settings/setting",),
     "fastapi_swagger": ("serving",),

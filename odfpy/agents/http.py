@@ -129,15 +129,35 @@ class AgentsGuest:
         A page says where it is from (`Origin`). Where a name was made to lead to this machine, `Host` is that name: at
         a loopback address the server goes by its own names only, and by that of `--base-url`.
         """
-        headers, base = connection.headers, urlsplit(self._settings.base_url or "")
-        host, origin = headers.get("Host", ""), headers.get("Origin")
+        host, origin = connection.headers.get("Host", ""), connection.headers.get("Origin")
+        base = _place(self._settings.base_url or "")
         server = (connection.scope.get("server") or ("",))[0]
-        names = _LOOPBACK | {base.hostname}
-        if server in _LOOPBACK and urlsplit(f"//{host}").hostname not in names:
+        if server in _LOOPBACK and _place(f"//{host}").name not in {*_LOOPBACK, base.name} - {""}:
             return JSONResponse({"message": "This server does not go by that name; see --base-url"}, 421)
-        if origin is not None and urlsplit(origin).netloc not in {host, base.netloc}:
+        if origin is not None and _place(origin).address not in {host, base.address} - {""}:
             return JSONResponse({"message": "Pages of other servers may not ask here"}, 403)
         return None
+
+
+class _Place(NamedTuple):
+    """The place that a URL is at.
+
+    Attributes:
+        name: name of the host.
+        address: the same with its port.
+    """
+
+    name: str
+    address: str
+
+
+def _place(url: str) -> _Place:
+    """Return the place that a URL is at; of one that is none, no place at all."""
+    try:
+        parts = urlsplit(url)
+        return _Place(parts.hostname or "", parts.netloc)
+    except ValueError:
+        return _Place("", "")
 
 
 def _unauthorized() -> Response:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import anyio
 from mcp.shared.message import SessionMessage
-from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError
+from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError
 
 _NO_MESSAGE: Final = "This is no message of JSON-RPC 2.0, or it is longer than a message may be"
 

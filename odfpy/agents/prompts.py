@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from mcp_types import GetPromptResult, Prompt, PromptArgument, PromptMessage, TextContent
+from mcp.types import GetPromptResult, Prompt, PromptArgument, PromptMessage, TextContent
 
 PROMPTS: Final = [
     Prompt(

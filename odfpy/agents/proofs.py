@@ -31,7 +31,7 @@ _MOST_BYTES: Final = 64 * 1024**2
 
 
 class ProofReference(BaseModel):
-    """Where the proof of an answer is, and how a person checks it."""
+    """A proof that is kept: the place that it is at, and the command that checks it."""
 
     hash: Annotated[str, Field(description="Cite this beside the number: a person finds the proof by it.")]
     uri: Annotated[str, Field(description="The resource that has the proof.")]

@@ -14,7 +14,7 @@ from typing import Any, Final
 import anyio
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
-from mcp_types import (
+from mcp.types import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     CallToolRequestParams,
@@ -36,7 +36,7 @@ from mcp_types import (
     TextResourceContents,
     ToolAnnotations,
 )
-from mcp_types import Tool as ListedTool
+from mcp.types import Tool as ListedTool
 from pydantic import ValidationError
 
 from odfpy import __version__

@@ -48,7 +48,7 @@ def at_keyboard(workspace: Workspace) -> Caller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """What is served to agents, whoever asks.
+    """The datasets that are served to agents, whoever asks.
 
     Attributes:
         workspaces: the workspaces; the first one signs, and its engines answer.
@@ -83,7 +83,7 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """What there is for one caller.
+    """The view of one caller.
 
     Attributes:
         served: what is served.

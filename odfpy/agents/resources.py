@@ -6,7 +6,7 @@ import json
 from typing import Final
 from urllib.parse import unquote
 
-from mcp_types import Resource, ResourceTemplate
+from mcp.types import Resource, ResourceTemplate
 
 from odfpy.agents.proofs import SCHEME
 from odfpy.agents.readers import Reader

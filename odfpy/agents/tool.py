@@ -63,6 +63,7 @@ class Tool(Generic[A]):
         run: answers; in a thread, and raises an `OdfError` for what cannot be done.
         writes: whether it changes something, so that a token has to allow it.
         is_query: whether it is a query: there is room for so many, for so long. Others have no limit of time.
+        needs_token: whether it is for callers with a token only: strangers could have it take what there is of memory.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Tool(Generic[A]):
     run: Callable[[Reader, A, Control], ToolAnswer]
     writes: bool = False
     is_query: bool = True
+    needs_token: bool = False
 
     def call(self, reader: Reader, arguments: dict[str, Any], control: Control) -> ToolAnswer:
         """Answer a call.

@@ -17,7 +17,7 @@ _MOMENT = "A time (2024-03-01T12:00:00Z), a date, a block, a tag or a branch."
 
 
 class CompareArguments(Arguments):
-    """Which dataset, and which moments."""
+    """A dataset, and two moments."""
 
     dataset: DatasetName
     old: Annotated[str, Field(min_length=1, max_length=200, description=_MOMENT)]

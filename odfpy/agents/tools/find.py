@@ -17,7 +17,7 @@ _LONGEST_DESCRIPTION = 300
 
 
 class FindArguments(Arguments):
-    """What to look for."""
+    """Words and kinds to look for."""
 
     search: Annotated[
         str | None,

@@ -17,7 +17,7 @@ from odfpy.engine.control import Control
 
 
 class HistoryArguments(Arguments):
-    """Which dataset, and since when."""
+    """A dataset, and a time to begin at."""
 
     dataset: DatasetName
     since: Annotated[
@@ -40,7 +40,7 @@ class BlockOfHistory(BaseModel):
 
 
 class HistoryAnswer(ToolAnswer):
-    """What has happened to a dataset, newest first."""
+    """Blocks of a dataset, newest first."""
 
     dataset: str
     blocks: list[BlockOfHistory]

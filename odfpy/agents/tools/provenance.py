@@ -24,7 +24,7 @@ _MOST_CITED: Final = 100
 
 
 class ProvenanceArguments(Arguments):
-    """Which row."""
+    """A row."""
 
     dataset: DatasetName
     offset: Annotated[int, Field(ge=0, description="The row: its value in the offset column.")]
@@ -172,4 +172,5 @@ PROVENANCE = Tool(
     arguments=ProvenanceArguments,
     answer=ProvenanceAnswer,
     run=_provenance,
+    needs_token=True,
 )

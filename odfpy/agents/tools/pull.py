@@ -16,13 +16,13 @@ from odfpy.serving.callers.tokens import Scope
 
 
 class PullArguments(Arguments):
-    """Which dataset."""
+    """A dataset to bring up to date."""
 
     dataset: DatasetName
 
 
 class PullAnswer(ToolAnswer):
-    """What has come."""
+    """Blocks and rows that have come."""
 
     dataset: str
     outcome: Annotated[str, Field(description="updated, up to date, failed or skipped")]
@@ -68,4 +68,5 @@ PULL = Tool(
     run=_pull,
     writes=True,
     is_query=False,
+    needs_token=True,
 )

@@ -14,7 +14,7 @@ import httpx2
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import CallToolResult
+from mcp.types import CallToolResult
 
 PUBLIC, PRIVATE, DERIVED, MIXED = "com.example.rates", "com.example.secret", "com.example.upper", "com.example.mixed"
 EVIL = "org.example.evil"
