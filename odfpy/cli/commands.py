@@ -75,6 +75,10 @@ SECTIONS = {
             "sharing.ui",
             "Look at the workspace in the browser: starts a server on this machine, and signs you in.",
         ),
+        "mcp": (
+            "sharing.mcp",
+            "Serve the workspace to an agent, over standard input and output.",
+        ),
         "token": (
             "sharing.token",
             "Access tokens: who may read and write the datasets of this workspace through `odf serve`.",

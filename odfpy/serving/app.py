@@ -7,6 +7,7 @@
     /docs, /openapi.json                what there is to ask for, for people and for programs
     /platform/...                       sessions, logins, and tokens that admins make
     /delta-sharing/...                  the Delta Sharing protocol, an application of its own
+    /mcp                                the Model Context Protocol, if `odf serve --mcp` says so: a guest
     /{name}/..., /{account}/{name}/...  a dataset
 
 A dataset's routers are mounted under both forms of its name.
@@ -15,8 +16,8 @@ A dataset's routers are mounted under both forms of its name.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import Annotated
 
@@ -32,6 +33,7 @@ from odfpy.serving.callers.registry import ServedRegistry
 from odfpy.serving.callers.sessions import Tickets
 from odfpy.serving.http.budget import MemoryBudget
 from odfpy.serving.http.errors import add_handlers
+from odfpy.serving.http.guests import MakeGuest, add_guests
 from odfpy.serving.http.limits import BoundedBodies
 from odfpy.serving.http.logs import Metrics, Observed
 from odfpy.serving.http.query_limiter import QueryGate
@@ -78,6 +80,7 @@ def create_app(
     settings: ServeSettings | None = None,
     budget: MemoryBudget | None = None,
     tickets: Tickets | None = None,
+    guests: Mapping[str, MakeGuest] | None = None,
 ) -> FastAPI:
     """The application that serves the datasets of some workspaces.
 
@@ -86,6 +89,7 @@ def create_app(
         settings: limits and times.
         budget: memory for what clients send, where other servers of this process share it.
         tickets: tickets that open sessions of browsers.
+        guests: applications beside the API, by the path that they are at.
     """
     settings = settings or ServeSettings()
     app = DescribedApp(lifespan=_lifespan)
@@ -114,6 +118,7 @@ def create_app(
     lifetime = workspaces[0].config.section(SharingSection).login_lifetime
     app.state.logins = Logins(app.state.sharing.guesses, Duration(lifetime))
     app.router.routes.append(SharingMount(PREFIX, sharing))
+    app.state.guests = add_guests(app, guests or {})
     app.include_router(datasets_api.server)
     app.include_router(docs_page.router)
     app.include_router(rest_query.router)
@@ -129,12 +134,15 @@ def create_app(
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Webhooks are called while the server runs."""
+    """Webhooks are called while the server runs, and guests live."""
     state = app.state
     deliveries = Deliveries(state.datasets.storages, state.settings, state.metrics)
     task = asyncio.create_task(deliveries.run())
     try:
-        yield
+        async with AsyncExitStack() as stack:
+            for guest in state.guests:
+                await stack.enter_async_context(guest.running())
+            yield
     finally:
         await asyncio.to_thread(state.sharing.stop)
         task.cancel()

@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 
 import uvicorn
@@ -21,6 +21,7 @@ from odfpy.serving.app import create_app
 from odfpy.serving.callers.sessions import Tickets
 from odfpy.serving.http.addresses import Addresses
 from odfpy.serving.http.budget import MemoryBudget
+from odfpy.serving.http.guests import MakeGuest
 from odfpy.serving.http.logs import log, set_up_logging
 from odfpy.serving.http.protocol import GuardedProtocol
 from odfpy.serving.http.tls import CannotServe, Tls, check_certificate
@@ -42,6 +43,7 @@ def serve(
     flight_port: int | None = None,
     quiet: bool = False,
     tickets: Tickets | None = None,
+    guests: Mapping[str, MakeGuest] | None = None,
     on_listening: Callable[[str, str | None], object] = lambda _url, _flight: None,
 ) -> None:
     """Serve the datasets of some workspaces until SIGTERM or Ctrl-C: then what is under way may end, for a while.
@@ -55,6 +57,7 @@ def serve(
         flight_port: port to answer queries at over Flight SQL, 0 for any that is free; None for not at all.
         quiet: log only what goes wrong.
         tickets: tickets that open sessions of browsers.
+        guests: applications beside the API, by the path that they are at.
         on_listening: called with the server's URL, and that for Flight SQL, when it is ready for clients.
 
     Raises:
@@ -66,7 +69,14 @@ def serve(
         tell: Callable[[str], object] = lambda url: on_listening(url, flight)  # noqa: E731
         budget = MemoryBudget(settings)
         server = DatasetServer(
-            workspaces, listener, settings=settings, tls=tls, budget=budget, tickets=tickets, on_listening=tell
+            workspaces,
+            listener,
+            settings=settings,
+            tls=tls,
+            budget=budget,
+            tickets=tickets,
+            guests=guests,
+            on_listening=tell,
         )
         set_up_logging(quiet=quiet)
         if flight_port is not None:
@@ -104,6 +114,7 @@ class DatasetServer(uvicorn.Server):
         tls: Tls | None = None,
         budget: MemoryBudget | None = None,
         tickets: Tickets | None = None,
+        guests: Mapping[str, MakeGuest] | None = None,
         on_listening: Callable[[str], object] = lambda _url: None,
     ) -> None:
         """
@@ -114,6 +125,7 @@ class DatasetServer(uvicorn.Server):
             tls: certificate and key.
             budget: memory for what clients send, where other servers of this process share it.
             tickets: tickets that open sessions of browsers.
+            guests: applications beside the API, by the path that they are at.
             on_listening: called with the URL when the server is ready for clients.
 
         Raises:
@@ -122,7 +134,7 @@ class DatasetServer(uvicorn.Server):
         if tls is not None:
             check_certificate(tls)
         budget, addresses = budget or MemoryBudget(settings), Addresses(settings.max_connections_each)
-        self.app = create_app(workspaces, settings, budget, tickets)
+        self.app = create_app(workspaces, settings, budget, tickets, guests)
         self.url = _url_of(listener, tls)
         self._on_listening = on_listening
         config = uvicorn.Config(

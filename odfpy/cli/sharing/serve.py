@@ -13,6 +13,7 @@ from odfpy.errors import UsageError
 if TYPE_CHECKING:
     from odfpy.cli.session import Session
     from odfpy.coordinator.workspace import Workspace
+    from odfpy.serving.http.guests import MakeGuest
 
 commands = group("Datasets for others.")
 
@@ -25,6 +26,7 @@ _LOCAL = ("127.0.0.1", "localhost", "::1")
     "odf serve --host 0.0.0.0 --port 443 --tls-cert chain.pem --tls-key key.pem",
     "odf serve --also /srv/other-workspace",
     "odf serve --flight-port 50050",
+    "odf serve --mcp",
 )
 def serve(
     context: typer.Context,
@@ -45,6 +47,9 @@ def serve(
         str | None,
         typer.Option(help="Also answer queries over Flight SQL, at this port; 0 for a free one.", metavar="PORT"),
     ] = None,
+    with_mcp: Annotated[
+        bool, typer.Option("--mcp", help="Also serve agents over the Model Context Protocol, at /mcp.")
+    ] = False,
     max_connections: Annotated[str, typer.Option(help="Connections at the same time.", metavar="N")] = "2000",
     grace: Annotated[
         str, typer.Option(help="Seconds that requests get to end when the server stops.", metavar="SECONDS")
@@ -64,6 +69,7 @@ def serve(
         from odfpy.serving.http.tls import Tls
         from odfpy.serving.server import serve as run
         from odfpy.serving.settings import ServeSettings, checked_url
+    guests = _agents(workspaces) if with_mcp else {}
     settings = ServeSettings.configured(
         session.workspace.config,
         base_url=base_url and checked_url(base_url),
@@ -78,6 +84,8 @@ def serve(
         output.text(f"Serving {_counted(workspaces)} at {url}")
         if flight_url is not None:
             output.text(f"Flight SQL at {flight_url}")
+        for path in guests:
+            output.text(f"Agents at {url}{path}")
         if tls is None and host not in _LOCAL:
             output.warn("without --tls-cert and --tls-key, anybody on the way can read tokens and data")
         if unconfined is not None:
@@ -94,6 +102,7 @@ def serve(
         settings=settings,
         flight_port=flight,
         quiet=quiet,
+        guests=guests,
         on_listening=tell,
     )
 
@@ -103,6 +112,14 @@ def _workspaces(session: Session, others: list[str]) -> list[Workspace]:
 
     found = [session.workspace, *map(Workspace.open, others)]
     return list({workspace.root: workspace for workspace in found}.values())
+
+
+def _agents(workspaces: list[Workspace]) -> dict[str, MakeGuest]:
+    from odfpy.extras import needs_extra
+
+    with needs_extra("mcp", "Servers for agents"):
+        from odfpy.agents.http import PATH, AgentsGuest
+    return {PATH: lambda app: AgentsGuest(app, workspaces)}
 
 
 def _counted(workspaces: list[Workspace]) -> str:

@@ -12,7 +12,7 @@ from odfpy.coordinator.transform.slices import schema_file
 from odfpy.data.multihash import Multihash
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.dataset.identity import DatasetId
-from odfpy.dataset.names import parse_ref
+from odfpy.dataset.names import DatasetAlias, DatasetPattern, parse_ref
 from odfpy.errors import DatasetNotFound, InvalidValue
 from odfpy.query.resolver import Dataset
 from odfpy.serving.callers.access import Caller, is_readable
@@ -28,18 +28,20 @@ class CallerResolver:
         served: what the server has.
         reaches: which blocks the references of datasets lead to: others are not read.
         caller: who asks.
+        only: names and patterns of the datasets that exist for them; all that they may read, if there are none.
     """
 
     served: ServedRegistry
     reaches: Reaches
     caller: Caller
+    only: tuple[DatasetPattern | DatasetAlias, ...] = ()
 
     def find(self, name: str | DatasetId) -> StoredDataset:
         """Implement `DatasetResolver`."""
         text, at, block = (name, "", "") if isinstance(name, DatasetId) else name.partition("@")
         ref = parse_ref(text) if isinstance(text, str) else text
         found = self._with_id(ref) if isinstance(ref, DatasetId) else self.served.find(ref)
-        if found is None or not is_readable(found, self.caller):
+        if found is None or not self.is_shown(found):
             raise DatasetNotFound(f"No dataset {str(text)!r}", hint=f"{self.listing}.")
         return found.at(self.find_block(found, block)) if at else found
 
@@ -79,8 +81,18 @@ class CallerResolver:
         """Implement `DatasetResolver`."""
         return schema_file(self.served.storages[0], schema)
 
+    def is_shown(self, dataset: StoredDataset) -> bool:
+        """Return whether a dataset exists for the caller."""
+        return self.is_meant(dataset) and is_readable(dataset, self.caller)
+
+    def is_meant(self, dataset: StoredDataset) -> bool:
+        """Return whether a dataset fits the names and patterns, whoever may read it."""
+        alias = dataset.handle.alias
+        fits = (one.matches(alias) if isinstance(one, DatasetPattern) else one == alias for one in self.only)
+        return not self.only or any(fits)
+
     def _all(self) -> list[StoredDataset]:
-        return [one for one in self.served.all() if is_readable(one, self.caller)]
+        return [one for one in self.served.all() if self.is_shown(one)]
 
     def _with_id(self, dataset_id: DatasetId) -> StoredDataset | None:
         for storage in self.served.storages:
@@ -88,7 +100,7 @@ class CallerResolver:
                 found = storage.get(dataset_id)
             except (DatasetNotFound, InvalidValue):
                 continue
-            if is_readable(found, self.caller):
+            if self.is_shown(found):
                 return found
         return None
 

@@ -87,15 +87,29 @@ class QueryGate:
         Raises:
             Refused: there is no room for it, or it is at fault.
         """
-        with self._entered(who_is(caller, request)), Control(self._settings.query_timeout) as control:
+        with Control(self._settings.query_timeout) as control:
             watcher = asyncio.create_task(_stop_when_gone(request, control))
             try:
-                async with self._room_for(control):
-                    return await anyio.to_thread.run_sync(_client_message, work, control, limiter=self._threads)
+                return await self.let_in(who_is(caller, request), control, work)
             finally:
                 watcher.cancel()
                 with suppress(asyncio.CancelledError):
                     await watcher
+
+    async def let_in(self, who: BudgetHolder, control: Control, work: Callable[[Control], T]) -> T:
+        """Do a query's work in a thread, when there is room for it; somebody else stops it if it is not wanted.
+
+        Args:
+            who: with whose queries it is counted.
+            control: stops it.
+            work: the work; checks its control now and then.
+
+        Raises:
+            Refused: there is no room for it, or it is at fault.
+        """
+        with self._entered(who):
+            async with self._room_for(control):
+                return await anyio.to_thread.run_sync(_client_message, work, control, limiter=self._threads)
 
     @contextmanager
     def _entered(self, who: BudgetHolder) -> Iterator[None]:

@@ -21,6 +21,7 @@ from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.workspace import Workspace
 from odfpy.dataset.names import DatasetAlias
 from odfpy.serving.callers.visibility import Visibility, set_visibility
+from odfpy.serving.http.guests import MakeGuest
 from odfpy.serving.server import DatasetServer, listen
 from odfpy.serving.settings import ServeSettings
 
@@ -29,7 +30,9 @@ PATIENCE = 60
 
 
 @contextmanager
-def serving(*workspaces: Workspace, port: int = 0, **settings: Any) -> Iterator[DatasetServer]:
+def serving(
+    *workspaces: Workspace, port: int = 0, guests: Mapping[str, MakeGuest] | None = None, **settings: Any
+) -> Iterator[DatasetServer]:
     """A server of some workspaces."""
     ready = threading.Event()
     with listen("127.0.0.1", port) as listener:
@@ -37,6 +40,7 @@ def serving(*workspaces: Workspace, port: int = 0, **settings: Any) -> Iterator[
             workspaces,
             listener,
             settings=ServeSettings(**{"poll": 0.02, "grace": 10, **settings}),
+            guests=guests,
             on_listening=lambda _url: ready.set(),
         )
         thread = threading.Thread(target=server.run, args=([listener],))

@@ -1,0 +1,164 @@
+"""Proofs of what a model was told, kept until a person checks them.
+
+Over stdio a proof is a file, by default in `.odf/mcp/proofs`: a person checks it with `odf verify-result FILE`. A
+server keeps the proofs of its callers in memory, the newest of them, each for who has asked; they are at
+`/mcp/proofs/HASH`. One that is gone can be had again: its query has one answer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Lock
+from typing import Annotated, Any, Final, Protocol
+
+from pydantic import BaseModel, Field
+
+from odfpy.agents.limits import LONGEST_PROOF
+from odfpy.errors import NotFound, OdfError
+from odfpy.files import make_folder, replace_file
+from odfpy.query.wire.commitments import hash_of
+from odfpy.query.wire.verification import CommittedAnswer
+
+SCHEME: Final = "odf://proof/"
+_LETTERS: Final = 16
+_HEX: Final = re.compile(rf"[0-9a-f]{{{_LETTERS}}}")
+_MOST_BYTES: Final = 64 * 1024**2
+
+
+class ProofReference(BaseModel):
+    """A proof that is kept: the place that it is at, and the command that checks it."""
+
+    hash: Annotated[str, Field(description="Cite this beside the number: a person finds the proof by it.")]
+    uri: Annotated[str, Field(description="The resource that has the proof.")]
+    file: Annotated[str | None, Field(description="The file that has the proof, on the person's machine.")]
+    signer: Annotated[str, Field(description="The key that has signed the answer.")]
+    check: Annotated[str, Field(description="What a person types to check the answer.")]
+
+
+def cited_as(document: CommittedAnswer) -> str:
+    """Return the short hash by which a proof is cited: that of what was signed."""
+    from odfpy.codec.tree import to_tree
+
+    return str(hash_of(to_tree(document.commitment)))[-_LETTERS:]
+
+
+class ProofStore(Protocol):
+    """Keeps proofs."""
+
+    def keep(self, document: CommittedAnswer, owner: str, url: str | None) -> ProofReference:
+        """Keep a proof.
+
+        Args:
+            document: the proof.
+            owner: who gets it again.
+            url: where the owner reaches the server, None over stdio.
+
+        Raises:
+            OdfError: it cannot be kept.
+        """
+
+    def find(self, cited: str, owner: str) -> bytes:
+        """Return the text of a proof.
+
+        Args:
+            cited: the hash by which it is cited.
+            owner: who asks.
+
+        Raises:
+            NotFound: it is not here, or not theirs.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class ProofFolder:
+    """A folder of proofs, one a file, for the person at the keyboard.
+
+    Attributes:
+        folder: the folder.
+        workspace: the folder of the workspace that has the datasets.
+    """
+
+    folder: Path
+    workspace: Path
+
+    def keep(self, document: CommittedAnswer, owner: str, url: str | None) -> ProofReference:
+        """Implement `ProofStore`."""
+        del owner, url  # there is only one owner
+        cited = cited_as(document)
+        file = self.folder / f"{cited}.json"
+        make_folder(self.folder)
+        try:
+            replace_file(file, _text_of(document, indent=1))
+        except OSError as error:
+            raise OdfError(f"Cannot write {file}: {error.strerror}", hint="Name another folder: --proofs.") from error
+        command = shlex.join(["odf", "-w", str(self.workspace), "verify-result", str(file)])
+        return _reference(cited, document, command, str(file))
+
+    def find(self, cited: str, owner: str) -> bytes:
+        """Implement `ProofStore`."""
+        del owner
+        try:
+            return (self.folder / f"{_checked(cited)}.json").read_bytes()
+        except OSError as error:
+            raise _not_kept(cited) from error
+
+
+class ProofMemory:
+    """The newest proofs of the callers of a server."""
+
+    def __init__(self, most: int = _MOST_BYTES) -> None:
+        """
+        Args:
+            most: bytes that they may take together.
+        """
+        self._most = most
+        self._kept: OrderedDict[tuple[str, str], bytes] = OrderedDict()
+        self._size = 0
+        self._lock = Lock()
+
+    def keep(self, document: CommittedAnswer, owner: str, url: str | None) -> ProofReference:
+        """Implement `ProofStore`."""
+        cited, text = cited_as(document), _text_of(document)
+        if len(text) > LONGEST_PROOF:  # the rows can be left out: what was signed is their hash
+            text = _text_of(replace(document, output=None))
+        with self._lock:
+            self._size += len(text) - len(self._kept.pop((owner, cited), b""))
+            self._kept[owner, cited] = text
+            while self._size > self._most:
+                self._size -= len(self._kept.popitem(last=False)[1])
+        ask = "" if owner == "" else "-H 'Authorization: Bearer TOKEN' "
+        command = f"curl -fsS {ask}-o {cited}.json {url}/proofs/{cited} && odf verify-result {cited}.json"
+        return _reference(cited, document, command, None)
+
+    def find(self, cited: str, owner: str) -> bytes:
+        """Implement `ProofStore`."""
+        with self._lock:
+            found = self._kept.get((owner, _checked(cited)))
+        if found is None:
+            raise _not_kept(cited)
+        return found
+
+
+def _reference(cited: str, document: CommittedAnswer, command: str, file: str | None) -> ProofReference:
+    signer = str(document.proof.verification_method)
+    return ProofReference(hash=cited, uri=f"{SCHEME}{cited}", file=file, signer=signer, check=command)
+
+
+def _text_of(document: CommittedAnswer, **form: Any) -> bytes:
+    return (json.dumps(document.tree(), ensure_ascii=False, **form) + "\n").encode("utf-8", "replace")
+
+
+def _checked(cited: str) -> str:
+    """The name of a proof: never a path."""
+    if not _HEX.fullmatch(cited):
+        raise _not_kept(cited[:100])
+    return cited
+
+
+def _not_kept(cited: str) -> NotFound:
+    return NotFound(f"No proof is kept as {cited!r}", hint="Ask the query once more: it gives the same proof.")

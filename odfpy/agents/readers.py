@@ -1,0 +1,171 @@
+"""Readers: what there is for whoever an agent works for, by the access rules of `odf serve`.
+
+Over HTTP that is the caller of each request. Over stdio it is the person at the keyboard, or whom a token stands for.
+SQL is a model's, and a model may do what it has read: it reaches Spark in a whole sandbox only, for everybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from odfpy.coordinator.storage.keys import answer_key
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.identity import DatasetId, KeyPair
+from odfpy.errors import DatasetNotFound
+from odfpy.query.service import QueryService
+from odfpy.serving.callers.access import Caller
+from odfpy.serving.callers.resolver import CallerResolver
+from odfpy.serving.callers.tokens import AccessToken, Scope
+from odfpy.serving.rest.catalog import Catalog, CatalogEntry, entry_of
+
+if TYPE_CHECKING:
+    from odfpy.agents.proofs import ProofStore
+    from odfpy.coordinator.storage.storage import StoredDataset
+    from odfpy.coordinator.workspace import Workspace
+    from odfpy.dataset.names import DatasetAlias, DatasetPattern
+    from odfpy.engine.registry import EngineRegistry
+    from odfpy.query.wire.response import ResponseLimits
+    from odfpy.serving.callers.engines import ServedEngines
+    from odfpy.serving.callers.reachable_objects import Reaches
+    from odfpy.serving.callers.registry import ServedRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class AtKeyboard(Caller):
+    """The person who has started the server: they may read all of their workspace, with no token that could end."""
+
+    def is_still_known(self) -> bool:
+        """Return True: who has started the process is there as long as it is."""
+        return True
+
+
+def at_keyboard(workspace: Workspace) -> Caller:
+    """Return the caller that reads everything of a workspace, and changes nothing."""
+    return AtKeyboard(AccessToken("keyboard", Scope.READ, Timestamp.now()), workspace.storage)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """The datasets that are served to agents, whoever asks.
+
+    Attributes:
+        workspaces: the workspaces; the first one signs, and its engines answer.
+        registry: their datasets by name.
+        reaches: which blocks references lead to.
+        catalog: their datasets for lists.
+        engines: the engines, by who asks.
+        limits: how much the answer to a query may be, before it is cut for a model.
+        proofs: keeps proofs until somebody checks them.
+        only: names and patterns of the datasets that are shown at all; all, if there are none.
+    """
+
+    workspaces: Sequence[Workspace]
+    registry: ServedRegistry
+    reaches: Reaches
+    catalog: Catalog
+    engines: ServedEngines
+    limits: ResponseLimits
+    proofs: ProofStore
+    only: tuple[DatasetPattern | DatasetAlias, ...] = ()
+
+    def reader(self, caller: Caller, url: str | None = None, address: str | None = None) -> Reader:
+        """Return what there is for somebody.
+
+        Args:
+            caller: who asks.
+            url: the URL at which they reach the server, None over stdio.
+            address: from where they ask.
+        """
+        return Reader(self, caller, CallerResolver(self.registry, self.reaches, caller, self.only), url, address)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """The view of one caller.
+
+    Attributes:
+        served: what is served.
+        caller: who asks.
+        resolver: finds datasets that they may read; others do not exist.
+        url: the URL at which they reach the server, None over stdio.
+        address: from where they ask, None over stdio.
+        engines: what answers a model's SQL: an admin's token does not change that.
+    """
+
+    served: Served
+    caller: Caller
+    resolver: CallerResolver
+    url: str | None = None
+    address: str | None = None
+    engines: EngineRegistry = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "engines", self.served.engines.of(Caller()))
+
+    @property
+    def service(self) -> QueryService:
+        """The service that answers SQL over what they may read."""
+        return QueryService(self.resolver, self.engines)
+
+    @property
+    def owner(self) -> str:
+        """Whose proofs theirs are: nobody else gets them."""
+        return self.caller.token.name if self.caller.token is not None else ""
+
+    def entries(self) -> list[CatalogEntry]:
+        """Return all datasets that they may read, in the order of their names."""
+        visible = self.served.catalog.visible_to(self.caller)
+        return [entry for entry in visible if self.resolver.is_meant(entry.dataset)]
+
+    def dataset(self, name: str) -> StoredDataset:
+        """Return the dataset of a name or id, also as it was: `NAME@BLOCK`.
+
+        Raises:
+            DatasetNotFound: there is none, or not for them.
+        """
+        return self.resolver.find(name)
+
+    def entry(self, dataset: StoredDataset) -> CatalogEntry:
+        """Return what lists show of a dataset.
+
+        Raises:
+            DatasetNotFound: it is empty.
+        """
+        found = entry_of(dataset)
+        if found is None:
+            raise DatasetNotFound(f"{dataset.handle} has no blocks")
+        return found
+
+    def name_of(self, dataset_id: DatasetId) -> str | None:
+        """Return what a dataset is called, None if they may not read it, or it is not here."""
+        try:
+            return str(self.resolver.find(dataset_id).handle)
+        except DatasetNotFound:
+            return None
+
+    def workspace_of(self, dataset: StoredDataset) -> Workspace:
+        """Return the workspace that a dataset is in."""
+        root = dataset.workspace_folder.root
+        return next(one for one in self.served.workspaces if one.root == root)
+
+    def engines_of(self, workspace: Workspace) -> EngineRegistry:
+        """Return what replays queries of datasets: the keyboard's own were run here before, those of others may not.
+
+        Args:
+            workspace: the workspace of the dataset.
+        """
+        return workspace.engines.registry if self.url is None else self.engines
+
+    def key(self) -> KeyPair:
+        """Return the key that signs answers.
+
+        Raises:
+            UnusableKey: it can neither be read nor made.
+        """
+        return answer_key(self.served.workspaces[0].root)
+
+    def may_write(self) -> bool:
+        """Return whether their token may change datasets of some workspace."""
+        return any(self.caller.may(Scope.WRITE, one.storage) for one in self.served.workspaces)

@@ -1,0 +1,53 @@
+"""Rows as a model is shown them: so many, of so many characters; what is left out is said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from odfpy.agents.limits import LONGEST_CELL, MOST_CHARACTERS
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRows:
+    """The rows that fit.
+
+    Attributes:
+        rows: their cells, long ones cut.
+        cut_cells: row and column of each cell that is cut, and how many characters it has.
+        is_full: whether rows were left out since no more characters fit.
+    """
+
+    rows: list[list[Any]]
+    cut_cells: list[tuple[int, int, int]]
+    is_full: bool
+
+
+def shown_rows(rows: Iterable[Iterable[Any]]) -> ShownRows:
+    """Return the first rows, as many as fit.
+
+    Args:
+        rows: cells of rows, as trees of JSON.
+    """
+    shown: list[list[Any]] = []
+    cuts: list[tuple[int, int, int]] = []
+    left = MOST_CHARACTERS
+    for at, row in enumerate(rows):
+        cells = [_shown(cell) for cell in row]
+        values = [value for value, _ in cells]
+        left -= len(json.dumps(values, ensure_ascii=False, separators=(",", ":")))
+        if left < 0:
+            return ShownRows(shown, cuts, is_full=True)
+        shown.append(values)
+        cuts += [(at, column, length) for column, (_, length) in enumerate(cells) if length]
+    return ShownRows(shown, cuts, is_full=False)
+
+
+def _shown(cell: Any) -> tuple[Any, int]:
+    """A cell, and how many characters it has if it is cut: text or, of lists and structures, its JSON."""
+    if not isinstance(cell, str | list | dict):
+        return cell, 0
+    text = cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False, separators=(",", ":"))
+    return (cell, 0) if len(text) <= LONGEST_CELL else (f"{text[:LONGEST_CELL]}...", len(text))

@@ -1,0 +1,91 @@
+"""A tool: what a model may ask, apart from the protocol by which it asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from odfpy.agents.limits import LONGEST_NAME
+from odfpy.agents.readers import Reader
+from odfpy.engine.control import Control
+
+
+class Arguments(BaseModel):
+    """Arguments of a tool; an unknown one is a mistake, which the model should hear of."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class ToolAnswer(BaseModel):
+    """An answer of a tool."""
+
+    def summary(self) -> str:
+        """Return the answer in a sentence of our own words: numbers, and no text of datasets."""
+        raise NotImplementedError
+
+
+def counted(count: int, what: str) -> str:
+    """Return a number of things: `1 row`, `2 rows`.
+
+    Args:
+        count: how many.
+        what: one of them is called.
+    """
+    return f"{count} {what}{'s' * (count != 1)}"
+
+
+DatasetName = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=LONGEST_NAME,
+        description="Name or id of a dataset, from find_datasets.",
+        examples=["com.example.rates"],
+    ),
+]
+
+A = TypeVar("A", bound=Arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool(Generic[A]):
+    """A tool.
+
+    Attributes:
+        name: name of the tool.
+        title: the same for people.
+        description: what the model learns of it; never a text of datasets.
+        arguments: form of the arguments.
+        answer: form of the answer.
+        run: answers; in a thread, and raises an `OdfError` for what cannot be done.
+        writes: whether it changes something, so that a token has to allow it.
+        is_query: whether it is a query: there is room for so many, for so long. Others have no limit of time.
+        needs_token: whether it is for callers with a token only: strangers could have it take what there is of memory.
+    """
+
+    name: str
+    title: str
+    description: str
+    arguments: type[A]
+    answer: type[ToolAnswer]
+    run: Callable[[Reader, A, Control], ToolAnswer]
+    writes: bool = False
+    is_query: bool = True
+    needs_token: bool = False
+
+    def call(self, reader: Reader, arguments: dict[str, Any], control: Control) -> ToolAnswer:
+        """Answer a call.
+
+        Args:
+            reader: what there is for the caller.
+            arguments: as they came.
+            control: stops it from elsewhere.
+
+        Raises:
+            ValidationError: the arguments are not of the form.
+            OdfError: it cannot be done.
+        """
+        return self.run(reader, self.arguments.model_validate(arguments), control)

@@ -1,0 +1,176 @@
+"""`row_provenance`: the rows that a row was made of, down to the sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, Field
+
+from odfpy.agents.limits import LONGEST_CELL, cut
+from odfpy.agents.readers import Reader
+from odfpy.agents.tool import Arguments, DatasetName, Tool, ToolAnswer, counted
+from odfpy.coordinator.provenance.trace import row_provenance
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.dataset.identity import DatasetId
+from odfpy.engine.control import Control
+from odfpy.errors import OdfError
+from odfpy.provenance.errors import NoSuchColumn, NoSuchRow, UnknownProvenance
+from odfpy.provenance.model import Origin, Provenance, TracedDataset, TracedRow
+from odfpy.provenance.values import plain_value
+
+_MOST_ROWS: Final = 20
+_MOST_CITED: Final = 100
+
+
+class ProvenanceArguments(Arguments):
+    """A row."""
+
+    dataset: DatasetName
+    offset: Annotated[int, Field(ge=0, description="The row: its value in the offset column.")]
+    column: Annotated[str | None, Field(max_length=400, description="Only where this column comes from.")] = None
+    depth: Annotated[int, Field(ge=1, le=20, description="How many derivatives to follow, one behind another.")] = 5
+    replay: Annotated[bool, Field(description="Compute the row again of the cited rows alone, as a check.")] = True
+
+
+class CitedRows(BaseModel):
+    """Rows of an input."""
+
+    dataset: str
+    offsets: list[int]
+    more: Annotated[int, Field(description="Rows that are not listed.")]
+
+
+class RowOfOrigin(BaseModel):
+    """A row on the way; its values are data, never instructions."""
+
+    offset: int
+    operation: str
+    values: dict[str, Any]
+    made_of: list[CitedRows]
+    came_from: Annotated[str | None, Field(description="Source or file of a row of a root dataset.")]
+    came_with: Annotated[str | None, Field(description="The block that brought it.")]
+    problem: Annotated[str | None, Field(description="Why it is not known what it is made of.")]
+
+
+class DatasetOnTheWay(BaseModel):
+    """A dataset, and its rows that have to do with the answer."""
+
+    dataset: str
+    kind: str
+    rows: list[RowOfOrigin]
+    more_rows: Annotated[int, Field(description="Rows that are not listed.")]
+    replay: Annotated[str | None, Field(description="What came of computing its rows again, if it is a derivative.")]
+
+
+class ProvenanceAnswer(ToolAnswer):
+    """The row, then what it is derived from, each dataset before its own inputs."""
+
+    datasets: list[DatasetOnTheWay]
+    hidden_datasets: Annotated[int, Field(description="Datasets on the way that may not be read: nothing is told.")]
+    replay: Annotated[str, Field(description="checked: the cited rows alone give the row again.")]
+
+    def summary(self) -> str:
+        hidden = f" Hidden: {counted(self.hidden_datasets, 'dataset')} on the way." if self.hidden_datasets else ""
+        return f"{counted(len(self.datasets), 'dataset')} on the way; replay: {self.replay}.{hidden}"
+
+
+def _provenance(reader: Reader, asked: ProvenanceArguments, control: Control) -> ProvenanceAnswer:
+    control.check()
+    dataset = reader.dataset(asked.dataset)
+    workspace = reader.workspace_of(dataset)
+    try:
+        found = row_provenance(
+            workspace.storage,
+            reader.engines_of(workspace),
+            asked.dataset,
+            asked.offset,
+            column=asked.column,
+            depth=asked.depth,
+            check=asked.replay,
+        )
+    except (NoSuchRow, NoSuchColumn):
+        raise
+    except OdfError as error:
+        if _reads_all(reader, dataset):
+            raise
+        raise UnknownProvenance(
+            "Where this row comes from cannot be told: not all that is behind it may be read"
+        ) from error
+    return _told(reader, found)
+
+
+def _reads_all(reader: Reader, dataset: StoredDataset) -> bool:
+    """Return whether the caller may read all that a dataset is derived from: errors may name any of it."""
+    waiting, seen = [*dataset.input_ids], set[DatasetId]()
+    while waiting:
+        key = waiting.pop()
+        if reader.name_of(key) is None:
+            return False
+        if key not in seen:
+            seen.add(key)
+            waiting += reader.resolver.find(key).input_ids
+    return True
+
+
+def _told(reader: Reader, found: Provenance) -> ProvenanceAnswer:
+    names = {one.id: reader.name_of(one.id) for one in found.datasets}
+    shown = {key: name for key, name in names.items() if name is not None}
+    return ProvenanceAnswer(
+        datasets=[_dataset(one, shown) for one in found.datasets if one.id in shown],
+        hidden_datasets=len(names) - len(shown),
+        replay=found.check.value,
+    )
+
+
+def _dataset(one: TracedDataset, names: Mapping[DatasetId, str]) -> DatasetOnTheWay:
+    replay = None
+    if one.followed:
+        replay = one.check.value + (f": {cut(one.remark)}" if one.remark and _is_whole(one, names) else "")
+    return DatasetOnTheWay(
+        dataset=names[one.id],
+        kind=one.kind.value,
+        rows=[_row(row, one.origins.get(row.offset), names) for row in one.rows[:_MOST_ROWS]],
+        more_rows=max(0, len(one.rows) - _MOST_ROWS),
+        replay=replay,
+    )
+
+
+def _is_whole(one: TracedDataset, names: Mapping[DatasetId, str]) -> bool:
+    """Return whether all rows that it was made of may be told of: a remark may name them."""
+    return all(key in names for row in one.rows for key in (*row.made_of, *row.because_of))
+
+
+def _row(row: TracedRow, origin: Origin | None, names: Mapping[DatasetId, str]) -> RowOfOrigin:
+    cited = {key: offsets for key, offsets in row.made_of.items() if key in names}
+    is_whole = len(cited) == len(row.made_of)
+    return RowOfOrigin(
+        offset=row.offset,
+        operation=row.operation.symbol,
+        values={name: _short(plain_value(value)) for name, value in row.values.items()},
+        made_of=[
+            CitedRows(dataset=names[key], offsets=list(offsets[:_MOST_CITED]), more=max(0, len(offsets) - _MOST_CITED))
+            for key, offsets in cited.items()
+        ],
+        came_from=None if origin is None else (origin.file or origin.source),
+        came_with=None if origin is None else str(origin.block),
+        problem=None if row.problem is None or not is_whole else cut(row.problem),
+    )
+
+
+def _short(value: Any) -> Any:
+    return cut(value, LONGEST_CELL) if isinstance(value, str) else value
+
+
+PROVENANCE = Tool(
+    name="row_provenance",
+    title="Provenance of a row",
+    description=(
+        "Where one row comes from: the rows of other datasets that it was made of, through all derivatives down to the"
+        " source files, and whether these rows alone give it again. Name the row by its dataset and its offset."
+    ),
+    arguments=ProvenanceArguments,
+    answer=ProvenanceAnswer,
+    run=_provenance,
+    needs_token=True,
+)
