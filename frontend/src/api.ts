@@ -100,13 +100,18 @@ export async function signIn(credentials: { accessToken: string } | { login: str
   hasEnded.value = false;
 }
 
+/** Finds out whether the session is still good; if not, the page says so. */
+export async function checkSession(): Promise<void> {
+  await call("platform/session").catch(() => undefined); // the banners say what is wrong
+}
+
 /** Ends the session. */
 export async function signOut(): Promise<void> {
   await call("platform/session", { method: "DELETE" });
   session.value = nobody;
 }
 
-/** Waits for the server to come back, and says so. */
+/** Finds out whether the server answers, and says so. */
 export async function ping(): Promise<void> {
   try {
     await fetch(urlOf("health"), { cache: "no-store" });

@@ -11,10 +11,12 @@ export function kindOf(field: Field): string {
   return field.type.kind === "Option" ? (field.type.inner?.kind ?? "") : field.type.kind;
 }
 
+export const isNumber = (field: Field): boolean => NUMBERS.has(kindOf(field));
+
 export function columnsOf(fields: Field[]): Column[] {
   return fields.map((field) => ({
     name: field.name,
-    isNumber: NUMBERS.has(kindOf(field)),
+    isNumber: isNumber(field),
     isSystem: SYSTEM.has(field.name),
   }));
 }

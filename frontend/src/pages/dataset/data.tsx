@@ -20,6 +20,7 @@ export function DataTab({ dataset }: TabProperties) {
   const [opened, open] = useState<{ row: Cell[]; index: number }>();
   const load = view === "changelog" ? changelogOf : currentStateOf;
   const { value: table, error, reload } = useLoad((signal) => load(dataset, signal), [dataset.head, view]);
+  const start = Number(address.value.searchParams.get("row") ?? 0) || 0;
   const operation = table?.columns.findIndex((column) => column.name === "op") ?? -1;
   return (
     <section>
@@ -31,7 +32,7 @@ export function DataTab({ dataset }: TabProperties) {
             ["current", "Current state"],
             ["changelog", "Changelog"],
           ]}
-          choose={(value) => setParameters({ view: value === "current" ? undefined : value })}
+          choose={(value) => setParameters({ view: value === "current" ? undefined : value, row: undefined })}
         />
         {view === "changelog" && (
           <p class="legend dim">
@@ -45,8 +46,9 @@ export function DataTab({ dataset }: TabProperties) {
       {table && !error && (
         <Rows
           label={view === "current" ? "Current state" : "Changelog"}
-          identity={`${dataset.head} ${view}`}
-          columns={table.columns}
+          identity={`${dataset.head} ${view} ${start}`}
+          columns={table.columns.map((column, at) => ({ ...column, isOperation: at === operation }))}
+          start={start}
           total={table.total}
           load={async (from, to, signal) => named(await table.load(from, to, signal), operation)}
           rowClass={(row) => (view === "changelog" ? (CLASSES[OPERATIONS.indexOf(row[operation] as "+A")] ?? "") : "")}
