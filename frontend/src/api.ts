@@ -79,7 +79,15 @@ export async function call(path: string, { method = "GET", body, signal: abort }
 
 /** Makes a call, and reads JSON. */
 export async function get<T>(path: string, options: Options = {}): Promise<T> {
-  return (await call(path, options)).json() as Promise<T>;
+  return parsed(await (await call(path, options)).text()) as T;
+}
+
+/** Reads JSON; whole numbers that JavaScript's own cannot hold stay texts, digit by digit. */
+export function parsed(text: string): unknown {
+  if (!/\d{16}/.test(text)) return JSON.parse(text);
+  const exactly = (_: string, value: unknown, context?: { source?: string }): unknown =>
+    typeof value === "number" && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? "") ? context?.source : value;
+  return JSON.parse(text, exactly);
 }
 
 /** Finds out whose session it is; a cookie that is not good any more is taken back. */

@@ -22,6 +22,8 @@ export function columnsOf(fields: Field[]): Column[] {
 }
 
 export interface Table {
+  /** Of which rows it is. */
+  identity: string;
   columns: Column[];
   fields: Field[];
   total: number;
@@ -63,6 +65,7 @@ export async function changelogOf(dataset: Dataset, signal: AbortSignal): Promis
     return answer.data;
   };
   return {
+    identity: `${dataset.head} changelog`,
     fields,
     columns: columnsOf(fields),
     total,
@@ -94,6 +97,7 @@ export async function currentStateOf(dataset: Dataset, signal: AbortSignal): Pro
     return (await ask(query, { skip: from, limit: to - from }, abort)).output.data;
   };
   return {
+    identity: `${dataset.head} current`,
     fields,
     columns: columnsOf(fields),
     total: Number(counted.output.data[0]?.[0] ?? 0),

@@ -59,7 +59,7 @@ export function Chart({ title, unit, times, values, asBars = false, isTime = tru
         },
         tzDate: (time) => uPlot.tzDate(new Date(time * 1000), "UTC"),
         axes: [
-          { ...axis, values: (_, splits) => (isTime ? ticks(splits) : splits.map(compact)), ...(asBars ? { incrs: [1, 2, 7, 14, 30, 91, 365].map((days) => days * DAY) } : {}) },
+          { ...axis, size: 28, values: (_, splits) => (isTime ? ticks(splits) : splits.map(compact)), ...(asBars ? { incrs: [1, 2, 7, 14, 30, 91, 365].map((days) => days * DAY) } : {}) },
           { ...axis, size: 56, label: unit, labelSize: 20, labelFont: "12px system-ui", values: (_, splits) => splits.map(compact) },
         ],
         series: [

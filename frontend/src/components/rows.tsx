@@ -132,7 +132,8 @@ export function Rows(properties: Properties) {
   const before = isScaled ? Math.min(top, height - (last - first) * ROW) : first * ROW;
   const after = Math.max(0, height - before - (last - first) * ROW);
   const shownFirst = isScaled ? first : Math.min(first + 4, Math.floor(top / ROW));
-  const shownLast = Math.min(total, Math.max(shownFirst, shownFirst + Math.floor(seen / ROW) - 1)) - 1;
+  const end = isScaled ? first + Math.floor(seen / ROW) - 1 : Math.floor((top + seen - ROW + 1) / ROW); // below the header
+  const shownLast = Math.min(total, end) - 1;
   const drawn = [];
   for (let index = first; index < last; index += 1) {
     const cells = row(index);

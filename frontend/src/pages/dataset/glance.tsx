@@ -24,7 +24,7 @@ export function Glance({ dataset, graph }: { dataset: Dataset; graph: Graph | un
       <section class="card">
         <h2>What changed lately?</h2>
         {error && <Problem error={error} retry={reload} />}
-        <ol class="plain">
+        <ol class="changes">
           {(value ?? []).slice(0, SHOWN).map((block) => (
             <Change key={block.blockHash} name={dataset.name} block={block} />
           ))}
@@ -38,7 +38,7 @@ export function Glance({ dataset, graph }: { dataset: Dataset; graph: Graph | un
 function Change({ name, block }: { name: string; block: Block }) {
   const { event, systemTime } = block.content;
   const slice = sliceOf(event);
-  const what = summaryOf(event) || event.kind;
+  const what = slice ? summaryOf(event) : [event.kind, summaryOf(event)].filter(Boolean).join(": ");
   return (
     <li>
       <span class="dim">

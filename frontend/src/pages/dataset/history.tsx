@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { call, get, ofDataset } from "../../api";
 import { Badge, Hash, Loading, Moment, Problem } from "../../components/basics";
-import { signers } from "../../format";
+import { shortHash, signers } from "../../format";
 import { useLoad } from "../../hooks";
 import { datasetPath, href } from "../../router";
 import { nextOf } from "../../rows";
@@ -79,7 +79,9 @@ function BlockLine({ dataset, block, names }: { dataset: string; block: Block; n
         </span>
       </div>
       <details>
-        <summary aria-label={`Block ${content.sequenceNumber}`}>Block</summary>
+        <summary>
+          Block <code>{shortHash(block.blockHash)}…</code>
+        </summary>
         <p>
           <Hash text={block.blockHash} isShort={false} />
         </p>

@@ -83,22 +83,24 @@ function Neighbours({ dataset, graph }: TabProperties & { graph: Graph }) {
       return <li key={id}>{name ? <a href={href(datasetPath(name))}>{name}</a> : <code class="dim">{id.slice(0, 20)}…</code>}</li>;
     });
   return (
-    <section class="columns">
+    <section>
+      <h2>
+        Lineage <a class="aside" href={href("lineage", { dataset: dataset.name })}>Show it as a graph</a>
+      </h2>
+      <div class="columns">
       {inputs.length > 0 && (
         <div>
-          <h2>Derived from</h2>
+          <h3>Derived from</h3>
           <ul>{links(inputs)}</ul>
         </div>
       )}
       {outputs.length > 0 && (
         <div>
-          <h2>Others derive from it</h2>
+          <h3>Others derive from it</h3>
           <ul>{links(outputs)}</ul>
         </div>
       )}
-      <p class="end">
-        <a href={href("lineage", { dataset: dataset.name })}>Show it in the lineage</a>
-      </p>
+      </div>
     </section>
   );
 }
