@@ -144,6 +144,7 @@ PACKAGES = {
 # The coordinator's rooms, in the same way. The modules beside them may use all of them, and nobody else's rooms use those.
 ROOMS = {
     "storage": set(),
+    "schedules": {"storage"},
     "lineage": {"storage"},
     "transfer": {"storage"},
     "branches": {"storage", "lineage"},
@@ -201,6 +202,7 @@ HOMES = {
     "websockets": ("repository/smart_transfer",),
     "multiformats": ("data/multihash",),
     "blake3": ("data/multihash",),
+    "cronsim": ("coordinator/schedules/cron",),
 }
 
 HEAVY = {"pyspark", "pyarrow", "duckdb", "datafusion", "pandas", "numpy", "sqlglot", "py4j", "fastapi", "websockets"}
