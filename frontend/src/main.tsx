@@ -37,6 +37,7 @@ function Later({ load }: { load: () => Promise<FunctionComponent> }) {
 const loaders: Record<string, () => Promise<FunctionComponent>> = {
   lineage: () => import("./pages/lineage").then((module) => module.LineagePage),
   query: () => import("./pages/query").then((module) => module.QueryPage),
+  runs: () => import("./pages/automation/page").then((module) => module.RunsPage),
   proof: () => import("./pages/proof").then((module) => module.ProofPage),
 };
 
@@ -83,6 +84,7 @@ function Frame() {
         <nav aria-label="Pages">
           <NavLink path="">Datasets</NavLink>
           <NavLink path="lineage">Lineage</NavLink>
+          <NavLink path="runs">Runs</NavLink>
           <NavLink path="query">Query</NavLink>
           <NavLink path="proof">Check a proof</NavLink>
         </nav>

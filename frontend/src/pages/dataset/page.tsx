@@ -10,6 +10,7 @@ import { Access } from "./access";
 import { DataTab } from "./data";
 import { HistoryTab } from "./history";
 import { Overview } from "./overview";
+import { RunsTab } from "./runs";
 import { SchemaTab } from "./schema";
 import { SourceTab } from "./source";
 
@@ -23,6 +24,7 @@ const tabs: readonly (readonly [string, string, FunctionComponent<TabProperties>
   ["schema", "Schema", SchemaTab],
   ["source", "Source", SourceTab],
   ["history", "History", HistoryTab],
+  ["runs", "Runs", RunsTab],
   ["get", "Get it", Access],
 ];
 
