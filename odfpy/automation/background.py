@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from odfpy.automation.scheduler import Listener, Scheduler
+from odfpy.automation.listener import Listener
+from odfpy.automation.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace

@@ -12,13 +12,13 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.automation.agenda import Agenda, Outcome, Planned, Start
 from odfpy.automation.due import JobKey, Past
 from odfpy.automation.errors import StateUnusable
+from odfpy.automation.listener import Listener, NoticeKind
 from odfpy.automation.lock import SchedulerLock
 from odfpy.automation.promises import Promises
 from odfpy.automation.runner import ProcessRunner, Runner
@@ -43,30 +43,6 @@ BEAT: Final = 0.5
 
 _AGAIN: Final = 5.0
 """Seconds until something is tried again that could not be written down: the disk is full."""
-
-
-class NoticeKind(Enum):
-    """Something that a person may want to hear of."""
-
-    FAILED = "failed"
-    RECOVERED = "recovered"
-    LATE = "late"
-    ON_TIME = "on time again"
-
-
-@dataclass(frozen=True, slots=True)
-class Listener:
-    """Who is told what a scheduler does; each is called in its thread, and must return soon.
-
-    Attributes:
-        on_run: of each run that has begun (`outcome` is `running`) or ended, with its row.
-        on_notice: of what a person may want to hear: kind, name of the dataset, a sentence, and the row of the run.
-        on_remark: of what is wrong with the scheduler itself, or a schedule.
-    """
-
-    on_run: Callable[[Mapping[str, Any]], object] = lambda _row: None
-    on_notice: Callable[[NoticeKind, str, str, Mapping[str, Any] | None], object] = lambda *_: None
-    on_remark: Callable[[str], object] = lambda _text: None
 
 
 @dataclass(frozen=True, slots=True)

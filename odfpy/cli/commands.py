@@ -22,7 +22,7 @@ SECTIONS = {
         "add": ("datasets.manifests", "Make datasets of manifests, in dependency order."),
         "status": (
             "datasets.status",
-            "Show what there is to do, to what is failed, diverged, behind, stale or unpushed.",
+            "Show what there is to do, to what is failed, late, diverged, behind or unpushed.",
         ),
         "list": ("datasets.listing", "List the datasets of the workspace."),
         "show": ("datasets.listing", "Show everything about a dataset but its data."),

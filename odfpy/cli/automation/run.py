@@ -13,7 +13,7 @@ import typer
 from odfpy.cli.grammar import Form, command, group, session_of, whole_number
 
 if TYPE_CHECKING:
-    from odfpy.automation.scheduler import Listener, NoticeKind
+    from odfpy.automation.listener import Listener, NoticeKind
     from odfpy.cli.screen.output import Output
 
 commands = group("The scheduler.")
@@ -48,7 +48,7 @@ def listener_of(output: Output) -> Listener:
     Args:
         output: where.
     """
-    from odfpy.automation.scheduler import Listener
+    from odfpy.automation.listener import Listener
     from odfpy.cli.automation.lines import line_of
     from odfpy.visible import visible_in_json
 
