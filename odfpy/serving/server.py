@@ -16,6 +16,8 @@ from contextlib import ExitStack
 
 import uvicorn
 
+from odfpy.automation.background import scheduling
+from odfpy.automation.listener import Listener
 from odfpy.coordinator.workspace import Workspace
 from odfpy.serving.app import create_app
 from odfpy.serving.callers.sessions import Tickets
@@ -42,6 +44,7 @@ def serve(
     flight_port: int | None = None,
     quiet: bool = False,
     tickets: Tickets | None = None,
+    listener: Listener | None = None,
     on_listening: Callable[[str, str | None], object] = lambda _url, _flight: None,
 ) -> None:
     """Serve the datasets of some workspaces until SIGTERM or Ctrl-C: then what is under way may end, for a while.
@@ -55,18 +58,19 @@ def serve(
         flight_port: port to answer queries at over Flight SQL, 0 for any that is free; None for not at all.
         quiet: log only what goes wrong.
         tickets: tickets that open sessions of browsers.
+        listener: who is told of scheduled runs; None if there are to be none.
         on_listening: called with the server's URL, and that for Flight SQL, when it is ready for clients.
 
     Raises:
         CannotServe: it cannot listen there, or with that certificate.
     """
     settings = settings or ServeSettings()
-    with listen(host, port) as listener, ExitStack() as stack:
+    with listen(host, port) as listening, ExitStack() as stack:
         flight: str | None = None
         tell: Callable[[str], object] = lambda url: on_listening(url, flight)  # noqa: E731
         budget = MemoryBudget(settings)
         server = DatasetServer(
-            workspaces, listener, settings=settings, tls=tls, budget=budget, tickets=tickets, on_listening=tell
+            workspaces, listening, settings=settings, tls=tls, budget=budget, tickets=tickets, on_listening=tell
         )
         set_up_logging(quiet=quiet)
         if flight_port is not None:
@@ -84,7 +88,9 @@ def serve(
                 )
             )
         _allow_open_files(settings.max_connections * _FILES_PER_CONNECTION)
-        server.run([listener])
+        for workspace in workspaces if listener is not None else ():
+            stack.enter_context(scheduling(workspace, listener, grace=settings.grace))
+        server.run([listening])
 
 
 class DatasetServer(uvicorn.Server):

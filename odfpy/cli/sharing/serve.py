@@ -25,6 +25,7 @@ _LOCAL = ("127.0.0.1", "localhost", "::1")
     "odf serve --host 0.0.0.0 --port 443 --tls-cert chain.pem --tls-key key.pem",
     "odf serve --also /srv/other-workspace",
     "odf serve --flight-port 50050",
+    "odf serve --run",
 )
 def serve(
     context: typer.Context,
@@ -45,6 +46,7 @@ def serve(
         str | None,
         typer.Option(help="Also answer queries over Flight SQL, at this port; 0 for a free one.", metavar="PORT"),
     ] = None,
+    scheduled: Annotated[bool, typer.Option("--run", help="Also do what is scheduled, as `odf run` does.")] = False,
     max_connections: Annotated[str, typer.Option(help="Connections at the same time.", metavar="N")] = "2000",
     grace: Annotated[
         str, typer.Option(help="Seconds that requests get to end when the server stops.", metavar="SECONDS")
@@ -62,6 +64,7 @@ def serve(
     with needs_extra("serve", "Servers"):
         from odfpy.serving.callers.engines import warning
         from odfpy.serving.http.tls import Tls
+        from odfpy.serving.notifications.runs import logged_runs
         from odfpy.serving.server import serve as run
         from odfpy.serving.settings import ServeSettings, checked_url
     settings = ServeSettings.configured(
@@ -94,6 +97,7 @@ def serve(
         settings=settings,
         flight_port=flight,
         quiet=quiet,
+        listener=logged_runs() if scheduled else None,
         on_listening=tell,
     )
 

@@ -6,6 +6,7 @@ info/schedule.yaml    in the dataset's folder: a document of the kind DatasetSch
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -82,4 +83,5 @@ def tell_changed(storage: WorkspaceFolder) -> None:
     with suppress(OSError):
         make_folder(path.parent)
         path.touch()
-        os.utime(path)
+        now = time.time_ns()  # the clock of file systems stands still for some milliseconds
+        os.utime(path, ns=(now, now))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from odfpy.data.duration import Duration
 from odfpy.data.scalars import U32, U64
@@ -133,6 +133,16 @@ class DatasetSchedule:
         """The jobs that are done, with their times."""
         every = {Job.PULL: self.pull, Job.COMPACT: self.compact, Job.VERIFY: self.verify, Job.PUSH: self.push}
         return {job: trigger for job, trigger in every.items() if trigger is not None}
+
+    def with_job(self, job: Job, trigger: Trigger | None) -> DatasetSchedule:
+        """The schedule with other times of a job, None to do it no more.
+
+        Args:
+            job: the job.
+            trigger: its times, of its own class.
+        """
+        changes: dict[str, Any] = {job.value: trigger}
+        return replace(self, **changes)
 
     @property
     def is_paused(self) -> bool:
