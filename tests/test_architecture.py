@@ -159,8 +159,8 @@ PACKAGES = {
 # The coordinator's rooms, in the same way. The modules beside them may use all of them, and nobody else's rooms use those.
 ROOMS = {
     "storage": set(),
-    "schedules": {"storage"},
     "lineage": {"storage"},
+    "schedules": {"storage", "lineage"},
     "transfer": {"storage"},
     "branches": {"storage", "lineage"},
     "ingest": {"storage", "transfer"},

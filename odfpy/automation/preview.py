@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
@@ -18,6 +18,7 @@ from odfpy.coordinator.schedules.cron import zone_named
 from odfpy.coordinator.schedules.schedule import Trigger
 
 if TYPE_CHECKING:
+    from odfpy.coordinator.storage.stored_dataset import StoredDataset
     from odfpy.coordinator.workspace import Workspace
 
 
@@ -49,16 +50,28 @@ def upcoming(workspace: Workspace, refs: Sequence[str], num: int, after: float |
         num: how many of each job.
         after: a time to come at which each is taken to have run; None for what is due from now on.
     """
-    chosen = {one.folder.name for one in workspace.storage.match(list(refs))} if refs else None
+    storage = workspace.storage
+    return upcoming_of(workspace, storage.match(list(refs)) if refs else storage.datasets(), num, after)
+
+
+def upcoming_of(
+    workspace: Workspace, datasets: Iterable[StoredDataset], num: int, after: float | None = None
+) -> Iterator[Upcoming]:
+    """Yield the same for some datasets.
+
+    Args:
+        workspace: the workspace.
+        datasets: the datasets, with schedules or without.
+        num: how many of each job.
+        after: a time to come at which each is taken to have run; None for what is due from now on.
+    """
     agenda = Agenda(parallel=1)
-    state = SchedulerState(workspace.storage.odf / "automation")
-    agenda.remember(state.pasts())
-    state.close()
+    agenda.remember(_pasts(workspace))
     watch = Watch(workspace.storage, lambda key: agenda.past_of(key).seen_rows, lambda _text: None)
-    names = {one.folder.name: str(one.handle) for one in workspace.storage.datasets()}
     now = time.time()
-    for watched in watch.schedules(0.0):
-        if watched.planned is None or watched.planned.schedule.is_paused or (chosen and watched.id not in chosen):
+    for dataset in datasets:
+        watched = watch.look_at(dataset.folder)
+        if watched is None or watched.planned is None or watched.planned.schedule.is_paused:
             continue
         agenda.put(watched.id, watched.planned, now)
         for key, news in watch.news(watched, now):
@@ -69,7 +82,18 @@ def upcoming(workspace: Workspace, refs: Sequence[str], num: int, after: float |
             first = agenda.due_of(key) if after is None else _next(key, trigger, watched.planned, past, after)
             times: list[float | None] = list(islice(_times(key, trigger, watched.planned, past, first, now), num))
             for one in times or [None]:
-                yield _upcoming(names.get(watched.id, watched.id), key, trigger, one)
+                yield _upcoming(str(dataset.handle), key, trigger, one)
+
+
+def _pasts(workspace: Workspace) -> Mapping[JobKey, Past]:
+    folder = workspace.storage.odf / "automation"
+    if not (folder / "state.db").exists():  # nothing has run, and to look makes no files
+        return {}
+    state = SchedulerState(folder)
+    try:
+        return state.pasts()
+    finally:
+        state.close()
 
 
 def _times(

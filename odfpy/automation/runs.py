@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from odfpy.automation.agenda import Outcome, Start
 from odfpy.coordinator.record_log import RecordedDataset
 from odfpy.data.timestamp import NANOS_PER_MILLI, Timestamp
 from odfpy.visible import visible_lines
-
-if TYPE_CHECKING:
-    from odfpy.coordinator.workspace import Workspace
 
 DATASET: Final = "odf.runs"
 LONGEST: Final = 2000
@@ -153,15 +149,3 @@ def time_text(seconds: float) -> str:
         seconds: since 1970.
     """
     return str(Timestamp(int(seconds * 1000) * NANOS_PER_MILLI))
-
-
-def recorded_runs(workspace: Workspace, *, num: int, condition: str | None = None) -> Iterator[dict[str, Any]]:
-    """The last runs that have ended, the newest first.
-
-    Args:
-        workspace: whose.
-        num: how many at most.
-        condition: in SQL, over the columns.
-    """
-    RUNS.take_in(workspace)
-    return RUNS.records(workspace, num=num, condition=condition)

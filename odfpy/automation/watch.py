@@ -148,6 +148,15 @@ class Watch:
                 rows = state.num_records - (seen if seen <= state.num_records else 0)
                 yield key, News(rows, rows > 0, str(state.num_records), now)
 
+    def look_at(self, folder: Path) -> Watched | None:
+        """Read the schedule of one dataset; None if it has none.
+
+        Args:
+            folder: of the dataset.
+        """
+        stamp = _stamp(str(schedule_path(folder)))
+        return None if stamp is None else self._read(folder, stamp)
+
     # --- Pieces ---
 
     def _read(self, folder: Path, stamp: Stamp) -> Watched:

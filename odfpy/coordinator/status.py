@@ -198,10 +198,9 @@ def _beside_its_promise(dataset: StoredDataset) -> Iterator[StatusRemark]:
         yield StatusRemark(Condition.FAILED, f"its schedule: {error.message}")
         return
     last = dataset.state.last_data_time
-    if schedule is None or schedule.max_age is None or schedule.is_paused or last is None:
-        return
-    age = Duration.between(last, Timestamp.now())
-    if age > schedule.max_age:
+    now = Timestamp.now()
+    if schedule is not None and last is not None and schedule.is_late(last, now):
+        age = Duration.between(last, now)
         text = f"the last rows came {age.in_words} ago, and {schedule.max_age} was promised"
         yield StatusRemark(Condition.LATE, text, f"odf runs {dataset.handle}")
 

@@ -32,14 +32,15 @@ def runs(
     form: Form = None,
 ) -> None:
     """Show what the scheduler has done, the newest first, and above that what is under way."""
-    from odfpy.automation.history import last_runs
+    from odfpy.automation.history import RunFilter, last_runs
     from odfpy.data.timestamp import Timestamp
 
     session = session_of(context)
     output = session.output_as(form)
     count = whole_number(num, "-n", at_least=1) or 1
     start: Timestamp | None = None if since is None else _time(since)
-    found = last_runs(session.workspace, num=count, ref=name, only_failed=failed, since=start)
+    chosen = RunFilter.of(session.workspace, name, only_failed=failed, since=start)
+    found = last_runs(session.workspace, chosen, num=count)
     if not found and output.for_people:
         output.say("No runs.")
         return

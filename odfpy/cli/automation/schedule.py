@@ -87,7 +87,7 @@ def set_(
     if any(value is not None for value in tries.values()):
         schedule = replace(schedule, retry=_with(schedule.retry or _no_retry(), tries))
     schedule = _with(schedule, promises)
-    _save(session, dataset, schedule)
+    _save(dataset, schedule)
     _say(session, dataset, schedule)
 
 
@@ -131,7 +131,7 @@ def resume(context: typer.Context, names: Names = None) -> None:
 @command(app, "odf schedule remove com.example.rates", "odf schedule remove com.example.rates --job compact")
 def remove(context: typer.Context, name: Name, job: JobOption = None) -> None:
     """Remove the schedule of a dataset, or that of one job."""
-    from odfpy.coordinator.schedules.file import remove_schedule, tell_changed
+    from odfpy.coordinator.schedules.keeping import drop_schedule
 
     session = session_of(context)
     dataset = session.workspace.storage.get(name)
@@ -142,12 +142,11 @@ def remove(context: typer.Context, name: Name, job: JobOption = None) -> None:
             raise NotFound(f"{dataset.handle} has no scheduled {chosen.value}", hint="`odf schedule list` shows all.")
         schedule = schedule.with_job(chosen, None)
         if schedule.jobs or schedule.max_age is not None:
-            _save(session, dataset, schedule)
+            _save(dataset, schedule)
             session.output.say(f"{dataset.handle}: no {chosen.value} any more")
             return
-    if not remove_schedule(dataset.folder):
+    if not drop_schedule(dataset):
         raise _no_schedule(dataset)
-    tell_changed(session.workspace.storage)
     session.output.say(f"{dataset.handle} is not scheduled any more")
 
 
@@ -276,14 +275,10 @@ def _no_schedule(dataset: StoredDataset) -> NotFound:
     )
 
 
-def _save(session: Session, dataset: StoredDataset, schedule: DatasetSchedule) -> None:
-    from odfpy.coordinator.lineage.circles import is_copy
-    from odfpy.coordinator.schedules.file import save_schedule, tell_changed
-    from odfpy.coordinator.schedules.form import Target, require_target
+def _save(dataset: StoredDataset, schedule: DatasetSchedule) -> None:
+    from odfpy.coordinator.schedules.keeping import keep_schedule
 
-    require_target(schedule, Target.of(dataset.state, is_copy=is_copy(dataset)), str(dataset.handle))
-    save_schedule(dataset.folder, schedule)
-    tell_changed(session.workspace.storage)
+    keep_schedule(dataset, schedule)
 
 
 def _say(session: Session, dataset: StoredDataset, schedule: DatasetSchedule) -> None:
@@ -310,7 +305,7 @@ def _set_paused(session: Session, names: list[str] | None, *, is_paused: bool) -
         raise _no_schedule(datasets[0])
     for dataset, schedule in scheduled:
         if schedule.is_paused != is_paused:
-            _save(session, dataset, replace(schedule, paused=True if is_paused else None))
+            _save(dataset, replace(schedule, paused=True if is_paused else None))
         session.output.say(f"{dataset.handle} {'is paused' if is_paused else 'goes on'}")
     if len(scheduled) < len(datasets):
         session.output.say(f"{plural(len(datasets) - len(scheduled), 'dataset')} without a schedule")

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final
 
 from odfpy.data.duration import Duration
 from odfpy.data.scalars import U32, U64
+from odfpy.data.timestamp import Timestamp
 
 
 class Job(Enum):
@@ -148,6 +149,17 @@ class DatasetSchedule:
     def is_paused(self) -> bool:
         """True if nothing is to be done for now."""
         return bool(self.paused)
+
+    def is_late(self, last_data: Timestamp | None, now: Timestamp) -> bool:
+        """Return whether a dataset is older than promised; before its first rows, the scheduler tells.
+
+        Args:
+            last_data: when its last rows came.
+            now: the time.
+        """
+        if self.max_age is None or self.is_paused or last_data is None:
+            return False
+        return Duration.between(last_data, now) > self.max_age
 
     @property
     def tries(self) -> Retry:

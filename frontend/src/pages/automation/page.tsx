@@ -15,7 +15,7 @@ export function RunsPage() {
   const parameters = address.value.searchParams;
   const view = parameters.get("view") === "schedules" ? "schedules" : "runs";
   const outcomes = (parameters.get("outcome") ?? "") as Outcomes;
-  const state = useLoad((signal) => get<Automation>("automation", { signal }), [session.value.name]);
+  const state = useLoad((signal) => get<Automation>("platform/automation", { signal }), [session.value.name]);
   useAgain(state.reload);
   return (
     <section>
@@ -107,7 +107,7 @@ const PAGE = 100;
 
 async function schedules(search: string, offset: number, signal?: AbortSignal): Promise<{ found: Schedule[]; total: number }> {
   const query = new URLSearchParams({ search, limit: String(PAGE), offset: String(offset) });
-  const answer = await call(`schedules?${query}`, { signal });
+  const answer = await call(`platform/schedules?${query}`, { signal });
   return { found: await answer.json(), total: Number(answer.headers.get("X-Total-Count")) };
 }
 

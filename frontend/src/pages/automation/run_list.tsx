@@ -16,11 +16,12 @@ interface Page {
   hasMore: boolean;
 }
 
-async function load(dataset: string | undefined, outcomes: Outcomes, offset: number, signal?: AbortSignal): Promise<Page> {
-  const query = new URLSearchParams({ limit: String(PAGE + 1), offset: String(offset) });
+async function load(dataset: string | undefined, outcomes: Outcomes, until?: string, signal?: AbortSignal): Promise<Page> {
+  const query = new URLSearchParams({ limit: String(PAGE + 1) });
+  if (until) query.set("until", until);
   if (dataset) query.set("dataset", dataset);
   if (outcomes) query.set("outcome", outcomes);
-  const found = (await (await call(`runs?${query}`, { signal })).json()) as Run[];
+  const found = (await (await call(`platform/runs?${query}`, { signal })).json()) as Run[];
   return { runs: found.slice(0, PAGE), hasMore: found.length > PAGE };
 }
 
@@ -33,14 +34,14 @@ export function useAgain(reload: () => void): void {
 }
 
 export function RunList({ dataset, outcomes, choose }: { dataset?: string; outcomes: Outcomes; choose: (value: Outcomes) => void }) {
-  const first = useLoad((signal) => load(dataset, outcomes, 0, signal), [dataset, outcomes]);
+  const first = useLoad((signal) => load(dataset, outcomes, undefined, signal), [dataset, outcomes]);
   const [older, setOlder] = useState<Page[]>([]);
   useEffect(() => setOlder([]), [dataset, outcomes]);
   useAgain(first.reload);
   const pages = [...(first.value ? [first.value] : []), ...older];
-  // A run that has ended since may be on two pages.
+  // Pages overlap: the next one begins with what ended when the last run of the one before did.
   const runs = [...new Map(pages.flatMap((page) => page.runs).map((run) => [run.id, run])).values()];
-  const more = async () => setOlder([...older, await load(dataset, outcomes, runs.length)]);
+  const more = async () => setOlder([...older, await load(dataset, outcomes, runs.at(-1)?.at)]);
   return (
     <>
       <div class="bar">
