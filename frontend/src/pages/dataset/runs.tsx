@@ -78,7 +78,8 @@ function ScheduleOf({ name, schedule, reload }: { name: string; schedule: Schedu
           )}
           {schedule.upcoming.map((one) => (
             <button key={one.job} type="button" onClick={() => change(`runs?job=${one.job}`, { method: "POST" }, `The ${one.job} begins.`)}>
-              {one.job} now
+              {one.job[0]?.toUpperCase()}
+              {one.job.slice(1)} now
             </button>
           ))}
           {!isEditing && (
