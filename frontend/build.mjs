@@ -1,12 +1,28 @@
-// Builds the pages: `npm ci && npm run build`. The same sources give the same bytes; `tests/serving/pages` compares.
+// Builds the pages: `npm ci && npm run build`. The same sources give the same bytes. The manifest has hashes of the
+// sources and of what came of them, so that a test can tell without Node that neither has changed by itself.
+import { createHash } from "node:crypto";
 import { build, context } from "esbuild";
-import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 
 const target = join(import.meta.dirname, "..", "odfpy", "serving", "pages", "assets");
 
 // What changes rarely is in files of its own, so that a change of a page does not change them.
 const entries = { main: "src/main.tsx", icon: "src/icon.svg" };
+
+const sha256 = (data) => createHash("sha256").update(data).digest("hex");
+
+/** The hash of all sources: lines of `sha256sum`, in the order of paths. */
+async function sourcesHash() {
+  const folder = import.meta.dirname;
+  const below = await readdir(join(folder, "src"), { recursive: true, withFileTypes: true });
+  const paths = below.filter((one) => one.isFile()).map((one) => join(one.parentPath, one.name).slice(folder.length + 1));
+  const lines = [];
+  for (const path of [...paths, "build.mjs", "package-lock.json", "tsconfig.json"].sort()) {
+    lines.push(`${sha256(await readFile(join(folder, path)))}  ${path}\n`);
+  }
+  return sha256(lines.join(""));
+}
 
 /** Empties the folder of the built files before, and writes which file an entry has become after. */
 const manifest = {
@@ -24,7 +40,10 @@ const manifest = {
         if (name.startsWith("main-") && name.endsWith(".css")) names["main.css"] = name;
         if (name.endsWith(".svg")) names["icon.svg"] = name;
       }
-      await writeFile(join(target, "manifest.json"), `${JSON.stringify(names, null, 1)}\n`);
+      const built = {};
+      for (const name of (await readdir(target)).sort()) built[name] = sha256(await readFile(join(target, name)));
+      const text = JSON.stringify({ ...names, sources: await sourcesHash(), built }, null, 1);
+      await writeFile(join(target, "manifest.json"), `${text}\n`);
     });
   },
 };

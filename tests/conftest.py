@@ -43,8 +43,8 @@ IN_THIS_PROCESS = (
 )
 """Where tests may ask for `spark`: when several processes run the tests, one of them runs all of these."""
 
-STARTS_PROCESSES = ("support.processes", "support.servers")
-"""Tests that import something of these start servers or kill processes, and have the marker `processes`."""
+STARTS_PROCESSES = ("support.browser", "support.processes", "support.servers")
+"""Tests that import something of these start browsers or servers, or kill processes, and have the marker `processes`."""
 
 MAKES_STARTUP_CACHE = "tests/engine/test_startup_cache.py"
 """Engines start in half the time from what this makes."""

@@ -88,6 +88,19 @@ PACKAGES = {
         "dataset",
         "repository",
     },
+    "automation": {
+        "visible",
+        "errors",
+        "files",
+        "settings",
+        "sandbox",
+        "data",
+        "dataset",
+        "chain",
+        "engine",
+        "query",
+        "coordinator",
+    },
     "testing": {"errors", "data", "chain", "state"},
     "serving": {
         "visible",
@@ -103,6 +116,7 @@ PACKAGES = {
         "repository",
         "query",
         "coordinator",
+        "automation",
         "sharing",
     },
     # Agents are clients that live in the server's process: they see what its callers see.
@@ -134,6 +148,7 @@ PACKAGES = {
         "query",
         "provenance",
         "coordinator",
+        "automation",
         "sharing",
         "serving",
         "agents",
@@ -160,6 +175,7 @@ PACKAGES = {
 ROOMS = {
     "storage": set(),
     "lineage": {"storage"},
+    "schedules": {"storage", "lineage"},
     "transfer": {"storage"},
     "branches": {"storage", "lineage"},
     "ingest": {"storage", "transfer"},
@@ -217,6 +233,7 @@ HOMES = {
     "websockets": ("repository/smart_transfer",),
     "multiformats": ("data/multihash",),
     "blake3": ("data/multihash",),
+    "cronsim": ("coordinator/schedules/cron",),
 }
 
 HEAVY = {"pyspark", "pyarrow", "duckdb", "datafusion", "pandas", "numpy", "sqlglot", "py4j", "fastapi", "websockets"}

@@ -79,7 +79,15 @@ export async function call(path: string, { method = "GET", body, signal: abort }
 
 /** Makes a call, and reads JSON. */
 export async function get<T>(path: string, options: Options = {}): Promise<T> {
-  return (await call(path, options)).json() as Promise<T>;
+  return parsed(await (await call(path, options)).text()) as T;
+}
+
+/** Reads JSON; whole numbers that JavaScript's own cannot hold stay texts, digit by digit. */
+export function parsed(text: string): unknown {
+  if (!/\d{16}/.test(text)) return JSON.parse(text);
+  const exactly = (_: string, value: unknown, context?: { source?: string }): unknown =>
+    typeof value === "number" && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? "") ? context?.source : value;
+  return JSON.parse(text, exactly);
 }
 
 /** Finds out whose session it is; a cookie that is not good any more is taken back. */
@@ -100,13 +108,18 @@ export async function signIn(credentials: { accessToken: string } | { login: str
   hasEnded.value = false;
 }
 
+/** Finds out whether the session is still good; if not, the page says so. */
+export async function checkSession(): Promise<void> {
+  await call("platform/session").catch(() => undefined); // the banners say what is wrong
+}
+
 /** Ends the session. */
 export async function signOut(): Promise<void> {
   await call("platform/session", { method: "DELETE" });
   session.value = nobody;
 }
 
-/** Waits for the server to come back, and says so. */
+/** Finds out whether the server answers, and says so. */
 export async function ping(): Promise<void> {
   try {
     await fetch(urlOf("health"), { cache: "no-store" });

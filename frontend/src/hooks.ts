@@ -1,6 +1,6 @@
 /** Loading, waiting and watching, for pages. */
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { ApiError } from "./api";
+import { ApiError, isOnline } from "./api";
 
 export interface Loaded<T> {
   value: T | undefined;
@@ -9,7 +9,10 @@ export interface Loaded<T> {
   reload: () => void;
 }
 
-/** Loads something, and again when one of the inputs changes; an answer that comes too late is dropped. */
+/**
+ * Loads something, and again when one of the inputs changes, or when the server has come back; an answer that comes too
+ * late is dropped.
+ */
 export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, inputs: unknown[]): Loaded<T> {
   const [state, set] = useState<{ value: T | undefined; error: ApiError | undefined; isLoading: boolean }>({
     value: undefined,
@@ -17,6 +20,10 @@ export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, inputs: un
     isLoading: true,
   });
   const [turn, again] = useState(0);
+  const isBack = isOnline.value;
+  useEffect(() => {
+    if (isBack && state.error?.status === 0) again((one) => one + 1);
+  }, [isBack]);
   useEffect(() => {
     const abort = new AbortController();
     set((before) => ({ ...before, isLoading: true }));

@@ -1,26 +1,16 @@
 /** The pages: a frame with the ways to all of them, and the one that the address names. */
+import "uplot/dist/uPlot.min.css";
 import "./style.css";
-import { signal } from "@preact/signals";
 import type { ComponentChildren, FunctionComponent } from "preact";
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { hasEnded, isOnline, loadSession, ping, session, signOut } from "./api";
 import { Loading, Problem } from "./components/basics";
-import { keep, kept } from "./hooks";
 import { DatasetPage } from "./pages/dataset/page";
 import { Home } from "./pages/home";
 import { SignIn } from "./pages/signin";
 import { address, href, navigate, pathOf } from "./router";
-
-type Theme = "auto" | "light" | "dark";
-const theme = signal<Theme>(kept<Theme>("theme", "auto"));
-
-function applyTheme(value: Theme): void {
-  theme.value = value;
-  keep("theme", value);
-  if (value === "auto") delete document.documentElement.dataset["theme"];
-  else document.documentElement.dataset["theme"] = value;
-}
+import { applyTheme, type Theme, theme } from "./theme";
 
 /** A page that is loaded when it is first shown. */
 function Later({ load }: { load: () => Promise<FunctionComponent> }) {
@@ -47,6 +37,7 @@ function Later({ load }: { load: () => Promise<FunctionComponent> }) {
 const loaders: Record<string, () => Promise<FunctionComponent>> = {
   lineage: () => import("./pages/lineage").then((module) => module.LineagePage),
   query: () => import("./pages/query").then((module) => module.QueryPage),
+  runs: () => import("./pages/automation/page").then((module) => module.RunsPage),
   proof: () => import("./pages/proof").then((module) => module.ProofPage),
 };
 
@@ -93,6 +84,7 @@ function Frame() {
         <nav aria-label="Pages">
           <NavLink path="">Datasets</NavLink>
           <NavLink path="lineage">Lineage</NavLink>
+          <NavLink path="runs">Runs</NavLink>
           <NavLink path="query">Query</NavLink>
           <NavLink path="proof">Check a proof</NavLink>
         </nav>

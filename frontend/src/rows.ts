@@ -11,15 +11,19 @@ export function kindOf(field: Field): string {
   return field.type.kind === "Option" ? (field.type.inner?.kind ?? "") : field.type.kind;
 }
 
+export const isNumber = (field: Field): boolean => NUMBERS.has(kindOf(field));
+
 export function columnsOf(fields: Field[]): Column[] {
   return fields.map((field) => ({
     name: field.name,
-    isNumber: NUMBERS.has(kindOf(field)),
+    isNumber: isNumber(field),
     isSystem: SYSTEM.has(field.name),
   }));
 }
 
 export interface Table {
+  /** Of which rows it is. */
+  identity: string;
   columns: Column[];
   fields: Field[];
   total: number;
@@ -61,6 +65,7 @@ export async function changelogOf(dataset: Dataset, signal: AbortSignal): Promis
     return answer.data;
   };
   return {
+    identity: `${dataset.head} changelog`,
     fields,
     columns: columnsOf(fields),
     total,
@@ -92,6 +97,7 @@ export async function currentStateOf(dataset: Dataset, signal: AbortSignal): Pro
     return (await ask(query, { skip: from, limit: to - from }, abort)).output.data;
   };
   return {
+    identity: `${dataset.head} current`,
     fields,
     columns: columnsOf(fields),
     total: Number(counted.output.data[0]?.[0] ?? 0),

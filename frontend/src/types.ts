@@ -84,3 +84,52 @@ export interface Answer {
   commitment?: object;
   proof?: object;
 }
+
+/** A run of the scheduler; `outcome` is "running" while it is under way. */
+export interface Run {
+  id: string;
+  at: string;
+  dataset: string;
+  job: string;
+  reason: string;
+  dueAt: string;
+  startedAt: string;
+  seconds: number | null;
+  outcome: string;
+  attempt: number;
+  rows: number | null;
+  blocks: number | null;
+  watermark: string | null;
+  head: string | null;
+  errorCode: string | null;
+  errorMessage: string | null;
+  warnings: string | null;
+  peakMemory: number | null;
+  engineMemory: number | null;
+}
+
+/** The scheduler of a workspace, and what needs a look. */
+export interface Automation {
+  scheduler: string | null;
+  numSchedules: number;
+  running: Run[];
+  late: { dataset: string; maxAge: string; updatedAt: string | null }[];
+  failing: Run[];
+}
+
+export interface Upcoming {
+  job: string;
+  trigger: string;
+  at: string | null;
+  local: string | null;
+}
+
+/** The schedule of a dataset. */
+export interface Schedule {
+  dataset: string;
+  yaml: string | null;
+  isPaused: boolean;
+  maxAge: string | null;
+  isLate: boolean;
+  upcoming: Upcoming[];
+}

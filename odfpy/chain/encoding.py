@@ -6,13 +6,14 @@ YAML: `MetadataBlock` and `DatasetSnapshot` manifests.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from odfpy.chain.block import DatasetSnapshot, HashedBlock, MetadataBlock
 from odfpy.codec import flatbuffers_reader
-from odfpy.codec.tree import TreeError, format_path, from_tree, to_tree
+from odfpy.codec.tree import Path, TreeError, format_path, from_tree, to_tree
 from odfpy.data.multihash import Multihash
 from odfpy.data.scalars import I32, I64
 from odfpy.errors import MalformedBlock, MalformedManifest, UnsupportedVersion
@@ -27,6 +28,9 @@ BLOCK_VERSION = 3
 """Version of the blocks that are written."""
 
 READABLE_BLOCK_VERSIONS = (2, 3)
+
+Addition: TypeAlias = Callable[[DatasetSnapshot, Any, Path], DatasetSnapshot]
+"""Takes a snapshot, what stands beside it in its document, and the place of that; gives the snapshot with it."""
 
 MAX_BLOCK_SIZE = 64 * 1024 * 1024
 """Bytes; a block carries descriptions, never data, so that a larger one is an attack or an accident."""
@@ -80,7 +84,7 @@ def block_document(hashed: HashedBlock) -> dict[str, Any]:
 
 def snapshot_document(snapshot: DatasetSnapshot) -> dict[str, Any]:
     """A snapshot as the tree of a manifest document."""
-    return {"kind": "DatasetSnapshot", "version": 1, "content": to_tree(snapshot)}
+    return {"kind": "DatasetSnapshot", "version": 1, "content": to_tree(snapshot, DatasetSnapshot)}
 
 
 def dump_snapshot(snapshot: DatasetSnapshot) -> str:
@@ -91,7 +95,10 @@ def dump_snapshot(snapshot: DatasetSnapshot) -> str:
 
 
 def load_snapshots(
-    text: str, source: str, check: Callable[[DatasetSnapshot], None] | None = None
+    text: str,
+    source: str,
+    check: Callable[[DatasetSnapshot], None] | None = None,
+    beside: Mapping[str, Addition] = MappingProxyType({}),
 ) -> list[DatasetSnapshot]:
     """All DatasetSnapshot manifests of a YAML text.
 
@@ -99,6 +106,7 @@ def load_snapshots(
         text: one or several documents.
         source: where the text is from, for messages.
         check: looks at each snapshot; what it refuses with a `TreeError` is told with its place.
+        beside: keys that may stand beside `content`, each with a function that returns the snapshot with what it has.
 
     Raises:
         MalformedManifest: the message names source, line, column and path.
@@ -108,16 +116,23 @@ def load_snapshots(
     documents = load_documents(text, source)
     if not documents:
         raise MalformedManifest(f"{source}: no manifest in it", hint="`odf new NAME` writes a template.")
-    return [_load_snapshot(document, source, check) for document in documents]
+    return [_load_snapshot(document, source, check, beside) for document in documents]
 
 
-def _load_snapshot(document: Document, source: str, check: Callable[[DatasetSnapshot], None] | None) -> DatasetSnapshot:
+def _load_snapshot(
+    document: Document,
+    source: str,
+    check: Callable[[DatasetSnapshot], None] | None,
+    beside: Mapping[str, Addition],
+) -> DatasetSnapshot:
     try:
-        found: DatasetSnapshot = from_tree(
-            DatasetSnapshot, _manifest_content(document.tree, "DatasetSnapshot", 1), ("content",)
-        )
+        content = _manifest_content(document.tree, "DatasetSnapshot", 1, also=beside)
+        found: DatasetSnapshot = from_tree(DatasetSnapshot, content, ("content",))
         if check is not None:
             check(found)
+        for key, add in beside.items():
+            if key in document.tree:
+                found = add(found, document.tree[key], (key,))
     except TreeError as error:
         line, column = document.place_of(error.path)
         where = f"{source}, line {line}, column {column}" if error.path else f"{source}, line {line}"
@@ -126,10 +141,10 @@ def _load_snapshot(document: Document, source: str, check: Callable[[DatasetSnap
     return found
 
 
-def _manifest_content(tree: Any, kind: str, version: int) -> Any:
+def _manifest_content(tree: Any, kind: str, version: int, *, also: Iterable[str]) -> Any:
     if not isinstance(tree, dict):
         raise TreeError((), "a manifest is a mapping with `kind`, `version` and `content`")
-    _refuse_unknown(tree, ("kind", "version", "content"))
+    _refuse_unknown(tree, ("kind", "version", "content", *also))
     if str(tree.get("kind", "")).lower() != kind.lower():
         raise TreeError(("kind",), f"expected `kind: {kind}`, found {tree.get('kind')!r}")
     if tree.get("version") != version or isinstance(tree["version"], bool):

@@ -22,7 +22,7 @@ SECTIONS = {
         "add": ("datasets.manifests", "Make datasets of manifests, in dependency order."),
         "status": (
             "datasets.status",
-            "Show what there is to do, to what is failed, diverged, behind, stale or unpushed.",
+            "Show what there is to do, to what is failed, late, diverged, behind or unpushed.",
         ),
         "list": ("datasets.listing", "List the datasets of the workspace."),
         "show": ("datasets.listing", "Show everything about a dataset but its data."),
@@ -60,6 +60,11 @@ SECTIONS = {
             "Show what a branch would add to a dataset, or what has changed between two moments.",
         ),
         "merge": ("datasets.merge", "Accept what is staged on a branch, or drop it."),
+    },
+    "Automation": {
+        "schedule": ("automation.schedule", "Schedules: when `odf run` pulls, compacts, verifies and pushes datasets."),
+        "run": ("automation.run", "Do what is scheduled, until Ctrl-C or SIGTERM."),
+        "runs": ("automation.runs", "Show what the scheduler has done, the newest first."),
     },
     "Sharing": {
         "clone": ("sharing.transfer", "Copy a dataset into a workspace of its own, a new folder."),
@@ -128,7 +133,6 @@ INSTEAD = {
     "query": "`odf sql QUERY` runs SQL.",
     "refresh": "`odf pull NAME` brings a dataset up to date.",
     "remote": "`odf repo` manages the repositories.",
-    "run": "`odf pull NAME` brings a dataset up to date.",
     "select": "`odf sql QUERY` runs SQL.",
     "update": "`odf pull NAME` brings a dataset up to date.",
 }
@@ -136,6 +140,7 @@ INSTEAD = {
 
 GROUPS = {
     **dict.fromkeys(("inspect", "source", "repo", "token", "webhook", "key", "config", "engine", "system"), "app"),
+    "schedule": "app",
     "share": "share",
     "schema": "schema",
     "recipient": "recipient",

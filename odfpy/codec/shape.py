@@ -14,6 +14,7 @@ from functools import cache
 from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from odfpy.data.attributes import ExtraAttributes
+from odfpy.data.duration import Duration
 from odfpy.data.multihash import Multihash
 from odfpy.data.scalars import IntRange, SoleMember
 from odfpy.data.timestamp import Timestamp
@@ -21,7 +22,7 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import DatasetAlias, DatasetRef
 
 # Values that have a form of their own in every codec.
-LEAVES = (str, bool, bytes, Timestamp, Multihash, DatasetId, DatasetAlias, ExtraAttributes)
+LEAVES = (str, bool, bytes, Timestamp, Duration, Multihash, DatasetId, DatasetAlias, ExtraAttributes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from odfpy.codec.shape import (
     shape_of,
 )
 from odfpy.data.attributes import ExtraAttributes
+from odfpy.data.duration import Duration
 from odfpy.data.multihash import Multihash
 from odfpy.data.schemas.schema import Int64
 from odfpy.data.schemas.type_names import odf_type_for
@@ -66,9 +67,14 @@ def format_path(path: Path) -> str:
 # --- Writing ---------------------------------------------------------------------------------------------------------
 
 
-def to_tree(value: Any) -> Any:
-    """The tree of a record; to write one with its `kind:`, see `to_tagged_tree`."""
-    return _write(Record(type(value)), value)
+def to_tree(value: Any, type_: type | None = None) -> Any:
+    """The tree of a record; to write one with its `kind:`, see `to_tagged_tree`.
+
+    Args:
+        value: the record.
+        type_: the class whose fields are written; its own by default.
+    """
+    return _write(Record(type_ or type(value)), value)
 
 
 def to_tagged_tree(value: Any) -> Any:
@@ -78,10 +84,10 @@ def to_tagged_tree(value: Any) -> Any:
 
 def _write(shape: Shape, value: Any) -> Any:
     match shape:
-        case Record():
-            return _write_fields(value)
+        case Record(type_):
+            return _write_fields(type_, value)
         case OneOf():
-            return {"kind": kind_of(type(value)), **_write_fields(value)}
+            return {"kind": kind_of(type(value)), **_write_fields(type(value), value)}
         case Sequence(item):
             return [_write(item, part) for part in value]
         case Enumeration():
@@ -94,8 +100,7 @@ def _write(shape: Shape, value: Any) -> Any:
             return value
 
 
-def _write_fields(value: Any) -> dict[str, Any]:
-    record: type = type(value)
+def _write_fields(record: type, value: Any) -> dict[str, Any]:
     tree = {}
     for field in fields_of(record):
         part = getattr(value, field.name)
@@ -109,6 +114,7 @@ _LEAF_WRITERS: dict[type, Callable[[Any], Any]] = {
     bool: lambda value: value,
     bytes: lambda value: base64.b64encode(value).decode(),
     Timestamp: str,
+    Duration: str,
     Multihash: str,
     DatasetId: str,
     DatasetAlias: str,
@@ -225,6 +231,8 @@ def _read_leaf(type_: type, tree: Any, path: Path) -> Any:
         if not isinstance(tree, bool):
             raise TreeError(path, f"expected true or false, found {_describe(tree)}")
         return tree
+    if type_ is Duration and isinstance(tree, int) and not isinstance(tree, bool):
+        raise TreeError(path, f"expected a duration, found the number {tree}", hint=f"Write `{tree}s` or `{tree}m`.")
     return _read_text(_TEXT_READERS[type_], tree, path)
 
 
@@ -253,6 +261,7 @@ _TEXT_READERS: dict[type, Callable[[str], Any]] = {
     str: lambda text: text,
     bytes: _parse_base64,
     Timestamp: Timestamp.parse,
+    Duration: Duration.parse,
     Multihash: Multihash.parse,
     DatasetId: DatasetId.parse,
     DatasetAlias: DatasetAlias.parse,

@@ -39,6 +39,8 @@ from odfpy.coordinator.lineage.graph import DependencyOrder, circle_error
 from odfpy.coordinator.lineage.lineage import Lineage
 from odfpy.coordinator.manifests import changes_of_manifest
 from odfpy.coordinator.planned_datasets import PlannedDatasets, absent, similar_input
+from odfpy.coordinator.schedules.change import ScheduleChange, schedule_change
+from odfpy.coordinator.schedules.file import tell_changed
 from odfpy.coordinator.storage.approvals import Source, runs_something
 from odfpy.coordinator.storage.clock import warnings_of_last_block
 from odfpy.coordinator.storage.commit import commit_time
@@ -154,19 +156,20 @@ class _Step:
         self.existing: StoredDataset | None = None
         self.is_kept = False
         self.sources: tuple[Source, ...] = ()
+        self.schedule = ScheduleChange()
 
     def describe(self) -> AddResult:
         state = self.new.state
         changes: tuple[str, ...] = ()
         if self.existing is None:
             outcome = AddOutcome.CREATED
-        elif not self.new.encoded:
+        elif not self.new.encoded and not self.schedule.lines:
             outcome = AddOutcome.UNCHANGED
         else:
             outcome = AddOutcome.KEPT if self.is_kept else AddOutcome.UPDATED
-            changes = changes_of_manifest(self.alias, self.new.base, state)
+            changes = changes_of_manifest(self.alias, self.new.base, state) + self.schedule.lines
         handle = DatasetHandle(state.dataset_id, self.alias)
-        notes = () if self.is_kept else self.notes
+        notes = () if self.is_kept else self.notes + self.schedule.notes
         return AddResult(handle=handle, kind=state.kind, outcome=outcome, changes=changes, notes=notes)
 
     def carry_out(self, *, approve: bool) -> AddResult:
@@ -177,15 +180,19 @@ class _Step:
         if self.existing is not None:
             with self.existing.writing() as dataset:
                 dataset.chain.commit(self.new)
+                self.schedule.save(dataset.folder)
         elif self.key is not None:
             with self.storage.scratch() as scratch:
                 folder = scratch / "dataset"
                 layout = DatasetLayout.local(folder)
                 signing = self.storage.signing
                 layout.witnessed(lambda new: signing.sign(layout, lambda: self.key, new)).commit(self.new)
+                self.schedule.save(folder)
                 # Before the dataset appears: a crash in between leaves a key of no use, not a dataset without its key.
                 self.storage.keys.save(self.key)
                 self.storage.create(self.alias, self.new.state.dataset_id, folder)
+        if self.schedule:
+            tell_changed(self.storage)
         self.notes += self.storage.signing.remarks()
         if self.existing is not None and self.new.encoded:
             self.notes += tuple(item.message for item in warnings_of_last_block(self.new.base.system_time))
@@ -204,6 +211,7 @@ def _plan(
         step = _plan_existing(storage, planned, snapshot) if may_exist else None
         step = step or _plan_new(storage, planned, snapshot)
         events = _events(snapshot, planned)
+        step.schedule = schedule_change(snapshot, step.existing)
         step.sources = tuple(event for event in events if isinstance(event, (SetPollingSource, AddPushSource)))
         if step.new.encoded:
             step.notes += check(step.new.state, planned) + _spoken_aloud(step.new.state, storage.root)

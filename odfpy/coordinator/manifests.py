@@ -15,6 +15,7 @@ from odfpy.chain.encoding import dump_snapshot, load_snapshots
 from odfpy.chain.events import AddPushSource, SetPollingSource, SetVocab
 from odfpy.chain.state import ChainState
 from odfpy.codec.tree import TreeError
+from odfpy.coordinator.schedules.scheduled_snapshot import with_schedule
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import MalformedManifest, NotFound, OdfError, UsageError
 
@@ -94,7 +95,7 @@ def _parsed(data: bytes, source: str) -> list[DatasetSnapshot]:
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise MalformedManifest(f"{source}, line {line}: not UTF-8") from error
-    return load_snapshots(text, source, refuse_impossible)
+    return load_snapshots(text, source, refuse_impossible, {"schedule": with_schedule})
 
 
 def refuse_impossible(snapshot: DatasetSnapshot) -> None:

@@ -10,13 +10,16 @@ from odfpy.chain.ref_store import HEAD
 from odfpy.chain.signatures import MAX_SIZE, path_of
 from odfpy.coordinator.lineage.circles import is_copy
 from odfpy.coordinator.lineage.lineage import Lineage
+from odfpy.coordinator.schedules.file import load_schedule
 from odfpy.coordinator.storage.last_failure import last_failure
 from odfpy.coordinator.storage.results import DamagedDataset, Progress, ProgressSink
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transfer.transfers import Transfers
 from odfpy.coordinator.transform.intervals import InputDiverged, InputInterval, new_intervals
 from odfpy.coordinator.transform.run import require_transform
+from odfpy.data.duration import Duration
 from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
 from odfpy.errors import DatasetNotFound, OdfError
@@ -31,6 +34,7 @@ class Condition(Enum):
 
     DAMAGED = "damaged"
     FAILED = "failed"
+    LATE = "late"
     DIVERGED = "diverged"
     BEHIND = "behind"
     STALE = "stale"
@@ -115,6 +119,7 @@ class StatusReader:
         if failure is not None:
             text = f"{failure.message} ({failure.code}, {str(failure.time)[:16].replace('T', ' ')})"
             yield StatusRemark(Condition.FAILED, f"the last pull: {text}", f"odf pull {name}")
+        yield from _beside_its_promise(dataset)
         if copy and self.remote:
             yield from _or_why_not(self._beside_its_origin(dataset))
         elif not copy and state.kind is DatasetKind.DERIVATIVE:
@@ -183,6 +188,21 @@ class StatusReader:
 
 
 _HOLDS_BACK = (Condition.DAMAGED, Condition.FAILED, Condition.DIVERGED, Condition.BEHIND, Condition.STALE)
+
+
+def _beside_its_promise(dataset: StoredDataset) -> Iterator[StatusRemark]:
+    """Compare the age of the last rows with what the dataset's schedule promises."""
+    try:
+        schedule = load_schedule(dataset.folder)
+    except OdfError as error:
+        yield StatusRemark(Condition.FAILED, f"its schedule: {error.message}")
+        return
+    last = dataset.state.last_data_time
+    now = Timestamp.now()
+    if schedule is not None and last is not None and schedule.is_late(last, now):
+        age = Duration.between(last, now)
+        text = f"the last rows came {age.in_words} ago, and {schedule.max_age} was promised"
+        yield StatusRemark(Condition.LATE, text, f"odf runs {dataset.handle}")
 
 
 def _or_why_not(remarks: Iterator[StatusRemark]) -> Iterator[StatusRemark]:

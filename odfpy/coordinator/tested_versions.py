@@ -9,6 +9,7 @@ from typing import Final
 
 TESTED: Final = {
     "blake3": "1.0.11",
+    "cronsim": "2.8",
     "cryptography": "50.0.2",
     "datafusion": "55.0.0",
     "duckdb": "2.0.0",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from odfpy.codec.tree import Path as Place
 from odfpy.codec.tree import TreeError, from_tree, to_tree
 from odfpy.codec.yaml import dump, load_documents
 from odfpy.errors import MalformedManifest, OdfError
@@ -15,13 +17,16 @@ VERSION = 1
 T = TypeVar("T")
 
 
-def load_document(path: Path, kind: str, type_: type[T]) -> T | None:
+def load_document(
+    path: Path, kind: str, type_: type[T], check: Callable[[T, Place], None] = lambda _content, _place: None
+) -> T | None:
     """The content of a file, None when there is no such file.
 
     Args:
         path: the file.
         kind: the `kind` of the manifest.
         type_: the class of its content.
+        check: looks at the content, which is at a place of the file, and raises `TreeError` where it is wrong.
 
     Raises:
         MalformedManifest: it is not a manifest of the kind; the message names file and line.
@@ -39,10 +44,12 @@ def load_document(path: Path, kind: str, type_: type[T]) -> T | None:
     if len(documents) != 1:
         raise MalformedManifest(f"{path}: one document expected, found {len(documents)}", hint=_HINT)
     try:
-        return from_tree(type_, _content(documents[0].tree, kind), ("content",))
+        content: T = from_tree(type_, _content(documents[0].tree, kind), ("content",))
+        check(content, ("content",))
     except TreeError as error:
         line = documents[0].line_of(error.path)
         raise MalformedManifest(f"{path}, line {line}: {error.message}", hint=error.hint or _HINT) from error
+    return content
 
 
 def save_document(path: Path, kind: str, content: Any) -> None:

@@ -48,6 +48,9 @@ from odfpy.serving.rest import ingest as rest_ingest
 from odfpy.serving.rest import login as rest_login
 from odfpy.serving.rest import query as rest_query
 from odfpy.serving.rest import session as rest_session
+from odfpy.serving.rest.automation import overview as automation_overview
+from odfpy.serving.rest.automation import schedule as dataset_schedule
+from odfpy.serving.rest.automation.known import Automations
 from odfpy.serving.rest.catalog import Catalog
 from odfpy.serving.rest.ingest import Ingests
 from odfpy.serving.rest.login import Logins
@@ -69,6 +72,7 @@ DATASET_ROUTERS: Sequence[APIRouter] = (
     rest_dataset.router,
     history.router,
     lineage.router,
+    dataset_schedule.router,
     rest_ingest.router,
     datasets_api.dataset,
 )
@@ -96,6 +100,7 @@ def create_app(
     app.state.settings = settings
     app.state.datasets = ServedRegistry([workspace.storage for workspace in workspaces])
     app.state.catalog = Catalog(app.state.datasets.storages)
+    app.state.automations = Automations(workspaces)
     app.state.lineages = lineage.Lineages(app.state.datasets.storages)
     app.state.tickets = tickets or Tickets()
     app.state.reaches = Reaches()
@@ -125,6 +130,7 @@ def create_app(
     app.include_router(rest_login.router)
     app.include_router(rest_session.router)
     app.include_router(lineage.server)
+    app.include_router(automation_overview.router)
     app.include_router(ui.router)
     for router in DATASET_ROUTERS:
         app.include_router(router, prefix="/{name}", dependencies=[Depends(_by_name)])

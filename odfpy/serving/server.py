@@ -16,6 +16,8 @@ from contextlib import ExitStack
 
 import uvicorn
 
+from odfpy.automation.background import scheduling
+from odfpy.automation.listener import Listener
 from odfpy.coordinator.workspace import Workspace
 from odfpy.serving.app import create_app
 from odfpy.serving.callers.sessions import Tickets
@@ -44,6 +46,7 @@ def serve(
     quiet: bool = False,
     tickets: Tickets | None = None,
     guests: Mapping[str, MakeGuest] | None = None,
+    listener: Listener | None = None,
     on_listening: Callable[[str, str | None], object] = lambda _url, _flight: None,
 ) -> None:
     """Serve the datasets of some workspaces until SIGTERM or Ctrl-C: then what is under way may end, for a while.
@@ -58,19 +61,20 @@ def serve(
         quiet: log only what goes wrong.
         tickets: tickets that open sessions of browsers.
         guests: applications beside the API, by the path that they are at.
+        listener: who is told of scheduled runs; None if there are to be none.
         on_listening: called with the server's URL, and that for Flight SQL, when it is ready for clients.
 
     Raises:
         CannotServe: it cannot listen there, or with that certificate.
     """
     settings = settings or ServeSettings()
-    with listen(host, port) as listener, ExitStack() as stack:
+    with listen(host, port) as listening, ExitStack() as stack:
         flight: str | None = None
         tell: Callable[[str], object] = lambda url: on_listening(url, flight)  # noqa: E731
         budget = MemoryBudget(settings)
         server = DatasetServer(
             workspaces,
-            listener,
+            listening,
             settings=settings,
             tls=tls,
             budget=budget,
@@ -94,7 +98,9 @@ def serve(
                 )
             )
         _allow_open_files(settings.max_connections * _FILES_PER_CONNECTION)
-        server.run([listener])
+        for workspace in workspaces if listener is not None else ():
+            stack.enter_context(scheduling(workspace, listener, grace=settings.grace))
+        server.run([listening])
 
 
 class DatasetServer(uvicorn.Server):

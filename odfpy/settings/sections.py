@@ -282,6 +282,20 @@ class EthereumSection(Section):
     ] = False
 
 
+class AutomationSection(Section):
+    """The scheduler, `odf run`."""
+
+    NAME = "automation"
+
+    parallel: Annotated[Positive, Meaning("Runs of the scheduler at the same time")] = 2
+    timeout: Annotated[
+        Positive | None, Meaning("Seconds that a run may take, if its schedule says nothing; unlimited if not set")
+    ] = None
+    record_interval: Annotated[
+        Positive, Meaning("Seconds after which runs are committed to the dataset of runs, at most")
+    ] = 60
+
+
 # --- Of one root dataset ---------------------------------------------------------------------------------------------
 
 
@@ -332,6 +346,7 @@ WORKSPACE_SECTIONS: tuple[type[Section], ...] = (
     ContainerSection,
     MqttSection,
     EthereumSection,
+    AutomationSection,
 )
 DATASET_SECTIONS: tuple[type[Section], ...] = (WatermarkSection, RetractionsSection)
 

@@ -86,9 +86,21 @@ export function Copy({ text, label = "Copy" }: { text: string; label?: string })
     }
   };
   return (
-    <button type="button" class="quiet" onClick={copy} aria-live="polite">
+    <button type="button" class="quiet copy" onClick={copy} title={label} aria-live="polite">
       {state || label}
     </button>
+  );
+}
+
+/** A hash or an id: shown in part, but selected and copied as a whole. */
+export function Hash({ text, isShort = true }: { text: string; isShort?: boolean }) {
+  return (
+    <span class="whole">
+      <code class={isShort ? "hash" : ""} title={text}>
+        {text}
+      </code>{" "}
+      <Copy text={text} />
+    </span>
   );
 }
 

@@ -10,11 +10,14 @@ const ROW = 30;
 const CHUNK = 100;
 const TALLEST = 10_000_000; // browsers draw elements of some 17 to 33 million pixels, and no taller ones
 const CHUNKS_KEPT = 60;
+const SETTLED = 80; // milliseconds
 
 export interface Column {
   name: string;
   isNumber: boolean;
   isSystem?: boolean;
+  /** Whether its values are signs of operations. */
+  isOperation?: boolean;
 }
 
 interface Properties {
@@ -27,32 +30,31 @@ interface Properties {
   identity: string;
   rowClass?: (row: Cell[]) => string;
   open?: (row: Cell[], index: number) => void;
+  /** The row that is shown first. */
+  start?: number;
   note?: ComponentChildren;
 }
 
-/** Rows in chunks; those that were looked at longest ago are forgotten. */
+/** Rows in chunks; those that were looked at longest ago are forgotten, and those scrolled past are not waited for. */
 function useChunks({ load, identity, total }: Properties) {
-  const chunks = useRef(new Map<number, Cell[][] | "waiting">());
-  const abort = useRef(new AbortController());
+  const chunks = useRef(new Map<number, Cell[][]>());
+  const waiting = useRef(new Map<number, AbortController>());
   const [, redraw] = useState(0);
   const [error, setError] = useState<ApiError>();
   const known = useRef("");
   if (known.current !== identity) {
     known.current = identity;
-    abort.current.abort();
-    abort.current = new AbortController();
+    release(waiting.current);
     chunks.current = new Map();
   }
-  useEffect(() => () => abort.current.abort(), []);
-  const want = (chunk: number) => {
-    if (chunks.current.has(chunk) || error) return;
-    chunks.current.set(chunk, "waiting");
-    const { signal } = abort.current;
+  useEffect(() => () => release(waiting.current), []);
+  const ask = (chunk: number) => {
+    const abort = new AbortController();
     const there = chunks.current;
-    load(chunk * CHUNK, Math.min(total, (chunk + 1) * CHUNK), signal)
+    waiting.current.set(chunk, abort);
+    load(chunk * CHUNK, Math.min(total, (chunk + 1) * CHUNK), abort.signal)
       .then((rows) => {
-        if (signal.aborted) return;
-        there.delete(chunk);
+        if (abort.signal.aborted) return;
         there.set(chunk, rows);
         for (const old of there.keys()) {
           if (there.size <= CHUNKS_KEPT) break;
@@ -61,33 +63,42 @@ function useChunks({ load, identity, total }: Properties) {
         redraw((one) => one + 1);
       })
       .catch((problem: unknown) => {
-        there.delete(chunk);
-        if (!signal.aborted) setError(problem instanceof ApiError ? problem : new ApiError(0, String(problem)));
+        if (!abort.signal.aborted) setError(problem instanceof ApiError ? problem : new ApiError(0, String(problem)));
+      })
+      .finally(() => {
+        if (waiting.current.get(chunk) === abort) waiting.current.delete(chunk);
       });
   };
-  const row = (index: number): Cell[] | undefined => {
-    const chunk = chunks.current.get(Math.floor(index / CHUNK));
-    return Array.isArray(chunk) ? chunk[index % CHUNK] : undefined;
+  /** Asks for these chunks, and for no others any more. */
+  const want = (wanted: number[]) => {
+    if (error) return;
+    release(waiting.current, wanted);
+    for (const chunk of wanted) {
+      const rows = chunks.current.get(chunk);
+      if (rows) {
+        chunks.current.delete(chunk); // now the one that was looked at last
+        chunks.current.set(chunk, rows);
+      } else if (!waiting.current.has(chunk)) ask(chunk);
+    }
   };
+  const row = (index: number): Cell[] | undefined => chunks.current.get(Math.floor(index / CHUNK))?.[index % CHUNK];
   return { row, want, error, retry: () => setError(undefined) };
 }
 
+function release(waiting: Map<number, AbortController>, but: number[] = []): void {
+  for (const [chunk, abort] of waiting) {
+    if (but.includes(chunk)) continue;
+    abort.abort();
+    waiting.delete(chunk);
+  }
+}
+
 export function Rows(properties: Properties) {
-  const { label, columns, total, identity, rowClass, open, note } = properties;
+  const { label, columns, total, identity, rowClass, open, start = 0, note } = properties;
   const frame = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
   const [seen, setSeen] = useState(600);
   const { row, want, error, retry } = useChunks(properties);
-  useEffect(() => {
-    const element = frame.current;
-    if (!element) return;
-    element.scrollTop = 0;
-    setTop(0);
-    const observer = new ResizeObserver(() => setSeen(element.clientHeight));
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, [identity]);
-
   const height = Math.min(total * ROW, TALLEST);
   const steps = Math.max(1, height - seen);
   const most = Math.max(0, total - Math.floor(seen / ROW) + 2);
@@ -95,12 +106,34 @@ export function Rows(properties: Properties) {
   const first = Math.max(0, Math.min(most, Math.floor(isScaled ? (top / steps) * most : top / ROW)) - (isScaled ? 0 : 4));
   const last = Math.min(total, first + Math.ceil(seen / ROW) + 9);
   useEffect(() => {
-    if (last > first) for (let one = Math.floor(first / CHUNK); one <= Math.floor((last - 1) / CHUNK); one += 1) want(one);
+    const element = frame.current;
+    if (!element) return;
+    const from = isScaled ? (start / Math.max(1, total)) * (height - element.clientHeight) : start * ROW;
+    element.scrollTop = from;
+    setTop(element.scrollTop);
+    const observer = new ResizeObserver(() => setSeen(element.clientHeight));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [identity]);
+  const drawnBefore = useRef(0);
+  useEffect(() => {
+    if (last <= first) return;
+    const wanted: number[] = [];
+    for (let one = Math.floor(first / CHUNK); one <= Math.floor((last - 1) / CHUNK); one += 1) wanted.push(one);
+    // Whoever drags the bar past thousands of rows wants those where it stops.
+    const isFar = Math.abs(first - drawnBefore.current) > CHUNK;
+    drawnBefore.current = first;
+    if (!isFar) return want(wanted);
+    const timer = setTimeout(() => want(wanted), SETTLED);
+    return () => clearTimeout(timer);
   });
 
   const widths = useWidths(columns, row, first, last, identity);
   const before = isScaled ? Math.min(top, height - (last - first) * ROW) : first * ROW;
   const after = Math.max(0, height - before - (last - first) * ROW);
+  const shownFirst = isScaled ? first : Math.min(first + 4, Math.floor(top / ROW));
+  const end = isScaled ? first + Math.floor(seen / ROW) - 1 : Math.floor((top + seen - ROW + 1) / ROW); // below the header
+  const shownLast = Math.min(total, end) - 1;
   const drawn = [];
   for (let index = first; index < last; index += 1) {
     const cells = row(index);
@@ -121,7 +154,7 @@ export function Rows(properties: Properties) {
           )}
         </th>
         {columns.map((column, at) => (
-          <td key={column.name} class={column.name === "op" ? "op" : column.isNumber ? "number" : ""}>
+          <td key={at} class={classOf(column)}>
             {cells ? shown(cells[at] ?? null) : <span class="skeleton" />}
           </td>
         ))}
@@ -135,8 +168,8 @@ export function Rows(properties: Properties) {
         <table aria-rowcount={total + 1}>
           <colgroup>
             <col style={{ width: "5.5rem" }} />
-            {columns.map((column, at) => (
-              <col key={column.name} style={{ width: `${widths[at] ?? 8}rem` }} />
+            {columns.map((_, at) => (
+              <col key={at} style={{ width: `${widths[at] ?? 8}rem` }} />
             ))}
           </colgroup>
           <thead>
@@ -144,8 +177,8 @@ export function Rows(properties: Properties) {
               <th scope="col" class="number">
                 row
               </th>
-              {columns.map((column) => (
-                <th key={column.name} scope="col" class={`${column.isNumber && column.name !== "op" ? "number" : ""} ${column.isSystem ? "dim" : ""}`}>
+              {columns.map((column, at) => (
+                <th key={at} scope="col" class={`${classOf(column)} ${column.isSystem ? "dim" : ""}`} title={column.name}>
                   {column.name}
                 </th>
               ))}
@@ -159,7 +192,7 @@ export function Rows(properties: Properties) {
         </table>
       </div>
       <p class="dim" role="status">
-        {total === 0 ? "No rows." : `Rows ${count(first)} to ${count(Math.max(first, last - 1))} of ${count(total)}`} {note}
+        {total === 0 ? "No rows." : `Rows ${count(shownFirst)} to ${count(Math.max(shownFirst, shownLast))} of ${count(total)}`} {note}
       </p>
     </div>
   );
@@ -168,6 +201,8 @@ export function Rows(properties: Properties) {
 function Space({ pixels }: { pixels: number }) {
   return <tr class="space" aria-hidden="true" style={{ height: `${pixels}px` }} />;
 }
+
+const classOf = (column: Column): string => (column.isOperation ? "op" : column.isNumber ? "number" : "");
 
 function shown(value: Cell) {
   if (value === null) return <span class="null">null</span>;

@@ -10,7 +10,8 @@ import { basicSetup } from "codemirror";
 import { useEffect, useRef } from "preact/hooks";
 
 export interface Completions {
-  datasets: () => string[];
+  /** Names that contain some letters. */
+  datasets: (part: string) => Promise<string[]>;
   columns: (dataset: string) => Promise<string[]>;
 }
 
@@ -23,21 +24,32 @@ const highlighting = HighlightStyle.define([
   { tag: tags.comment, class: "tok-comment" },
 ]);
 
+/** Names in a query that may be those of datasets: in quotes, or after a word that names follow. */
+function namesIn(text: string): string[] {
+  const found = [...text.matchAll(/["`]([^"`\n]+)["`]|\b(?:from|join)\s+([\w.\-/]+)|odf_\w+\('([^'\n]+)'/gi)];
+  return [...new Set(found.map((one) => one[1] ?? one[2] ?? one[3] ?? ""))].filter(Boolean).slice(0, 8);
+}
+
+/** What may stand where the cursor is; inside of quotes, names come without more of them. */
 function completed({ datasets, columns }: Completions) {
   return async (context: CompletionContext): Promise<CompletionResult | null> => {
     const word = context.matchBefore(/[\w.\-/]+/);
     if (!word && !context.explicit) return null;
     const from = word?.from ?? context.pos;
     const text = context.state.doc.toString();
-    const names = datasets();
-    const used = names.filter((name) => text.includes(name)).slice(0, 5);
-    const found = await Promise.all(used.map((name) => columns(name).catch(() => [] as string[])));
+    const before = text.slice(from - 1, from);
+    const isQuoted = before === '"' || before === "`" || before === "'";
+    const used = namesIn(text).filter((name) => name !== word?.text);
+    const [names, ...found] = await Promise.all([
+      datasets(word?.text ?? "").catch(() => [] as string[]),
+      ...used.map((name) => columns(name).catch(() => [] as string[])),
+    ]);
+    const labels = [...new Set(found.flat())];
     return {
       from,
-      validFor: /^[\w.\-/]*$/,
       options: [
-        ...[...new Set(found.flat())].map((label) => ({ label, type: "property", boost: 2, apply: label === "offset" ? '"offset"' : label })),
-        ...names.map((label) => ({ label, type: "class", boost: 1, apply: `"${label}"` })),
+        ...labels.map((label) => ({ label, type: "property", boost: 2, apply: /^[a-z_][a-z0-9_]*$/.test(label) && label !== "offset" ? label : `"${label}"` })),
+        ...names.map((label) => ({ label, type: "class", boost: 1, apply: isQuoted ? label : `"${label}"` })),
         ...FUNCTIONS.map((label) => ({ label, type: "function", apply: `${label}('` })),
       ],
     };
@@ -95,7 +107,7 @@ export function SqlEditor(properties: Properties) {
           ),
           basicSetup,
           sql({ dialect: StandardSQL, upperCaseKeywords: false }),
-          StandardSQL.language.data.of({ autocomplete: completed({ datasets: () => latest.current.completions.datasets(), columns: (name) => latest.current.completions.columns(name) }) }),
+          StandardSQL.language.data.of({ autocomplete: completed({ datasets: (part) => latest.current.completions.datasets(part), columns: (name) => latest.current.completions.columns(name) }) }),
           autocompletion({ activateOnTyping: true }),
           syntaxHighlighting(highlighting),
           EditorView.lineWrapping,

@@ -1,6 +1,6 @@
 /** All datasets: looked for as one types, sorted, with favourites on top. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { call, session } from "../api";
+import { ApiError, call, session } from "../api";
 import { Ago, Badge, Choice, Empty, Loading, Moment, Problem } from "../components/basics";
 import { compact, count, counted, signers, size } from "../format";
 import { useKept, useLoad, useSettled, useTitle } from "../hooks";
@@ -15,11 +15,25 @@ interface Page {
   total: number;
 }
 
-async function load(search: string, kind: Kind, sort: string, offset: number, signal: AbortSignal): Promise<Page> {
-  const query = new URLSearchParams({ search, sort, limit: String(PAGE), offset: String(offset) });
+interface Wanted {
+  search: string;
+  kind: Kind;
+  sort: string;
+}
+
+async function load({ search, kind, sort }: Wanted, more: [string, string][], signal?: AbortSignal): Promise<Page> {
+  const query = new URLSearchParams([["search", search], ["sort", sort], ["limit", String(PAGE)], ...more]);
   if (kind) query.set("kind", kind);
   const answer = await call(`datasets?${query}`, { signal });
   return { datasets: await answer.json(), total: Number(answer.headers.get("X-Total-Count")) };
+}
+
+/** The favourites that fit, wherever they stand in the list. */
+async function loadFavourites(wanted: Wanted, ids: string[], signal: AbortSignal): Promise<Dataset[]> {
+  const pieces: string[][] = [];
+  for (let from = 0; from < ids.length; from += PAGE) pieces.push(ids.slice(from, from + PAGE));
+  const pages = await Promise.all(pieces.map((piece) => load(wanted, piece.map((id) => ["id", id]), signal)));
+  return pages.flatMap((page) => page.datasets);
 }
 
 export function Home() {
@@ -46,22 +60,32 @@ export function Home() {
   }, []);
 
   const who = session.value.name;
-  const first = useLoad((signal) => load(search, kind, sort, 0, signal), [search, kind, sort, who]);
+  const wanted = { search, kind, sort };
+  const first = useLoad((signal) => load(wanted, [], signal), [search, kind, sort, who]);
+  const preferred = useLoad((signal) => loadFavourites(wanted, favourites, signal), [search, kind, sort, who, favourites.join()]);
   const [more, setMore] = useState<Dataset[]>([]);
   const [isLoadingMore, setLoadingMore] = useState(false);
+  const [moreError, setMoreError] = useState<ApiError>();
   useEffect(() => setMore([]), [first.value]);
   const total = first.value?.total ?? 0;
   const shown = [...(first.value?.datasets ?? []), ...more];
   const loadMore = async () => {
     setLoadingMore(true);
-    const page = await load(search, kind, sort, shown.length, new AbortController().signal).catch(() => undefined);
-    if (page) setMore([...more, ...page.datasets]);
+    setMoreError(undefined);
+    try {
+      const page = await load(wanted, [["offset", String(shown.length)]]);
+      setMore([...more, ...page.datasets]);
+    } catch (problem) {
+      setMoreError(problem instanceof ApiError ? problem : new ApiError(0, String(problem)));
+    }
     setLoadingMore(false);
   };
   const toggle = (id: string) =>
     setFavourites(favourites.includes(id) ? favourites.filter((one) => one !== id) : [...favourites, id]);
   const isFavourite = (dataset: Dataset) => favourites.includes(dataset.id);
-  const ordered = [...shown.filter(isFavourite), ...shown.filter((dataset) => !isFavourite(dataset))];
+  // Whatever has just been chosen is on this page, but not yet among those that were asked for.
+  const known = new Map([...(preferred.value ?? []), ...shown].map((dataset) => [dataset.id, dataset]));
+  const ordered = [...[...known.values()].filter(isFavourite), ...shown.filter((dataset) => !isFavourite(dataset))];
 
   return (
     <section>
@@ -90,7 +114,7 @@ export function Home() {
       </div>
       {first.error && <Problem error={first.error} retry={first.reload} />}
       {!first.value && first.isLoading && <Loading />}
-      {first.value && total === 0 && <Nothing search={search} who={who} />}
+      {first.value && total === 0 && <Nothing search={search} kind={kind} who={who} clear={() => type("")} />}
       {total > 0 && (
         <>
           <p class="dim" role="status">
@@ -133,9 +157,10 @@ export function Home() {
           </div>
           {shown.length < total && (
             <button type="button" onClick={loadMore} disabled={isLoadingMore}>
-              Show more ({count(total - shown.length)} left)
+              Show more ({count(total - ordered.length)} left)
             </button>
           )}
+          {moreError && <Problem error={moreError} retry={loadMore} />}
         </>
       )}
     </section>
@@ -219,8 +244,24 @@ export function Verified({ dataset }: { dataset: Dataset }) {
   );
 }
 
-function Nothing({ search, who }: { search: string; who: string | null }) {
-  if (search) return <Empty title={`Nothing fits “${search}”`} />;
+function Nothing({ search, kind, who, clear }: { search: string; kind: Kind; who: string | null; clear: () => void }) {
+  if (search || kind) {
+    return (
+      <Empty title={search ? `Nothing fits “${search}”` : `There are no datasets of the kind ${kind}`}>
+        <p>
+          Search looks into names, descriptions and keywords.{" "}
+          <a href={href("")} onClick={clear}>
+            Show all datasets
+          </a>
+          {!who && (
+            <>
+              , or <a href={href("signin")}>sign in</a> to see private ones
+            </>
+          )}
+        </p>
+      </Empty>
+    );
+  }
   return (
     <Empty title="No datasets yet">
       {who ? (

@@ -1,73 +1,16 @@
 /** The graph of all datasets: zoom, search, what holds a watermark back; what is far away is folded. */
-import dagre from "@dagrejs/dagre";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { get, ofDataset, session } from "../api";
-import { Empty, Loading, Problem } from "../components/basics";
-import { age, compact, counted } from "../format";
-import { useLoad, useTitle } from "../hooks";
-import { address, datasetPath, href, navigate, setParameters } from "../router";
-import type { Graph, GraphNode } from "../types";
+import { Ago, Empty, Loading, Moment, Problem } from "../components/basics";
+import { around, lay, neighbours } from "../components/graph_layout";
+import { Picture } from "../components/graph_picture";
+import { counted } from "../format";
+import { useLoad, useSettled, useTitle } from "../hooks";
+import { address, href, setParameters } from "../router";
+import type { Dataset, Graph } from "../types";
 
-const WIDTH = 230;
-const HEIGHT = 64;
-const MOST = 400; // nodes that are drawn at once; others are folded into the neighbourhood of what one looks for
-
-interface Box extends GraphNode {
-  x: number;
-  y: number;
-  hidden: number;
-}
-
-interface Layout {
-  boxes: Box[];
-  lines: { id: string; path: string; holdsBack: boolean }[];
-  width: number;
-  height: number;
-}
-
-/** The nodes within some steps of one, in both directions. */
-function around(graph: Graph, start: string, steps: number): Set<string> {
-  const next = new Map<string, string[]>();
-  for (const { input, output } of graph.edges) {
-    next.set(input, [...(next.get(input) ?? []), output]);
-    next.set(output, [...(next.get(output) ?? []), input]);
-  }
-  let edge = [start];
-  const found = new Set(edge);
-  for (let step = 0; step < steps && edge.length; step += 1) {
-    edge = edge.flatMap((id) => next.get(id) ?? []).filter((id) => !found.has(id));
-    for (const id of edge) found.add(id);
-  }
-  return found;
-}
-
-function lay(graph: Graph, shown: Set<string>): Layout {
-  const drawing = new dagre.graphlib.Graph();
-  drawing.setGraph({ rankdir: "LR", nodesep: 18, ranksep: 70, marginx: 20, marginy: 20 });
-  drawing.setDefaultEdgeLabel(() => ({}));
-  const nodes = graph.nodes.filter((node) => shown.has(node.id));
-  for (const node of nodes) drawing.setNode(node.id, { width: WIDTH, height: HEIGHT });
-  const hidden = new Map<string, number>();
-  for (const { input, output } of graph.edges) {
-    if (shown.has(input) && shown.has(output)) drawing.setEdge(input, output);
-    else if (shown.has(input)) hidden.set(input, (hidden.get(input) ?? 0) + 1);
-    else if (shown.has(output)) hidden.set(output, (hidden.get(output) ?? 0) + 1);
-  }
-  dagre.layout(drawing);
-  const back = new Map(graph.edges.map((edge) => [`${edge.input} ${edge.output}`, edge.holdsBack]));
-  const lines = drawing.edges().map((edge) => {
-    const { points } = drawing.edge(edge) as { points: { x: number; y: number }[] };
-    const [start, ...rest] = points;
-    const path = `M${start?.x ?? 0},${start?.y ?? 0}${rest.map((point) => `L${point.x},${point.y}`).join("")}`;
-    return { id: `${edge.v} ${edge.w}`, path, holdsBack: back.get(`${edge.v} ${edge.w}`) ?? false };
-  });
-  const boxes = nodes.map((node) => {
-    const { x, y } = drawing.node(node.id) as { x: number; y: number };
-    return { ...node, x: x - WIDTH / 2, y: y - HEIGHT / 2, hidden: hidden.get(node.id) ?? 0 };
-  });
-  const { width = 0, height = 0 } = drawing.graph();
-  return { boxes, lines, width, height };
-}
+const MOST = 1000; // nodes that are drawn at once; others are folded into the neighbourhood of what one looks for
+const LISTED = 2000;
 
 export function LineagePage() {
   useTitle("Lineage");
@@ -77,15 +20,36 @@ export function LineagePage() {
   const { value: graph, error, reload } = useLoad((signal) => get<Graph>(path, { signal }), [path, session.value.name]);
   const shown = useMemo(() => (graph ? chosen(graph, name, reach) : new Set<string>()), [graph, name, reach]);
   const layout = useMemo(() => (graph ? lay(graph, shown) : undefined), [graph, shown]);
-  if (error) return <Problem error={error} retry={reload} />;
+  if (error) {
+    return (
+      <>
+        <Problem error={error} retry={reload} />
+        {name && <a href={href("lineage")}>Lineage of the whole workspace</a>}
+      </>
+    );
+  }
   if (!graph || !layout) return <Loading what="Finding out what is derived from what" />;
-  if (!graph.nodes.length) return <Empty title="No datasets yet" />;
+  if (!graph.nodes.length) {
+    return (
+      <Empty title="No datasets yet">
+        {session.value.name ? (
+          <p>
+            Make one with <code>odf new</code> and <code>odf add</code>; what is derived from it shows up here.
+          </p>
+        ) : (
+          <p>
+            This server has no public datasets. <a href={href("signin", { then: href("lineage") })}>Sign in</a> to see others.
+          </p>
+        )}
+      </Empty>
+    );
+  }
   const folded = graph.nodes.length - layout.boxes.length;
   return (
     <section>
       <div class="bar">
         <h1>Lineage</h1>
-        <Find graph={graph} name={name} />
+        <Find name={name} />
         {name && (
           <>
             <label>
@@ -112,212 +76,88 @@ function chosen(graph: Graph, name: string, reach: number): Set<string> {
   const start = graph.nodes.find((node) => node.name === name);
   if (start) return around(graph, start.id, reach);
   if (graph.nodes.length <= MOST) return new Set(graph.nodes.map((node) => node.id));
-  const degrees = new Map<string, number>();
-  for (const { input, output } of graph.edges) {
-    degrees.set(input, (degrees.get(input) ?? 0) + 1);
-    degrees.set(output, (degrees.get(output) ?? 0) + 1);
-  }
-  const ordered = [...graph.nodes].sort((one, other) => (degrees.get(other.id) ?? 0) - (degrees.get(one.id) ?? 0));
+  const near = neighbours(graph);
+  const degree = (id: string) => near.get(id)?.length ?? 0;
+  const ordered = [...graph.nodes].sort((one, other) => degree(other.id) - degree(one.id));
   return new Set(ordered.slice(0, MOST).map((node) => node.id));
 }
 
-function Find({ graph, name }: { graph: Graph; name: string }) {
+/** Looks for datasets of the whole server, also while the lineage of one is shown. */
+function Find({ name }: { name: string }) {
   const [typed, type] = useState(name);
   useEffect(() => type(name), [name]);
-  const choose = (value: string) => {
-    type(value);
-    if (value === "" || graph.nodes.some((node) => node.name === value)) setParameters({ dataset: value });
-  };
-  const fitting = graph.nodes.filter((node) => node.name?.toLowerCase().includes(typed.toLowerCase())).slice(0, 50);
-  return (
-    <label class="search">
-      <span class="hidden">Find a dataset</span>
-      <input type="search" list="lineage-names" placeholder="Find a dataset" value={typed} onInput={(event) => choose(event.currentTarget.value)} />
-      <datalist id="lineage-names">
-        {fitting.map((node) => (
-          <option key={node.id} value={node.name ?? ""} />
-        ))}
-      </datalist>
-    </label>
-  );
-}
-
-interface View {
-  x: number;
-  y: number;
-  scale: number;
-}
-
-/** The picture: the wheel zooms, the mouse and the arrow keys move, + and - zoom, 0 shows all. */
-function Picture({ layout, selected }: { layout: Layout; selected: string }) {
-  const frame = useRef<HTMLDivElement>(null);
-  const [view, set] = useState<View>({ x: 0, y: 0, scale: 1 });
-  const drag = useRef<{ x: number; y: number } | undefined>(undefined);
-  const fit = () => {
-    const { clientWidth = 1, clientHeight = 1 } = frame.current ?? {};
-    const scale = Math.min(1.2, clientWidth / Math.max(1, layout.width), clientHeight / Math.max(1, layout.height));
-    const box = layout.boxes.find((one) => one.name === selected);
-    if (box && scale < 0.6) set({ scale: 0.8, x: clientWidth / 2 - box.x * 0.8, y: clientHeight / 2 - box.y * 0.8 });
-    else set({ scale, x: Math.max(0, (clientWidth - layout.width * scale) / 2), y: Math.max(0, (clientHeight - layout.height * scale) / 2) });
-  };
-  useEffect(fit, [layout]);
-  const zoom = (factor: number, x = (frame.current?.clientWidth ?? 0) / 2, y = (frame.current?.clientHeight ?? 0) / 2) =>
-    set((now) => {
-      const scale = Math.min(3, Math.max(0.02, now.scale * factor));
-      const ratio = scale / now.scale;
-      return { scale, x: x - (x - now.x) * ratio, y: y - (y - now.y) * ratio };
-    });
-  useEffect(() => {
-    const element = frame.current;
-    const turned = (event: WheelEvent) => {
-      event.preventDefault();
-      const place = element?.getBoundingClientRect();
-      zoom(Math.exp(-event.deltaY / 400), event.clientX - (place?.left ?? 0), event.clientY - (place?.top ?? 0));
-    };
-    element?.addEventListener("wheel", turned, { passive: false });
-    return () => element?.removeEventListener("wheel", turned);
-  }, []);
-  const move = (x: number, y: number) => set((now) => ({ ...now, x: now.x + x, y: now.y + y }));
-  const keys: Record<string, () => void> = {
-    ArrowLeft: () => move(60, 0),
-    ArrowRight: () => move(-60, 0),
-    ArrowUp: () => move(0, 60),
-    ArrowDown: () => move(0, -60),
-    "+": () => zoom(1.25),
-    "=": () => zoom(1.25),
-    "-": () => zoom(0.8),
-    "0": fit,
+  const settled = useSettled(typed, 150);
+  const { value } = useLoad((signal) => get<Dataset[]>(`datasets?${new URLSearchParams({ search: settled, limit: "50" })}`, { signal }), [settled, session.value.name]);
+  const names = (value ?? []).map((dataset) => dataset.name);
+  const choose = (wanted: string) => {
+    type(wanted);
+    if (wanted === "" || names.includes(wanted)) setParameters({ dataset: wanted });
   };
   return (
-    <div class="picture">
-      <div class="tools">
-        <button type="button" onClick={() => zoom(1.25)} aria-label="Zoom in">
-          +
-        </button>
-        <button type="button" onClick={() => zoom(0.8)} aria-label="Zoom out">
-          −
-        </button>
-        <button type="button" onClick={fit}>
-          Fit
-        </button>
-      </div>
-      <div
-        class="frame"
-        ref={frame}
-        tabIndex={0}
-        role="group"
-        aria-label="Lineage; arrow keys move, plus and minus zoom, zero shows all. The table below has the same."
-        onKeyDown={(event) => {
-          const act = keys[event.key];
-          if (act && event.target === frame.current) {
-            event.preventDefault();
-            act();
-          }
-        }}
-        onPointerDown={(event) => {
-          if ((event.target as Element).closest("a")) return;
-          drag.current = { x: event.clientX, y: event.clientY };
-          event.currentTarget.setPointerCapture(event.pointerId);
-        }}
-        onPointerMove={(event) => {
-          if (!drag.current) return;
-          move(event.clientX - drag.current.x, event.clientY - drag.current.y);
-          drag.current = { x: event.clientX, y: event.clientY };
-        }}
-        onPointerUp={() => {
-          drag.current = undefined;
-        }}
-      >
-        <svg width={layout.width} height={layout.height} style={{ transform: `translate(${view.x}px, ${view.y}px) scale(${view.scale})` }}>
-          <defs>
-            <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
-              <path d="M0,0L8,4L0,8z" class="tip" />
-            </marker>
-          </defs>
-          {layout.lines.map((line) => (
-            <path key={line.id} d={line.path} class={line.holdsBack ? "line back" : "line"} marker-end="url(#arrow)" />
-          ))}
-          {layout.boxes.map((box) => (
-            <Node key={box.id} box={box} isSelected={box.name === selected && selected !== ""} />
-          ))}
-        </svg>
-      </div>
-    </div>
-  );
-}
-
-function Node({ box, isSelected }: { box: Box; isSelected: boolean }) {
-  if (!box.name) {
-    return (
-      <g transform={`translate(${box.x},${box.y})`} class="node unknown">
-        <rect width={WIDTH} height={HEIGHT} rx="8" />
-        <text x="12" y="26">not here, or not for you</text>
-        <text x="12" y="46" class="small">{box.id.slice(0, 26)}…</text>
-      </g>
-    );
-  }
-  const name = box.name.length > 28 ? `…${box.name.slice(-27)}` : box.name;
-  const classes = ["node", box.kind === "Root" ? "root" : "", isSelected ? "selected" : "", box.hasFailed ? "failed" : ""];
-  return (
-    <a
-      href={href(datasetPath(box.name))}
-      aria-label={`${box.name}, ${box.kind}, watermark ${box.watermark ?? "none"}, updated ${age(box.updatedAt)}`}
-      onKeyDown={(event) => {
-        if (event.key === " ") {
-          event.preventDefault();
-          navigate(href("lineage", { dataset: box.name ?? "" }));
-        }
+    <form
+      class="search"
+      onSubmit={(event) => {
+        event.preventDefault();
+        const fitting = names.find((one) => one.toLowerCase().includes(typed.toLowerCase()));
+        if (fitting) choose(fitting);
       }}
     >
-      <g transform={`translate(${box.x},${box.y})`} class={classes.join(" ")}>
-        <title>{box.name}</title>
-        <rect width={WIDTH} height={HEIGHT} rx="8" />
-        <text x="12" y="21" class="name">
-          {name}
-        </text>
-        <text x="12" y="38" class="small">
-          {box.watermark ? `watermark ${box.watermark.slice(0, 16).replace("T", " ")}` : "no watermark"}
-        </text>
-        <text x="12" y="54" class="small">
-          {compact(box.numRecords ?? 0)} rows · {age(box.updatedAt)}
-          {box.hasFailed ? " · failed" : ""}
-          {box.hidden ? ` · +${box.hidden}` : ""}
-        </text>
-      </g>
-    </a>
+      <label>
+        <span class="hidden">Find a dataset</span>
+        <input type="search" list="lineage-names" placeholder="Find a dataset" value={typed} onInput={(event) => choose(event.currentTarget.value)} />
+      </label>
+      <datalist id="lineage-names">
+        {names.map((one) => (
+          <option key={one} value={one} />
+        ))}
+      </datalist>
+    </form>
   );
 }
 
 function AsTable({ graph }: { graph: Graph }) {
-  const names = new Map(graph.nodes.map((node) => [node.id, node.name ?? node.id]));
+  const [isOpen, open] = useState(false);
   return (
-    <details>
+    <details onToggle={(event) => open(event.currentTarget.open)}>
       <summary>The lineage as a table</summary>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Lineage">
-        <table class="list">
-          <thead>
-            <tr>
-              <th scope="col">Dataset</th>
-              <th scope="col">Derived from</th>
-              <th scope="col">Watermark waits for</th>
-            </tr>
-          </thead>
-          <tbody>
-            {graph.nodes.slice(0, 2000).map((node) => (
-              <tr key={node.id}>
-                <th scope="row">{node.name ? <a href={href("lineage", { dataset: node.name })}>{node.name}</a> : node.id}</th>
-                <td>
-                  {graph.edges
-                    .filter((edge) => edge.output === node.id)
-                    .map((edge) => names.get(edge.input))
-                    .join(", ")}
-                </td>
-                <td>{node.heldBackBy.map((id) => names.get(id)).join(", ")}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      {isOpen && <Table graph={graph} />}
     </details>
+  );
+}
+
+function Table({ graph }: { graph: Graph }) {
+  const names = new Map(graph.nodes.map((node) => [node.id, node.name ?? node.id]));
+  const inputs = new Map<string, string[]>();
+  for (const { input, output } of graph.edges) inputs.set(output, [...(inputs.get(output) ?? []), names.get(input) ?? input]);
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Lineage">
+      <table class="list">
+        <thead>
+          <tr>
+            <th scope="col">Dataset</th>
+            <th scope="col">Derived from</th>
+            <th scope="col">Watermark</th>
+            <th scope="col">Watermark waits for</th>
+            <th scope="col">Updated</th>
+          </tr>
+        </thead>
+        <tbody>
+          {graph.nodes.slice(0, LISTED).map((node) => (
+            <tr key={node.id}>
+              <th scope="row">{node.name ? <a href={href("lineage", { dataset: node.name })}>{node.name}</a> : node.id}</th>
+              <td>{(inputs.get(node.id) ?? []).join(", ")}</td>
+              <td>
+                <Moment time={node.watermark} />
+              </td>
+              <td>{node.heldBackBy.map((id) => names.get(id)).join(", ")}</td>
+              <td>
+                <Ago time={node.updatedAt} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {graph.nodes.length > LISTED && <p class="dim">{counted(graph.nodes.length - LISTED, "dataset")} more: look for one above.</p>}
+    </div>
   );
 }

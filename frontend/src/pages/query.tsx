@@ -1,32 +1,16 @@
 /** SQL over all datasets: an editor, answers with their blocks, and links and proofs that reproduce them. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, get, ofDataset, session } from "../api";
-import { Choice, Copy, Fact, Facts, Problem } from "../components/basics";
-import { Rows } from "../components/rows";
+import { Choice, Problem } from "../components/basics";
 import { SqlEditor, type Completions } from "../components/sql_editor";
-import { count, duration } from "../format";
+import { duration } from "../format";
 import { keep, kept, useTitle } from "../hooks";
-import { address, setParameters } from "../router";
-import { columnsOf, fieldsOf, inHalves } from "../rows";
-import type { Answer, Cell, Dataset, Field } from "../types";
+import { address } from "../router";
+import { fieldsOf } from "../rows";
+import type { Answer, Dataset, Field } from "../types";
+import { body, type Dialect, type Result, Shown } from "./query_answer";
 
-type Dialect = "SqlDataFusion" | "SqlSpark";
 const PIECE = 200;
-
-interface Result {
-  query: string;
-  dialect: Dialect;
-  answer: Answer;
-  fields: Field[];
-  seconds: number;
-  /** All rows that there are, or as many as were found so far. */
-  isWhole: boolean;
-  total: number;
-}
-
-function body(query: string, dialect: Dialect, more: object) {
-  return { query, queryDialect: dialect, dataFormat: "JsonAoA", ...more };
-}
 
 async function count_(query: string, dialect: Dialect, datasets: unknown, signal: AbortSignal): Promise<number | undefined> {
   try {
@@ -172,164 +156,24 @@ function pinnedBlocks(text: string | null): unknown[] | undefined {
   }
 }
 
-function Shown({ result }: { result: Result }) {
-  const { answer, fields, query, dialect, seconds, total } = result;
-  const datasets = answer.input?.datasets ?? [];
-  const load = (from: number, to: number, signal: AbortSignal) =>
-    inHalves(from, to, async (one, other) => {
-      const first = answer.output.data;
-      if (other <= first.length) return first.slice(one, other);
-      const asked = body(query, dialect, { datasets, skip: one, limit: other - one });
-      return (await get<Answer>("query", { method: "POST", body: asked, signal })).output.data as Cell[][];
-    });
-  const link = () => {
-    setParameters({ query, dialect: dialect === "SqlDataFusion" ? undefined : dialect, datasets: JSON.stringify(datasets) });
-    return location.href;
-  };
-  return (
-    <section>
-      <Rows
-        label="Answer"
-        identity={JSON.stringify([query, dialect, datasets, fields.length])}
-        columns={columnsOf(fields)}
-        total={total}
-        load={load}
-        note={` in ${duration(seconds)}${result.isWhole ? "" : ", and more"}`}
-      />
-      <div class="bar">
-        <LinkButton link={link} />
-        <Proof result={result} />
-        <Export result={result} />
-      </div>
-      <details>
-        <summary>Blocks that this answer was made of ({count(datasets.length)})</summary>
-        <Facts>
-          {datasets.map((dataset) => (
-            <Fact key={dataset.id} name={dataset.alias}>
-              <code>{dataset.blockHash}</code>
-            </Fact>
-          ))}
-        </Facts>
-      </details>
-    </section>
-  );
-}
-
-function LinkButton({ link }: { link: () => string }) {
-  const [url, set] = useState("");
-  return url ? (
-    <Copy text={url} label="Copy the link" />
-  ) : (
-    <button type="button" onClick={() => set(link())} title="A link with the query and the blocks: it gives the same answer whenever it is opened">
-      Link to this answer
-    </button>
-  );
-}
-
-function save(name: string, type: string, parts: BlobPart[]): void {
-  const url = URL.createObjectURL(new Blob(parts, { type }));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 10_000);
-}
-
-/** The answer with a signature, as one file that anybody can check. */
-function Proof({ result }: { result: Result }) {
-  const [error, setError] = useState<ApiError>();
-  const download = async () => {
-    setError(undefined);
-    const { query, dialect, answer, total } = result;
-    const asked = body(query, dialect, { include: ["Proof"], schemaFormat: "OdfJson", datasets: answer.input?.datasets, limit: total });
-    try {
-      const signed = await fetchText(asked);
-      save("answer.proof.json", "application/json", [signed]);
-    } catch (problem) {
-      setError(problem instanceof ApiError ? problem : new ApiError(0, String(problem)));
-    }
-  };
-  return (
-    <>
-      <button type="button" onClick={() => void download()}>
-        Download with proof
-      </button>
-      {error && <Problem error={error} />}
-    </>
-  );
-}
-
-/** The answer as it came, letter by letter: numbers must not pass through those of JavaScript. */
-async function fetchText(asked: object): Promise<string> {
-  const { call } = await import("../api");
-  return (await call("query", { method: "POST", body: asked })).text();
-}
-
-/** All rows as CSV, asked for in pieces of the same blocks. */
-function Export({ result }: { result: Result }) {
-  const [done, setDone] = useState<number>();
-  const [error, setError] = useState<ApiError>();
-  const { query, dialect, answer, fields, total } = result;
-  const run = async () => {
-    setError(undefined);
-    setDone(0);
-    const parts: string[] = [`${fields.map((field) => quoted(field.name)).join(",")}\r\n`];
-    try {
-      const step = 10_000;
-      for (let from = 0; from < total; from += step) {
-        const asked = body(query, dialect, { datasets: answer.input?.datasets, skip: from, limit: step });
-        const { data } = (await get<Answer>("query", { method: "POST", body: asked })).output;
-        for (const row of data) parts.push(`${row.map(quoted).join(",")}\r\n`);
-        setDone(Math.min(total, from + step));
-      }
-      save("answer.csv", "text/csv", parts);
-    } catch (problem) {
-      setError(problem instanceof ApiError ? problem : new ApiError(0, String(problem)));
-    }
-    setDone(undefined);
-  };
-  return (
-    <>
-      <button type="button" onClick={() => void run()} disabled={done !== undefined}>
-        {done === undefined ? "Download as CSV" : `${count(done)} of ${count(total)} rows`}
-      </button>
-      {error && <Problem error={error} />}
-    </>
-  );
-}
-
-function quoted(value: unknown): string {
-  if (value === null || value === undefined) return "";
-  const text = typeof value === "object" ? JSON.stringify(value) : String(value);
-  // What a spreadsheet would take for a formula stays text.
-  const safe = /^[=+@\t\r]|^-(?![\d.])/.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-}
-
 /** Names of datasets and, as they are needed, of their columns. */
 function useCompletions(): Completions {
-  const names = useRef<string[]>([]);
-  const columns = useRef(new Map<string, string[]>());
+  const columns = useRef(new Map<string, Promise<string[]>>());
   const who = session.value.name;
-  useEffect(() => {
-    columns.current.clear();
-    get<Dataset[]>("datasets?limit=1000")
-      .then((found) => {
-        names.current = found.map((dataset) => dataset.name);
-      })
-      .catch(() => undefined); // nothing is completed then
-  }, [who]);
+  useEffect(() => columns.current.clear(), [who]);
   return {
-    datasets: () => names.current,
-    columns: async (name) => {
+    datasets: async (part) => {
+      const query = new URLSearchParams({ search: part, limit: "50" });
+      return (await get<Dataset[]>(`datasets?${query}`)).map((dataset) => dataset.name);
+    },
+    columns: (name) => {
       const known = columns.current.get(name);
       if (known) return known;
       const path = ofDataset(name, "metadata?include=schema&schemaFormat=OdfJson");
-      const answer = await get<{ output: { schema?: { fields: Field[] } } }>(path);
-      const found = (answer.output.schema?.fields ?? []).map((field) => field.name);
+      const found = get<{ output: { schema?: { fields: Field[] } } }>(path).then((answer) => (answer.output.schema?.fields ?? []).map((field) => field.name));
       columns.current.set(name, found);
+      found.catch(() => columns.current.delete(name));
       return found;
     },
   };
 }
-

@@ -24,7 +24,9 @@ def status(
     ] = False,
     form: Form = None,
 ) -> int:
-    """Show what there is to do, to what is damaged, failed, diverged, behind, stale, unpushed or unsigned."""
+    """Show what there is to do, to what is damaged, failed, late, diverged, behind, stale, unpushed or unsigned."""
+    from odfpy.automation.lock import nothing_runs
+
     session = session_of(context)
     output = session.output_as(form)
     found = list(session.workspace.updates.status(names or (), remote=remote, progress=session.progress))
@@ -36,6 +38,8 @@ def status(
     if output.for_people:
         fine = sum(not one.remarks for one in found)
         output.say(f"{plural(len(found), 'dataset')}, {fine} with nothing to do")
+    if nothing_runs(session.workspace.storage):
+        output.warn("there are schedules, and nothing runs: start `odf run`, or `odf serve --run`")
     return 1 if any(not remark.condition.is_a_choice for _, remark in remarks) else 0
 
 

@@ -27,6 +27,7 @@ _LOCAL = ("127.0.0.1", "localhost", "::1")
     "odf serve --also /srv/other-workspace",
     "odf serve --flight-port 50050",
     "odf serve --mcp",
+    "odf serve --run",
 )
 def serve(
     context: typer.Context,
@@ -50,6 +51,7 @@ def serve(
     with_mcp: Annotated[
         bool, typer.Option("--mcp", help="Also serve agents over the Model Context Protocol, at /mcp.")
     ] = False,
+    scheduled: Annotated[bool, typer.Option("--run", help="Also do what is scheduled, as `odf run` does.")] = False,
     max_connections: Annotated[str, typer.Option(help="Connections at the same time.", metavar="N")] = "2000",
     grace: Annotated[
         str, typer.Option(help="Seconds that requests get to end when the server stops.", metavar="SECONDS")
@@ -67,6 +69,7 @@ def serve(
     with needs_extra("serve", "Servers"):
         from odfpy.serving.callers.engines import warning
         from odfpy.serving.http.tls import Tls
+        from odfpy.serving.notifications.runs import logged_runs
         from odfpy.serving.server import serve as run
         from odfpy.serving.settings import ServeSettings, checked_url
     guests = _agents(workspaces) if with_mcp else {}
@@ -103,6 +106,7 @@ def serve(
         flight_port=flight,
         quiet=quiet,
         guests=guests,
+        listener=logged_runs() if scheduled else None,
         on_listening=tell,
     )
 

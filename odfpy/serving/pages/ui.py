@@ -30,6 +30,7 @@ router = APIRouter(prefix="/ui", include_in_schema=False)
 
 _ENTRY: Final = "main.js"
 _STYLE: Final = "main.css"
+_ICON: Final = "icon.svg"
 _TYPES: Final = {
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -99,7 +100,7 @@ def shell(request: Request, page: str) -> Response:
         base=escape(_base(request)),
         version=__version__,
         nonce=nonce,
-        icon=names["icon.svg"],
+        icon=names[_ICON],
         style=names[_STYLE],
         script=names[_ENTRY],
     )
@@ -128,8 +129,8 @@ def _base_url(request: Request) -> str:
 @lru_cache(maxsize=1)
 def _names() -> Mapping[str, str]:
     """Return the built files of entry points, by the names that do not change."""
-    names: dict[str, str] = json.loads((files(__package__) / "assets" / "manifest.json").read_text(encoding="utf-8"))
-    return names
+    manifest = json.loads((files(__package__) / "assets" / "manifest.json").read_text(encoding="utf-8"))
+    return {name: manifest[name] for name in (_ENTRY, _STYLE, _ICON)}
 
 
 @lru_cache(maxsize=1)

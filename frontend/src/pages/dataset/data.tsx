@@ -1,8 +1,8 @@
 /** The rows of a dataset: its current state, or all that was ever written. */
 import { useState } from "preact/hooks";
-import { Choice, Dialog, Loading, Problem } from "../../components/basics";
+import { Choice, Copy, Dialog, Loading, Problem } from "../../components/basics";
 import { Rows } from "../../components/rows";
-import { text } from "../../format";
+import { count, text } from "../../format";
 import { useLoad } from "../../hooks";
 import { address, href, setParameters } from "../../router";
 import { changelogOf, currentStateOf } from "../../rows";
@@ -19,7 +19,9 @@ export function DataTab({ dataset }: TabProperties) {
   const view: View = address.value.searchParams.get("view") === "changelog" ? "changelog" : "current";
   const [opened, open] = useState<{ row: Cell[]; index: number }>();
   const load = view === "changelog" ? changelogOf : currentStateOf;
-  const { value: table, error, reload } = useLoad((signal) => load(dataset, signal), [dataset.head, view]);
+  const { value, error, reload } = useLoad((signal) => load(dataset, signal), [dataset.head, view]);
+  const table = value?.identity === `${dataset.head} ${view}` ? value : undefined; // not that of the view before
+  const start = Number(address.value.searchParams.get("row") ?? 0) || 0;
   const operation = table?.columns.findIndex((column) => column.name === "op") ?? -1;
   return (
     <section>
@@ -31,7 +33,7 @@ export function DataTab({ dataset }: TabProperties) {
             ["current", "Current state"],
             ["changelog", "Changelog"],
           ]}
-          choose={(value) => setParameters({ view: value === "current" ? undefined : value })}
+          choose={(value) => setParameters({ view: value === "current" ? undefined : value, row: undefined })}
         />
         {view === "changelog" && (
           <p class="legend dim">
@@ -45,8 +47,9 @@ export function DataTab({ dataset }: TabProperties) {
       {table && !error && (
         <Rows
           label={view === "current" ? "Current state" : "Changelog"}
-          identity={`${dataset.head} ${view}`}
-          columns={table.columns}
+          identity={`${table.identity} ${start}`}
+          columns={table.columns.map((column, at) => ({ ...column, isOperation: at === operation }))}
+          start={start}
           total={table.total}
           load={async (from, to, signal) => named(await table.load(from, to, signal), operation)}
           rowClass={(row) => (view === "changelog" ? (CLASSES[OPERATIONS.indexOf(row[operation] as "+A")] ?? "") : "")}
@@ -60,7 +63,7 @@ export function DataTab({ dataset }: TabProperties) {
               {table.columns.map((column, at) => (
                 <tr key={column.name}>
                   <th scope="row">{column.name}</th>
-                  <td class="value">{opened.row[at] === null ? <span class="null">null</span> : cut(text(opened.row[at]))}</td>
+                  <td class="value">{opened.row[at] === null ? <span class="null">null</span> : <Value value={text(opened.row[at])} />}</td>
                 </tr>
               ))}
             </tbody>
@@ -89,4 +92,13 @@ function named(rows: Cell[][], operation: number): Cell[][] {
 }
 
 const LONGEST = 100_000;
-const cut = (value: string): string => (value.length > LONGEST ? `${value.slice(0, LONGEST)}… (${value.length} characters)` : value);
+
+/** A value as a whole; of one that is too long for a page, the beginning, and a button that copies all of it. */
+function Value({ value }: { value: string }) {
+  if (value.length <= LONGEST) return <>{value}</>;
+  return (
+    <>
+      {value.slice(0, LONGEST)}… ({count(value.length)} characters) <Copy text={value} label="Copy all" />
+    </>
+  );
+}

@@ -1,11 +1,13 @@
 /** The blocks of a dataset, newest first, with what points to them and who has signed them. */
 import { useEffect, useState } from "preact/hooks";
 import { call, get, ofDataset } from "../../api";
-import { Badge, Copy, Loading, Moment, Problem } from "../../components/basics";
-import { count, shortHash, size } from "../../format";
+import { Badge, Hash, Loading, Moment, Problem } from "../../components/basics";
+import { shortHash, signers } from "../../format";
 import { useLoad } from "../../hooks";
+import { datasetPath, href } from "../../router";
 import { nextOf } from "../../rows";
 import type { Block } from "../../types";
+import { sliceOf, summaryOf } from "./blocks";
 import type { TabProperties } from "./page";
 
 interface Page {
@@ -33,7 +35,7 @@ export function HistoryTab({ dataset }: TabProperties) {
     <section>
       <ol class="blocks">
         {pages.flatMap((one) => one.blocks).map((block) => (
-          <BlockLine key={block.blockHash} block={block} names={pointing.get(block.blockHash) ?? []} />
+          <BlockLine key={block.blockHash} dataset={dataset.name} block={block} names={pointing.get(block.blockHash) ?? []} />
         ))}
       </ol>
       {next && (
@@ -45,51 +47,46 @@ export function HistoryTab({ dataset }: TabProperties) {
   );
 }
 
-function BlockLine({ block, names }: { block: Block; names: string[] }) {
+function BlockLine({ dataset, block, names }: { dataset: string; block: Block; names: string[] }) {
   const { content, signatures } = block;
   const wrong = signatures.find((one) => one.error);
+  const slice = sliceOf(content.event);
+  const summary = summaryOf(content.event);
   return (
     <li>
-      <div class="bar">
+      <div class="block">
         <span class="number dim">{content.sequenceNumber}</span>
-        <code title={block.blockHash}>{shortHash(block.blockHash)}</code>
-        <strong>{content.event.kind}</strong>
-        <span>{summary(content.event)}</span>
-        {names.map((name) => (
-          <Badge key={name} tone={name === "head" ? "good" : "info"}>
-            {name}
-          </Badge>
-        ))}
+        <span>
+          <strong>{content.event.kind}</strong>{" "}
+          {names.map((name) => (
+            <Badge key={name} tone={name === "head" ? "good" : "info"}>
+              {name}
+            </Badge>
+          ))}
+        </span>
+        {slice ? <a href={href(datasetPath(dataset, "data"), { view: "changelog", row: String(slice.start) })}>{summary}</a> : <span>{summary}</span>}
         {wrong ? (
           <Badge tone="bad" title={wrong.error ?? ""}>
             signature not valid
           </Badge>
         ) : (
-          signatures.length > 0 && <span class="dim">signed by {signatures.map((one) => one.name).join(", ")}</span>
+          <span class="dim cut" title={signatures.map((one) => one.name).join(", ")}>
+            {signatures.length > 0 ? `signed by ${signers(signatures.map((one) => one.name ?? one.signer ?? "somebody"))}` : "not signed"}
+          </span>
         )}
         <span class="dim">
           <Moment time={content.systemTime} />
         </span>
       </div>
       <details>
-        <summary>Block</summary>
+        <summary>
+          Block <code>{shortHash(block.blockHash)}…</code>
+        </summary>
         <p>
-          <code>{block.blockHash}</code> <Copy text={block.blockHash} />
+          <Hash text={block.blockHash} isShort={false} />
         </p>
         <pre tabIndex={0}>{JSON.stringify(content, null, 2)}</pre>
       </details>
     </li>
   );
-}
-
-/** What matters of an event, in a few words. */
-function summary(event: Block["content"]["event"]): string {
-  const data = event["newData"] as { offsetInterval: { start: number; end: number }; size: number } | undefined;
-  if (data) {
-    const { start, end } = data.offsetInterval;
-    return `${count(end - start + 1)} rows (${count(start)} to ${count(end)}), ${size(data.size)}`;
-  }
-  if (event["newWatermark"]) return `watermark ${String(event["newWatermark"])}`;
-  if (typeof event["description"] === "string") return event["description"];
-  return "";
 }

@@ -1,7 +1,7 @@
 /** A dataset: its parts are tabs, each with an address of its own. */
 import type { FunctionComponent } from "preact";
 import { useEffect } from "preact/hooks";
-import { get, ofDataset, session, urlOf } from "../../api";
+import { checkSession, get, ofDataset, ping, session, urlOf } from "../../api";
 import { Badge, Empty, Loading, Problem } from "../../components/basics";
 import { useKept, useLoad, useTitle } from "../../hooks";
 import { datasetPath, href } from "../../router";
@@ -10,6 +10,7 @@ import { Access } from "./access";
 import { DataTab } from "./data";
 import { HistoryTab } from "./history";
 import { Overview } from "./overview";
+import { RunsTab } from "./runs";
 import { SchemaTab } from "./schema";
 import { SourceTab } from "./source";
 
@@ -23,6 +24,7 @@ const tabs: readonly (readonly [string, string, FunctionComponent<TabProperties>
   ["schema", "Schema", SchemaTab],
   ["source", "Source", SourceTab],
   ["history", "History", HistoryTab],
+  ["runs", "Runs", RunsTab],
   ["get", "Get it", Access],
 ];
 
@@ -88,6 +90,8 @@ function useNewHeads(name: string, head: string | undefined, reload: () => void)
       if (news.head && news.head !== head) reload();
     });
     events.addEventListener("end", () => events.close());
+    events.addEventListener("error", () => void checkSession()); // the browser connects again by itself
+    events.addEventListener("open", () => void ping());
     return () => events.close();
   }, [name, head, reload]);
 }

@@ -3,6 +3,7 @@ import { get, ofDataset } from "../../api";
 import { Loading, Problem, Snippet } from "../../components/basics";
 import { useLoad } from "../../hooks";
 import { datasetPath, href } from "../../router";
+import type { Graph } from "../../types";
 import type { TabProperties } from "./page";
 
 interface Event {
@@ -27,14 +28,16 @@ export function SourceTab({ dataset }: TabProperties) {
     (signal) => get<Manifest>(ofDataset(dataset.name, "manifest"), { signal }),
     [dataset.head],
   );
+  const graph = useLoad((signal) => get<Graph>(ofDataset(dataset.name, "lineage?downstream=false"), { signal }), [dataset.head]);
   if (error) return <Problem error={error} retry={reload} />;
   if (!value) return <Loading />;
   const events = value.manifest.content.metadata;
+  const names = new Map(graph.value?.nodes.map((node) => [node.id, node.name]));
   const transform = events.find((event) => /^SetTransform$/i.test(event.kind));
   const sources = events.filter((event) => /^(SetPollingSource|AddPushSource)$/i.test(event.kind));
   return (
     <>
-      {transform && <Query event={transform} />}
+      {transform && <Query event={transform} names={names} />}
       {sources.map((event, index) => (
         <Source key={index} event={event} />
       ))}
@@ -46,7 +49,7 @@ export function SourceTab({ dataset }: TabProperties) {
   );
 }
 
-function Query({ event }: { event: Event }) {
+function Query({ event, names }: { event: Event; names: Map<string, string | null> }) {
   const inputs = (event["inputs"] ?? []) as { datasetRef: string; alias?: string }[];
   const transform = event["transform"] as Transform;
   const queries = transform.queries ?? [{ query: transform.query ?? "" }];
@@ -55,16 +58,22 @@ function Query({ event }: { event: Event }) {
       <h2>Query</h2>
       <p>
         Runs in the engine <code>{transform.engine}</code>, over{" "}
-        {inputs.map((input, index) => (
-          <span key={input.datasetRef}>
-            {index > 0 && ", "}
-            {input.datasetRef.startsWith("did:") ? (
-              <span title={input.datasetRef}>{input.alias ?? input.datasetRef}</span>
-            ) : (
-              <a href={href(datasetPath(input.datasetRef))}>{input.alias ?? input.datasetRef}</a>
-            )}
-          </span>
-        ))}
+        {inputs.map((input, index) => {
+          const name = input.datasetRef.startsWith("did:") ? names.get(input.datasetRef) : input.datasetRef;
+          const alias = input.alias ?? name ?? input.datasetRef;
+          return (
+            <span key={input.datasetRef}>
+              {index > 0 && ", "}
+              {name ? <a href={href(datasetPath(name))}>{name}</a> : <span title={input.datasetRef}>a dataset that you may not read</span>}
+              {alias !== name && (
+                <>
+                  {" "}
+                  as <code>{alias}</code>
+                </>
+              )}
+            </span>
+          );
+        })}
         .
       </p>
       {queries.map((query, index) => (

@@ -1,0 +1,177 @@
+/** What runs by itself: whether a scheduler works, what is late or failing, the last runs, and all schedules. */
+import { useEffect, useState } from "preact/hooks";
+import { call, get, session } from "../../api";
+import { Ago, Badge, Choice, Empty, Loading, Problem } from "../../components/basics";
+import { count, counted } from "../../format";
+import { useLoad, useSettled, useTitle } from "../../hooks";
+import { address, datasetPath, href, setParameters } from "../../router";
+import type { Automation, Schedule } from "../../types";
+import { type Outcomes, RunList, useAgain } from "./run_list";
+import { why } from "./run_table";
+import { Times } from "./times";
+
+export function RunsPage() {
+  useTitle("Runs");
+  const parameters = address.value.searchParams;
+  const view = parameters.get("view") === "schedules" ? "schedules" : "runs";
+  const outcomes = (parameters.get("outcome") ?? "") as Outcomes;
+  const state = useLoad((signal) => get<Automation>("platform/automation", { signal }), [session.value.name]);
+  useAgain(state.reload);
+  return (
+    <section>
+      <div class="bar">
+        <h1>Runs</h1>
+        <Choice
+          label="What to show"
+          value={view}
+          options={[
+            ["runs", "Runs"],
+            ["schedules", "Schedules"],
+          ]}
+          choose={(value) => setParameters({ view: value === "runs" ? undefined : value })}
+        />
+      </div>
+      {state.error && <Problem error={state.error} retry={state.reload} />}
+      {state.value && <Summary state={state.value} />}
+      {view === "runs" ? (
+        <RunList outcomes={outcomes} choose={(value) => setParameters({ outcome: value || undefined })} />
+      ) : (
+        <Schedules />
+      )}
+    </section>
+  );
+}
+
+function Summary({ state }: { state: Automation }) {
+  const { scheduler, numSchedules, running, late, failing } = state;
+  return (
+    <div class="cards">
+      <section class="card">
+        <h2>Does it run?</h2>
+        <p>
+          {scheduler ? (
+            <>
+              <Badge tone="good">yes</Badge> a scheduler works
+            </>
+          ) : (
+            <>
+              <Badge tone={numSchedules ? "bad" : "plain"}>no</Badge> no scheduler works, so that nothing runs by itself
+            </>
+          )}
+        </p>
+        <p class="dim">
+          {counted(numSchedules, "dataset")} with a schedule, {counted(running.length, "run")} under way
+        </p>
+        {!scheduler && (
+          <p>
+            Start one with <code>odf run</code>, or with <code>odf serve --run</code>.
+          </p>
+        )}
+      </section>
+      <section class="card">
+        <h2>Is something late?</h2>
+        {late.length === 0 && <p>No dataset is older than promised.</p>}
+        <ul class="plain">
+          {late.map((one) => (
+            <li key={one.dataset}>
+              <a href={href(datasetPath(one.dataset))}>{one.dataset}</a> <Badge tone="bad">late</Badge>{" "}
+              <span class="dim">
+                rows came <Ago time={one.updatedAt} />, promised every {one.maxAge}
+              </span>
+            </li>
+          ))}
+        </ul>
+      </section>
+      <section class="card">
+        <h2>What keeps failing?</h2>
+        {failing.length === 0 && <p>The last run of every job was good.</p>}
+        <ul class="plain">
+          {failing.map((run) => (
+            <li key={run.id}>
+              <a href={href(datasetPath(run.dataset, "runs"))}>{run.dataset}</a> <Badge tone="bad">{run.job} failed</Badge>{" "}
+              <span class="dim">
+                <Ago time={run.at} />
+              </span>
+              <div class="line">
+                {run.errorCode && <code class="code">{run.errorCode}</code>} {why(run)}
+              </div>
+            </li>
+          ))}
+        </ul>
+      </section>
+    </div>
+  );
+}
+
+const PAGE = 100;
+
+async function schedules(search: string, offset: number, signal?: AbortSignal): Promise<{ found: Schedule[]; total: number }> {
+  const query = new URLSearchParams({ search, limit: String(PAGE), offset: String(offset) });
+  const answer = await call(`platform/schedules?${query}`, { signal });
+  return { found: await answer.json(), total: Number(answer.headers.get("X-Total-Count")) };
+}
+
+function Schedules() {
+  const [typed, type] = useState("");
+  const search = useSettled(typed, 150);
+  const first = useLoad((signal) => schedules(search, 0, signal), [search, session.value.name]);
+  const [more, setMore] = useState<Schedule[]>([]);
+  useEffect(() => setMore([]), [first.value]);
+  const shown = [...(first.value?.found ?? []), ...more];
+  const total = first.value?.total ?? 0;
+  return (
+    <>
+      <label class="search">
+        <span class="hidden">Search datasets with a schedule</span>
+        <input type="search" placeholder="Search by name" value={typed} onInput={(event) => type(event.currentTarget.value)} />
+      </label>
+      {first.error && <Problem error={first.error} retry={first.reload} />}
+      {!first.value && first.isLoading && <Loading />}
+      {first.value && total === 0 && (
+        <Empty title={search ? `Nothing fits “${search}”` : "No dataset has a schedule"}>
+          <p>
+            Give one a schedule on its page, under “Runs”, or with <code>odf schedule set NAME --every 1h</code>.
+          </p>
+        </Empty>
+      )}
+      {total > 0 && (
+        <>
+          <p class="dim" role="status">
+            {counted(total, "dataset")} with a schedule
+          </p>
+          <div class="scroll" tabIndex={0} role="region" aria-label="Schedules">
+            <table class="list">
+              <thead>
+                <tr>
+                  <th scope="col">Dataset</th>
+                  <th scope="col">What is done, and when next</th>
+                  <th scope="col">Promise</th>
+                </tr>
+              </thead>
+              <tbody>
+                {shown.map((one) => (
+                  <tr key={one.dataset}>
+                    <th scope="row">
+                      <a href={href(datasetPath(one.dataset, "runs"))}>{one.dataset}</a> {one.isPaused && <Badge tone="warn">paused</Badge>}
+                    </th>
+                    <td>
+                      <Times schedule={one} />
+                    </td>
+                    <td>
+                      {one.maxAge ? `never older than ${one.maxAge}` : <span class="dim">none</span>} {one.isLate && <Badge tone="bad">late</Badge>}
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+          {shown.length < total && (
+            <button type="button" onClick={async () => setMore([...more, ...(await schedules(search, shown.length)).found])}>
+              Show more ({count(total - shown.length)} left)
+            </button>
+          )}
+        </>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,144 @@
+/** Runs as a table; a click on one shows all that is known of it. */
+import { useState } from "preact/hooks";
+import { Ago, Badge, Dialog, Fact, Facts, Hash, Moment } from "../../components/basics";
+import { count, duration, size } from "../../format";
+import { datasetPath, href } from "../../router";
+import type { Run } from "../../types";
+
+const TONES: Record<string, "plain" | "good" | "bad" | "warn" | "info"> = {
+  updated: "good",
+  "up to date": "plain",
+  failed: "bad",
+  interrupted: "warn",
+  skipped: "warn",
+  running: "info",
+};
+
+const REASONS: Record<string, string> = {
+  schedule: "it was time",
+  rows: "new rows had come",
+  retry: "the run before had failed",
+  manual: "somebody asked for it",
+  interrupted: "the run before was interrupted",
+};
+
+export function Outcome({ run }: { run: Run }) {
+  return <Badge tone={TONES[run.outcome] ?? "plain"}>{run.outcome}</Badge>;
+}
+
+/** The first line of what went wrong; only those who may write are told more than the code. */
+export function why(run: Run): string {
+  return run.errorMessage?.split("\n")[0] ?? (run.errorCode ? `error ${run.errorCode}` : "");
+}
+
+export function RunTable({ runs, label, withDataset = true }: { runs: Run[]; label: string; withDataset?: boolean }) {
+  const [opened, open] = useState<Run>();
+  return (
+    <>
+      <div class="scroll" tabIndex={0} role="region" aria-label={label}>
+        <table class="list">
+          <thead>
+            <tr>
+              <th scope="col">Began</th>
+              {withDataset && <th scope="col">Dataset</th>}
+              <th scope="col">Job</th>
+              <th scope="col">Outcome</th>
+              <th scope="col" class="number">
+                Rows
+              </th>
+              <th scope="col" class="number">
+                Took
+              </th>
+              <th scope="col">What happened</th>
+            </tr>
+          </thead>
+          <tbody>
+            {runs.map((run) => (
+              <tr key={run.id}>
+                <th scope="row">
+                  <button type="button" class="quiet" onClick={() => open(run)} aria-label={`Details of the ${run.job} of ${run.dataset} at ${run.startedAt}`}>
+                    <Ago time={run.startedAt} />
+                  </button>
+                </th>
+                {withDataset && (
+                  <td>
+                    <a href={href(datasetPath(run.dataset, "runs"))}>{run.dataset}</a>
+                  </td>
+                )}
+                <td>
+                  {run.job}
+                  {run.attempt > 1 && <span class="dim"> try {run.attempt}</span>}
+                </td>
+                <td>
+                  <Outcome run={run} />
+                </td>
+                <td class="number">{run.rows === null ? "" : count(run.rows)}</td>
+                <td class="number">{run.seconds === null ? "" : duration(run.seconds)}</td>
+                <td class="cut">
+                  {run.errorCode && <code class="code">{run.errorCode}</code>} {why(run)}
+                  {!run.errorCode && run.warnings && <Badge tone="warn">warnings</Badge>}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {opened && <Details run={opened} close={() => open(undefined)} />}
+    </>
+  );
+}
+
+function Details({ run, close }: { run: Run; close: () => void }) {
+  return (
+    <Dialog title={`${run.job} of ${run.dataset}`} close={close}>
+      <p>
+        <Outcome run={run} /> This run began because {REASONS[run.reason] ?? run.reason}.
+      </p>
+      {run.errorCode && (
+        <div class="problem">
+          <p>
+            <strong>{run.errorMessage ?? "Why is only shown to those who may write here."}</strong> <code class="code">{run.errorCode}</code>
+          </p>
+          <p>
+            <code>odf help {run.errorCode}</code> explains it.
+          </p>
+        </div>
+      )}
+      {run.warnings && <pre tabIndex={0}>{run.warnings}</pre>}
+      <Facts>
+        <Fact name="Due">
+          <Moment time={run.dueAt} />
+        </Fact>
+        <Fact name="Began">
+          <Moment time={run.startedAt} />
+        </Fact>
+        {run.outcome !== "running" && (
+          <Fact name="Ended">
+            <Moment time={run.at} />
+          </Fact>
+        )}
+        <Fact name="Try">{run.attempt}</Fact>
+        {run.rows !== null && <Fact name="New rows">{count(run.rows)}</Fact>}
+        {run.blocks !== null && <Fact name="Blocks">{count(run.blocks)}</Fact>}
+        {run.watermark && (
+          <Fact name="Watermark">
+            <Moment time={run.watermark} />
+          </Fact>
+        )}
+        {run.peakMemory !== null && <Fact name="Memory">{size(run.peakMemory)}</Fact>}
+        {run.engineMemory !== null && <Fact name="Memory of the engine">{size(run.engineMemory)}</Fact>}
+        {run.head && (
+          <Fact name="Head">
+            <Hash text={run.head} />
+          </Fact>
+        )}
+        <Fact name="Run">
+          <Hash text={run.id} />
+        </Fact>
+      </Facts>
+      <p>
+        <a href={href(datasetPath(run.dataset, "runs"))}>All runs of {run.dataset}</a>
+      </p>
+    </Dialog>
+  );
+}

@@ -1,0 +1,287 @@
+"""The agenda of a scheduler: which runs to start now. It knows no clock, no file and no process.
+
+The scheduler tells it of schedules, of what is new, and of runs that have ended; it says what to start. Nothing is
+queued: what is due is found anew each time, so that a schedule which was changed or paused leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Final
+
+from odfpy.automation.due import CLOCK_TOLERANCE, Due, JobKey, News, Past, Reason, due, needs_news
+from odfpy.coordinator.schedules.schedule import DatasetSchedule, Job, Trigger
+
+_BACKWARDS: Final = 1.0
+"""Seconds that a clock may go back without notice."""
+
+
+class Outcome(Enum):
+    """The outcome of a run."""
+
+    UPDATED = "updated"
+    UP_TO_DATE = "up to date"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+    SKIPPED = "skipped"
+
+    @property
+    def is_good(self) -> bool:
+        """True if the run has done what there was to do."""
+        return self in (Outcome.UPDATED, Outcome.UP_TO_DATE)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A dataset with a schedule.
+
+    Attributes:
+        schedule: its schedule.
+        since: when that was written.
+        is_derivative: whether the dataset is derived from others here.
+    """
+
+    schedule: DatasetSchedule
+    since: float
+    is_derivative: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A run that is to begin now.
+
+    Attributes:
+        key: the job.
+        reason: why.
+        due_at: since when it is due.
+        attempt: the number of the try.
+        request: id of the run that somebody has asked for; None of others.
+    """
+
+    key: JobKey
+    reason: Reason
+    due_at: float
+    attempt: int
+    request: str | None = None
+
+
+@dataclass
+class _Entry:
+    """A job, and when it is due next."""
+
+    trigger: Trigger
+    past: Past = field(default_factory=Past)
+    news: News | None = None
+    due: Due | None = None
+
+
+class Agenda:
+    """The jobs of a workspace, and when each is due.
+
+    Attributes:
+        parallel: runs at the same time, at most.
+    """
+
+    def __init__(self, parallel: int) -> None:
+        self.parallel = parallel
+        self._planned: dict[str, Planned] = {}
+        self._entries: dict[JobKey, _Entry] = {}
+        self._pasts: dict[JobKey, Past] = {}
+        self._requests: dict[str, tuple[JobKey, float]] = {}
+        self._running: dict[str, Start] = {}
+        self._now = 0.0
+
+    # --- What it is told ---
+
+    def remember(self, pasts: Mapping[JobKey, Past]) -> None:
+        """Take in what was before this scheduler; before anything else."""
+        self._pasts.update(pasts)
+
+    def put(self, dataset: str, planned: Planned, now: float) -> None:
+        """Take in a schedule that is new, or has changed.
+
+        Args:
+            dataset: id of the dataset.
+            planned: its schedule.
+            now: the time.
+        """
+        before = {job: self._entries.pop(JobKey(dataset, job), None) for job in Job}
+        self._planned[dataset] = replace(planned, since=min(planned.since, now))
+        for job, trigger in planned.schedule.jobs.items():
+            key, old = JobKey(dataset, job), before[job]
+            news = old.news if old is not None else None
+            if news is None and needs_news(job, trigger, is_derivative=planned.is_derivative):
+                news = News()
+            entry = self._entries[key] = _Entry(trigger, self._pasts.get(key, Past()), news)
+            self._wake(entry, now)
+            self._find_due(key)
+
+    def drop(self, dataset: str) -> None:
+        """Forget the schedule of a dataset; its past stays, in case that it comes back."""
+        self._planned.pop(dataset, None)
+        for job in Job:
+            self._entries.pop(JobKey(dataset, job), None)
+
+    def hear(self, key: JobKey, news: News) -> None:
+        """Take in what is new to a job."""
+        entry = self._entries.get(key)
+        if entry is None or entry.news is None:
+            return
+        if entry.due is not None and entry.due.reason is Reason.ROWS:  # more of what it is due for
+            news = replace(news, noticed=entry.news.noticed)
+        entry.news = news
+        self._find_due(key)
+
+    def ask(self, request: str, key: JobKey, now: float) -> None:
+        """Take in that somebody wants a job to be done now.
+
+        Args:
+            request: id of the run to be.
+            key: the job.
+            now: the time.
+        """
+        self._requests.setdefault(request, (key, now))
+
+    def ended(self, start: Start, outcome: Outcome, now: float, seen_rows: int | None = None) -> Past:
+        """Take in that a run has ended; gives the past of its job, which is to be remembered.
+
+        Args:
+            start: the run.
+            outcome: what became of it.
+            now: the time.
+            seen_rows: rows that the dataset had when it began.
+        """
+        self._running.pop(start.key.dataset, None)
+        past = self._pasts.get(start.key, Past())
+        planned = self._planned.get(start.key.dataset)
+        tries = planned.schedule.tries if planned is not None else DatasetSchedule().tries
+        if outcome.is_good:
+            seen = past.seen_rows if seen_rows is None else seen_rows
+            past = replace(past, failures=0, retry_at=None, seen_rows=seen)
+        elif outcome is Outcome.SKIPPED:
+            past = replace(past, retry_at=None)
+        else:
+            is_failure = outcome is Outcome.FAILED
+            reason = Reason.RETRY if is_failure else Reason.INTERRUPTED
+            again = now + (tries.seconds_before(start.attempt + 1) if is_failure else 0.0)
+            past = replace(
+                past,
+                failures=past.failures + is_failure,
+                retry_at=again if tries.allows(start.attempt + 1) else None,
+                retry_reason=reason,
+            )
+        self._put_past(start.key, past)
+        return past
+
+    # --- What it says ---
+
+    def start_next(
+        self, now: float, wanted: Callable[[Start], bool] = lambda _start: True
+    ) -> Iterator[tuple[Start, Past, Past]]:
+        """Yield what is to be started now, each with the past that its job had, and has then.
+
+        Args:
+            now: the time.
+            wanted: says which runs may begin.
+
+        Each is taken to run from then on, until `ended` or `withdraw` says otherwise.
+        """
+        if now < self._now - _BACKWARDS:
+            self._clock_went_back(now)
+        self._now = now
+        for start in sorted(self._candidates(now), key=lambda one: (one.request is None, one.due_at)):
+            if len(self._running) >= self.parallel:
+                return
+            if start.key.dataset in self._running or not wanted(start):
+                continue
+            self._running[start.key.dataset] = start
+            before = self._pasts.get(start.key, Past())
+            entry = self._entries.get(start.key)
+            mark = entry.news.mark if entry is not None and entry.news is not None else ""
+            past = replace(before, started=now, attempt=start.attempt, retry_at=None, tried=mark)
+            self._put_past(start.key, past)
+            self._requests.pop(start.request or "", None)
+            yield start, before, past
+
+    def withdraw(self, start: Start, before: Past) -> None:
+        """Take back that a run was started: it could not be written down, so that it did not begin.
+
+        Args:
+            start: the run.
+            before: the past that its job has again.
+        """
+        self._running.pop(start.key.dataset, None)
+        if start.request is not None:
+            self._requests[start.request] = (start.key, start.due_at)
+        self._put_past(start.key, before)
+
+    def cancel(self, start: Start) -> None:
+        """Take in that a run does not begin after all: its dataset is gone, or nobody wants it any more."""
+        self._running.pop(start.key.dataset, None)
+
+    def occupy(self, start: Start) -> None:
+        """Take in a run of another scheduler that has not ended yet."""
+        self._running[start.key.dataset] = start
+
+    def past_of(self, key: JobKey) -> Past:
+        """Return the past of a job."""
+        return self._pasts.get(key, Past())
+
+    def due_of(self, key: JobKey) -> Due | None:
+        """Return when a job is due next."""
+        entry = self._entries.get(key)
+        return None if entry is None or self._is_paused(key) else entry.due
+
+    @property
+    def is_idle(self) -> bool:
+        """True if nothing runs."""
+        return not self._running
+
+    # --- Pieces ---
+
+    def _candidates(self, now: float) -> Iterator[Start]:
+        for request, (key, at) in self._requests.items():
+            yield Start(key, Reason.MANUAL, at, 1, request)
+        for key, entry in self._entries.items():
+            found = entry.due
+            if found is not None and found.at <= now and not self._is_paused(key):
+                attempt = entry.past.attempt + 1 if found.reason.is_another_try else 1
+                yield Start(key, found.reason, found.at, attempt)
+
+    def _is_paused(self, key: JobKey) -> bool:
+        return self._planned[key.dataset].schedule.is_paused
+
+    def _put_past(self, key: JobKey, past: Past) -> None:
+        self._pasts[key] = past
+        entry = self._entries.get(key)
+        if entry is not None:
+            entry.past = past
+            self._find_due(key)
+
+    def _find_due(self, key: JobKey) -> None:
+        entry, planned = self._entries[key], self._planned[key.dataset]
+        entry.due = due(key, entry.trigger, entry.past, planned.since, entry.news)
+
+    def _clock_went_back(self, now: float) -> None:
+        for dataset, planned in self._planned.items():
+            self._planned[dataset] = replace(planned, since=min(planned.since, now))
+        for key, entry in self._entries.items():
+            self._wake(entry, now)
+            self._pasts[key] = entry.past
+            self._find_due(key)
+
+    def _wake(self, entry: _Entry, now: float) -> None:
+        """Let a job whose past is in the future go on: the clock was set back.
+
+        Intervals count from now on. Times by cron that have been are not run again, unless the clock was so far ahead
+        that it must have been wrong.
+        """
+        past = entry.past
+        tolerance = 0.0 if entry.trigger.cron is None else CLOCK_TOLERANCE
+        if past.started is not None and past.started > now + tolerance:
+            past = replace(past, started=now)
+        if past.retry_at is not None and past.retry_at > now + CLOCK_TOLERANCE:
+            past = replace(past, retry_at=now)
+        entry.past = past

@@ -1,0 +1,65 @@
+"""Runs that a person asks for: done by the scheduler that works, or here if none does."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from odfpy.automation.due import JobKey
+from odfpy.automation.lock import SchedulerLock
+from odfpy.automation.scheduler import Scheduler
+from odfpy.automation.state import SchedulerState
+from odfpy.coordinator.schedules.file import load_schedule, tell_changed
+from odfpy.coordinator.schedules.schedule import Job
+from odfpy.errors import UsageError
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.storage.storage import StoredDataset
+    from odfpy.coordinator.workspace import Workspace
+
+_LOOK: Final = 0.1
+
+
+def run_now(workspace: Workspace, dataset: StoredDataset, job: Job | None = None) -> Mapping[str, Any]:
+    """Let a job of a dataset be done now, and wait for it; gives the row of the run.
+
+    Args:
+        workspace: the workspace.
+        dataset: the dataset.
+        job: the job; by default the only one that is scheduled, else the pull.
+
+    Raises:
+        UsageError: it is not plain which job is meant.
+        StateUnusable: the scheduler's file cannot be used.
+    """
+    key = JobKey(dataset.folder.name, job or _only_job(dataset))
+    folder = workspace.storage.odf / "automation"
+    state = SchedulerState(folder)
+    request = str(uuid.uuid4())
+    try:
+        state.ask(request, key, time.time())
+        tell_changed(workspace.storage)
+        while (row := state.row(request)) is None:
+            # A request that is there still was not begun; where nobody works, it is done here.
+            if SchedulerLock(folder).holder is None and request in state.requests():
+                Scheduler(workspace).work(threading.Event(), once=True, only_requests=True)
+            else:
+                time.sleep(_LOOK)
+    except BaseException:
+        state.withdraw(request)
+        raise
+    finally:
+        state.close()
+    return row
+
+
+def _only_job(dataset: StoredDataset) -> Job:
+    schedule = load_schedule(dataset.folder)
+    jobs = list(schedule.jobs) if schedule is not None else []
+    if len(jobs) > 1 and Job.PULL not in jobs:
+        names = " or ".join(job.value for job in jobs)
+        raise UsageError(f"{dataset.handle} has several jobs", hint=f"Say which one with --job: {names}.")
+    return Job.PULL if Job.PULL in jobs or not jobs else jobs[0]

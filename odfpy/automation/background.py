@@ -1,0 +1,82 @@
+"""A scheduler in a thread of its own: for `odf run`, whose main thread hears signals, and for `odf serve --run`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from odfpy.automation.listener import Listener
+from odfpy.automation.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.workspace import Workspace
+
+_BEAT: Final = 0.2
+
+
+class BackgroundScheduler:
+    """A scheduler in a thread of its own. Its runs end with that thread, so that it lives as long as they do."""
+
+    def __init__(
+        self, workspace: Workspace, listener: Listener | None = None, *, grace: float = 30.0, once: bool = False
+    ) -> None:
+        """
+        Args:
+            workspace: the workspace.
+            listener: who is told what it does.
+            grace: seconds that runs under way may take when it stops.
+            once: whether it does only what is due now, and stops by itself.
+        """
+        self._scheduler = Scheduler(workspace, listener)
+        self._grace = grace
+        self._once = once
+        self._stop = threading.Event()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._work, name="scheduler", daemon=True)
+
+    def start(self) -> None:
+        """Start it."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Let it stop: at first it waits for runs under way; when told again, it ends them."""
+        if self._stop.is_set():
+            self._scheduler.hurry()
+        self._stop.set()
+
+    def join(self) -> None:
+        """Wait until it has stopped.
+
+        Raises:
+            OdfError: it could not begin, or could not go on.
+        """
+        while self._thread.is_alive():  # with a time limit, or signals would not be heard
+            self._thread.join(_BEAT)
+        if self._error is not None:
+            raise self._error
+
+    def _work(self) -> None:
+        try:
+            self._scheduler.work(self._stop, grace=self._grace, once=self._once)
+        except BaseException as error:  # noqa: BLE001  whoever joins hears of it
+            self._error = error
+
+
+@contextmanager
+def scheduling(workspace: Workspace, listener: Listener | None = None, *, grace: float = 30.0) -> Iterator[None]:
+    """Let a scheduler work until the block is left.
+
+    Args:
+        workspace: the workspace.
+        listener: who is told what it does.
+        grace: seconds that runs under way may take when it stops.
+    """
+    scheduler = BackgroundScheduler(workspace, listener, grace=grace)
+    scheduler.start()
+    try:
+        yield
+    finally:
+        scheduler.stop()
+        scheduler.join()

@@ -1,0 +1,137 @@
+"""The runs of a workspace: those under way, and those that have ended.
+
+The newest are in the scheduler's file, older ones in the dataset of runs. A run that has just ended is in both for a
+while, or in the file alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from odfpy.automation.runs import RUNS
+from odfpy.automation.state import SchedulerState
+from odfpy.data.timestamp import NANOS_PER_SECOND, Timestamp
+from odfpy.errors import DatasetNotFound
+from odfpy.query.dialects import dialect_named
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.workspace import Workspace
+
+_TIME: Final = 'Timestamp(Millisecond, Some("UTC"))'
+FAILED: Final = ("failed", "interrupted")
+"""Outcomes of runs that have not done what there was to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFilter:
+    """A choice of runs.
+
+    Attributes:
+        dataset_ids: ids of the datasets that are meant; None for all.
+        name: also those of a dataset that had this name, and is gone.
+        only_failed: only those that failed or were interrupted.
+        since: only those that have ended since then.
+        until: only those that have ended at that time or before.
+    """
+
+    dataset_ids: Collection[str] | None = None
+    name: str | None = None
+    only_failed: bool = False
+    since: Timestamp | None = None
+    until: Timestamp | None = None
+
+    @classmethod
+    def of(
+        cls, workspace: Workspace, ref: str | None, *, only_failed: bool = False, since: Timestamp | None = None
+    ) -> RunFilter:
+        """Return the choice of the runs of one dataset, also of one that was deleted, or of all.
+
+        Args:
+            workspace: the workspace.
+            ref: name or id of the dataset; None for all.
+            only_failed: only those that failed or were interrupted.
+            since: only those that have ended since then.
+        """
+        if ref is None:
+            return cls(only_failed=only_failed, since=since)
+        try:
+            found = str(workspace.storage.get(ref).handle.id)  # also runs under a former name
+        except DatasetNotFound:
+            return cls(dataset_ids=(ref,), name=ref, only_failed=only_failed, since=since)
+        return cls(dataset_ids=(found,), only_failed=only_failed, since=since)
+
+    def takes(self, row: Mapping[str, Any]) -> bool:
+        """Return whether a run is meant."""
+        if self.dataset_ids is not None and row["dataset_id"] not in self.dataset_ids and row["dataset"] != self.name:
+            return False
+        if self.only_failed and row["outcome"] not in FAILED:
+            return False
+        at = Timestamp.parse(row["at"])
+        return (self.since is None or at >= self.since) and (self.until is None or at <= self.until)
+
+    def condition(self, but: Collection[str]) -> str | None:
+        """The same in SQL over the dataset of runs.
+
+        Args:
+            but: ids of runs to leave out.
+        """
+        literal = dialect_named("datafusion").literal
+        conditions = []
+        if self.dataset_ids is not None:
+            ids = ", ".join(map(literal, sorted(self.dataset_ids))) or "NULL"
+            name = "" if self.name is None else f" OR dataset = {literal(self.name)}"
+            conditions.append(f"(dataset_id IN ({ids}){name})")
+        if self.only_failed:
+            conditions.append(f"outcome IN ({', '.join(map(literal, FAILED))})")
+        for operator, time in ((">=", self.since), ("<=", self.until)):
+            if time is not None:
+                conditions.append(f"at {operator} arrow_cast({literal(str(time))}, '{_TIME}')")
+        if but:
+            conditions.append(f"id NOT IN ({', '.join(map(literal, sorted(but)))})")
+        return " AND ".join(conditions) or None
+
+
+def last_runs(workspace: Workspace, chosen: RunFilter, *, num: int) -> list[dict[str, Any]]:
+    """Return the last runs, those under way first, then the newest.
+
+    Args:
+        workspace: the workspace.
+        chosen: which ones.
+        num: how many at most.
+    """
+    known = _known(workspace)
+    found = list(islice((row for row in known if chosen.takes(row)), num))
+    missing = num - len(found)
+    if missing > 0:
+        RUNS.take_in(workspace)
+        but = {row["id"] for row in known}
+        found += map(_plain, RUNS.records(workspace, num=missing, condition=chosen.condition(but)))
+    return found
+
+
+def _known(workspace: Workspace) -> list[dict[str, Any]]:
+    """The runs that the scheduler remembers."""
+    folder = workspace.storage.odf / "automation"
+    if not (folder / "state.db").exists():
+        return []
+    state = SchedulerState(folder)
+    try:
+        return [*_under_way(state), *state.ended()]
+    finally:
+        state.close()
+
+
+def _under_way(state: SchedulerState) -> Iterator[dict[str, Any]]:
+    now = Timestamp.now().nanos / NANOS_PER_SECOND
+    return (run.row(None, now) for run in reversed(state.unfinished()))
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: str(Timestamp.from_datetime(value)) if isinstance(value, datetime) else value
+        for name, value in row.items()
+    }

@@ -1,0 +1,86 @@
+"""The lock of the scheduler that works: of several, the others wait for it. The kernel frees it with its process."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from odfpy.coordinator.schedules.file import schedule_path
+from odfpy.coordinator.storage.workspace_folder import WorkspaceFolder
+from odfpy.errors import OdfError
+from odfpy.files import make_folder
+
+_LONGEST: Final = 200
+
+
+class SchedulerLock:
+    """The lock of a workspace's scheduler."""
+
+    def __init__(self, folder: Path) -> None:
+        """
+        Args:
+            folder: the folder `automation` of the workspace.
+        """
+        self._path = folder / "scheduler.lock"
+        self._descriptor: int | None = None
+
+    def take(self) -> bool:
+        """Take the lock if it is free, and return whether it is ours.
+
+        Raises:
+            OdfError: it cannot be locked.
+        """
+        if self._descriptor is not None:
+            return True
+        try:
+            make_folder(self._path.parent)
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise OdfError(f"Cannot lock {self._path}: {error.strerror}") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        with suppress(OSError):  # a full disk; it is only for people
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+        self._descriptor = descriptor
+        return True
+
+    def free(self) -> None:
+        """Let another scheduler work."""
+        if self._descriptor is not None:
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, 0)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    @property
+    def holder(self) -> str | None:
+        """The scheduler that works, in words; None if none does."""
+        try:
+            descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return os.pread(descriptor, _LONGEST, 0).decode("utf-8", "replace").strip() or "another process"
+        finally:
+            os.close(descriptor)
+        return None
+
+
+def nothing_runs(storage: WorkspaceFolder) -> bool:
+    """Return whether a workspace has schedules, and no scheduler that works.
+
+    Args:
+        storage: the workspace.
+    """
+    has_schedules = any(schedule_path(folder).exists() for folder in storage.entries())
+    return has_schedules and SchedulerLock(storage.odf / "automation").holder is None

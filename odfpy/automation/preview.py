@@ -1,0 +1,119 @@
+"""The next runs of a workspace, as its schedules and what has been have it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from odfpy.automation.agenda import Agenda, Planned
+from odfpy.automation.due import Due, JobKey, Past, due
+from odfpy.automation.runs import time_text
+from odfpy.automation.state import SchedulerState
+from odfpy.automation.watch import Watch
+from odfpy.coordinator.schedules.cron import zone_named
+from odfpy.coordinator.schedules.schedule import Trigger
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.storage.stored_dataset import StoredDataset
+    from odfpy.coordinator.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Upcoming:
+    """A run to come.
+
+    Attributes:
+        dataset: name of the dataset.
+        job: the job.
+        at: when, in UTC; None where that depends on rows that have not come.
+        local: the same in the time zone of the schedule.
+        trigger: the times of the job, in words.
+    """
+
+    dataset: str
+    job: str
+    at: str | None
+    local: str | None
+    trigger: str
+
+
+def upcoming(workspace: Workspace, refs: Sequence[str], num: int, after: float | None = None) -> Iterator[Upcoming]:
+    """Yield the next runs of each job, as if each began when it is due.
+
+    Args:
+        workspace: the workspace.
+        refs: names, ids and patterns of datasets; all if empty.
+        num: how many of each job.
+        after: a time to come at which each is taken to have run; None for what is due from now on.
+    """
+    storage = workspace.storage
+    return upcoming_of(workspace, storage.match(list(refs)) if refs else storage.datasets(), num, after)
+
+
+def upcoming_of(
+    workspace: Workspace, datasets: Iterable[StoredDataset], num: int, after: float | None = None
+) -> Iterator[Upcoming]:
+    """Yield the same for some datasets.
+
+    Args:
+        workspace: the workspace.
+        datasets: the datasets, with schedules or without.
+        num: how many of each job.
+        after: a time to come at which each is taken to have run; None for what is due from now on.
+    """
+    agenda = Agenda(parallel=1)
+    agenda.remember(_pasts(workspace))
+    watch = Watch(workspace.storage, lambda key: agenda.past_of(key).seen_rows, lambda _text: None)
+    now = time.time()
+    for dataset in datasets:
+        watched = watch.look_at(dataset.folder)
+        if watched is None or watched.planned is None or watched.planned.schedule.is_paused:
+            continue
+        agenda.put(watched.id, watched.planned, now)
+        for key, news in watch.news(watched, now):
+            agenda.hear(key, news)
+        for job, trigger in watched.planned.schedule.jobs.items():
+            key = JobKey(watched.id, job)
+            past = agenda.past_of(key)
+            first = agenda.due_of(key) if after is None else _next(key, trigger, watched.planned, past, after)
+            times: list[float | None] = list(islice(_times(key, trigger, watched.planned, past, first, now), num))
+            for one in times or [None]:
+                yield _upcoming(str(dataset.handle), key, trigger, one)
+
+
+def _pasts(workspace: Workspace) -> Mapping[JobKey, Past]:
+    folder = workspace.storage.odf / "automation"
+    if not (folder / "state.db").exists():  # nothing has run, and to look makes no files
+        return {}
+    state = SchedulerState(folder)
+    try:
+        return state.pasts()
+    finally:
+        state.close()
+
+
+def _times(
+    key: JobKey, trigger: Trigger, planned: Planned, past: Past, first: Due | None, now: float
+) -> Iterator[float]:
+    found = first
+    while found is not None:
+        yield max(found.at, now)
+        if trigger.rows is not None:  # what will be new then, nobody knows
+            return
+        found = _next(key, trigger, planned, past, max(found.at, now))
+
+
+def _next(key: JobKey, trigger: Trigger, planned: Planned, past: Past, started: float) -> Due | None:
+    """The time of a job after a run that begins at another one."""
+    return due(key, trigger, replace(past, started=started, retry_at=None), planned.since, None)
+
+
+def _upcoming(name: str, key: JobKey, trigger: Trigger, at: float | None) -> Upcoming:
+    if at is None:
+        return Upcoming(name, key.job.value, None, None, trigger.in_words)
+    local = datetime.fromtimestamp(int(at), zone_named(trigger.timezone)).isoformat()
+    return Upcoming(name, key.job.value, time_text(int(at)), local, trigger.in_words)

@@ -1,0 +1,54 @@
+"""Promises: a dataset whose last rows are older than promised is late, whether anything has failed or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from odfpy.automation.agenda import Planned
+from odfpy.data.duration import Duration
+
+
+class Promises:
+    """The promises of a workspace. It knows no clock."""
+
+    def __init__(self) -> None:
+        self._due: dict[str, tuple[float, Duration]] = {}
+        self._late: set[str] = set()
+
+    def remember(self, late: Iterable[str]) -> None:
+        """Take in which datasets are known to be late, so that nobody is told again."""
+        self._late = set(late)
+
+    def put(self, dataset: str, planned: Planned, last_data: float | None) -> None:
+        """Take in what is promised, and when the last rows came.
+
+        Args:
+            dataset: id of the dataset.
+            planned: its schedule; one that is paused promises nothing.
+            last_data: when its last rows came; before the first ones, the promise counts from the schedule on.
+        """
+        promise = planned.schedule.max_age
+        if promise is None or planned.schedule.is_paused:
+            self._due.pop(dataset, None)
+        else:
+            last = planned.since if last_data is None else last_data
+            self._due[dataset] = (last + promise.seconds, promise)
+
+    def drop(self, dataset: str) -> None:
+        """Forget a dataset."""
+        self._due.pop(dataset, None)
+        self._late.discard(dataset)
+
+    def changes(self, now: float) -> Iterator[tuple[str, bool, str]]:
+        """Yield the datasets that are late since the last look, and those that are no more, with a sentence.
+
+        Args:
+            now: the time.
+        """
+        for dataset, (due, promise) in self._due.items():
+            is_late = now > due
+            if is_late != (dataset in self._late):
+                (self._late.add if is_late else self._late.discard)(dataset)
+                age = Duration(int(now - due) + promise.seconds).in_words
+                text = f"the last rows came {age} ago, and {promise} was promised" if is_late else "new rows have come"
+                yield dataset, is_late, text

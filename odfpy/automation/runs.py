@@ -1,0 +1,151 @@
+"""Runs: each is a row of the dataset `odf.runs`, and a line on the screen."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final
+
+from odfpy.automation.agenda import Outcome, Start
+from odfpy.coordinator.record_log import RecordedDataset
+from odfpy.data.timestamp import NANOS_PER_MILLI, Timestamp
+from odfpy.visible import visible_lines
+
+DATASET: Final = "odf.runs"
+LONGEST: Final = 2000
+"""Characters of the message of an error, and of all warnings together."""
+
+RUNS: Final = RecordedDataset(
+    name=DATASET,
+    folder="automation/runs",
+    description="Runs of the scheduler of this workspace",
+    columns={
+        "id": "STRING",
+        "at": "TIMESTAMP",
+        "dataset": "STRING",
+        "dataset_id": "STRING",
+        "job": "STRING",
+        "reason": "STRING",
+        "due_at": "TIMESTAMP",
+        "started_at": "TIMESTAMP",
+        "seconds": "DOUBLE",
+        "outcome": "STRING",
+        "attempt": "INT",
+        "rows": "BIGINT",
+        "blocks": "BIGINT",
+        "watermark": "TIMESTAMP",
+        "head": "STRING",
+        "error_code": "STRING",
+        "error_message": "STRING",
+        "warnings": "STRING",
+        "peak_memory": "BIGINT",
+        "engine_memory": "BIGINT",
+    },
+    longest=LONGEST,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """The result of a run, as its process tells it.
+
+    Attributes:
+        outcome: one of `Outcome`.
+        rows: new rows; of a verification, rows that were looked at are not counted.
+        blocks: new blocks; of a verification, blocks that were checked.
+        watermark: of the dataset, after it.
+        head: of the dataset, after it.
+        error_code: of why it failed.
+        error_message: the same in words.
+        warnings: what a person should know, a line each.
+        peak_memory: bytes that its process had in memory at most, None if unknown.
+        engine_memory: bytes that the Spark engine had in memory when it ended, None if that had nothing to do.
+        seconds: how long it took; None of one that was killed.
+    """
+
+    outcome: str
+    rows: int | None = None
+    blocks: int | None = None
+    watermark: str | None = None
+    head: str | None = None
+    error_code: str | None = None
+    error_message: str | None = None
+    warnings: str | None = None
+    peak_memory: int | None = None
+    engine_memory: int | None = None
+    seconds: float | None = None
+
+    @classmethod
+    def of(cls, tree: Any) -> RunResult | None:
+        """The result that a tree stands for; None if it is none."""
+        known = {field.name for field in fields(cls)}
+        if not isinstance(tree, dict) or not tree.keys() <= known:
+            return None
+        if tree.get("outcome") not in {outcome.value for outcome in Outcome}:
+            return None
+        return cls(**tree)
+
+    @classmethod
+    def interrupted(cls, why: str) -> RunResult:
+        """Return what becomes of a run that somebody has ended."""
+        return cls(outcome=Outcome.INTERRUPTED.value, error_message=why)
+
+    def bounded(self) -> dict[str, Any]:
+        """The result as columns of a row, with texts that are visible and not too long."""
+        tree = asdict(self)
+        for name in ("error_message", "warnings"):
+            if tree[name] is not None:
+                tree[name] = visible_lines(tree[name])[:LONGEST]
+        return tree
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run under way.
+
+    Attributes:
+        id: of the run.
+        start: the job, and why it is done.
+        name: of the dataset when it began.
+        dataset_id: the whole id of the dataset.
+        started: when it began, in seconds since 1970.
+        seen_rows: rows that the dataset had then.
+    """
+
+    id: str
+    start: Start
+    name: str
+    dataset_id: str
+    started: float
+    seen_rows: int | None = None
+
+    def row(self, result: RunResult | None, ended: float) -> dict[str, Any]:
+        """The row of the run, as in `odf.runs`.
+
+        Args:
+            result: what became of it, None while it is under way.
+            ended: when it ended; now, if it has not.
+        """
+        found = {} if result is None else result.bounded()
+        row = {
+            "id": self.id,
+            "at": time_text(ended),
+            "dataset": self.name,
+            "dataset_id": self.dataset_id,
+            "job": self.start.key.job.value,
+            "reason": self.start.reason.value,
+            "due_at": time_text(self.start.due_at),
+            "started_at": time_text(self.started),
+            "seconds": round(max(0.0, ended - self.started), 3),
+            "outcome": "running",
+            "attempt": self.start.attempt,
+        }
+        return {**dict.fromkeys(RUNS.columns), **row, **found}
+
+
+def time_text(seconds: float) -> str:
+    """A time as rows have it, with milliseconds.
+
+    Args:
+        seconds: since 1970.
+    """
+    return str(Timestamp(int(seconds * 1000) * NANOS_PER_MILLI))

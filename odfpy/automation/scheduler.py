@@ -1,0 +1,393 @@
+"""The scheduler: a thin loop around an agenda, which knows what to start, and the workspace, files and processes.
+
+1. wait for the lock: of several schedulers one works
+2. take over what the last one has left: runs that were under way, rows that are not in the log of runs
+3. look at schedules, heads and requests; start what is due; write down what has ended; again, twice a second
+4. when it is to stop: start nothing more, wait for what is under way, end what takes too long
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from odfpy.automation.agenda import Agenda, Outcome, Planned, Start
+from odfpy.automation.due import JobKey, Past
+from odfpy.automation.errors import StateUnusable
+from odfpy.automation.listener import Listener, NoticeKind
+from odfpy.automation.lock import SchedulerLock
+from odfpy.automation.promises import Promises
+from odfpy.automation.runner import ProcessRunner, Runner
+from odfpy.automation.runs import RUNS, Run, RunResult
+from odfpy.automation.state import SchedulerState
+from odfpy.automation.watch import Watch, Watched
+from odfpy.automation.work import Work, failed
+from odfpy.coordinator.record_log import RecordLog
+from odfpy.coordinator.schedules.schedule import DatasetSchedule, Job
+from odfpy.dataset.identity import DID_ODF_PREFIX
+from odfpy.errors import DatasetNotFound, OdfError
+from odfpy.settings.sections import AutomationSection
+
+if TYPE_CHECKING:
+    import threading
+
+    from odfpy.coordinator.storage.storage import StoredDataset
+    from odfpy.coordinator.workspace import Workspace
+
+BEAT: Final = 0.5
+"""Seconds between two looks."""
+
+_AGAIN: Final = 5.0
+"""Seconds until something is tried again that could not be written down: the disk is full."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """The clocks of a scheduler.
+
+    Attributes:
+        wall: seconds since 1970, which may jump.
+        steady: seconds since some moment, which never go back.
+    """
+
+    wall: Callable[[], float] = time.time
+    steady: Callable[[], float] = time.monotonic
+
+
+@dataclass
+class _Ended:
+    """A run that has ended, and is not written down yet."""
+
+    run: Run
+    result: RunResult
+    past: Past
+    row: dict[str, Any] = field(default_factory=dict)
+
+
+class Scheduler:
+    """Does for a workspace what its schedules say. All but `hurry` belongs to one thread."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        listener: Listener | None = None,
+        *,
+        runner: Runner | None = None,
+        clocks: Clocks | None = None,
+    ) -> None:
+        """
+        Args:
+            workspace: the workspace.
+            listener: who is told.
+            runner: how runs are done; as processes by default.
+            clocks: the clocks.
+        """
+        section = workspace.config.section(AutomationSection)
+        self._workspace = workspace
+        self._folder: Path = workspace.storage.odf / "automation"
+        self._listener = listener or Listener()
+        self._clocks = clocks or Clocks()
+        self._timeout = section.timeout
+        self._lock = SchedulerLock(self._folder)
+        self._runner = runner or ProcessRunner(workspace.root, self._folder / "running")
+        self._agenda = Agenda(section.parallel)
+        self._watch = Watch(workspace.storage, lambda key: self._agenda.past_of(key).seen_rows, self._remark)
+        self._promises = Promises()
+        self._log = RecordLog(workspace, RUNS, section.record_interval)
+        self._state: SchedulerState | None = None
+        self._ended: list[_Ended] = []
+        self._not_before = 0.0
+        self._is_once = self._only_requests = False
+        self._has_run: set[JobKey] = set()
+        self._is_hurried = False
+        self._asked: object = None
+
+    # --- The loop ---
+
+    def work(
+        self, stop: threading.Event, *, grace: float = 30.0, once: bool = False, only_requests: bool = False
+    ) -> bool:
+        """Work until it is told to stop; waits for another scheduler of the workspace that works.
+
+        Args:
+            stop: set by whoever wants it to stop.
+            grace: seconds that runs under way may take then.
+            once: do only what is due now, and stop by itself; if another one works, nothing.
+            only_requests: do nothing but what somebody has asked for.
+
+        Returns:
+            Whether it has worked at all.
+
+        Raises:
+            OdfError: it cannot begin.
+        """
+        self._is_once, self._only_requests = once, only_requests
+        if not self._await_lock(stop, once=once):
+            return False
+        try:
+            self._begin()
+            while not stop.is_set():
+                self.beat()
+                if once and self._agenda.is_idle and not self._ended:
+                    break
+                stop.wait(BEAT)
+            self._wind_down(grace)
+        finally:
+            self._close()
+        return True
+
+    def hurry(self) -> None:
+        """Let the runs under way end at once when it stops, instead of after a while; from any thread."""
+        self._is_hurried = True
+
+    def beat(self) -> None:
+        """Look at everything once, and do what there is to do."""
+        now = self._clocks.wall()
+        self._look(now)
+        self._collect(now)
+        self._keep_promises(now)
+        if self._clocks.steady() >= self._not_before:
+            self._start(now)
+
+    # --- Beginning and ending ---
+
+    def _await_lock(self, stop: threading.Event, *, once: bool) -> bool:
+        is_told = False
+        tries = 3  # who only looks holds the lock for a moment
+        while not self._lock.take():
+            tries -= 1
+            if once and tries == 0:
+                self._remark(f"another scheduler works here: {self._lock.holder}")
+                return False
+            if not once and not is_told and (holder := self._lock.holder) is not None:
+                is_told = True
+                self._remark(f"waits: another scheduler works here: {holder}")
+            if stop.wait(BEAT):
+                return False
+        return True
+
+    def _begin(self) -> None:
+        """Open what is remembered, and take over what the last scheduler has left."""
+        self._state = state = SchedulerState(self._folder)
+        self._agenda.remember(state.pasts())
+        self._promises.remember(state.late())
+        for row in state.unlogged():
+            self._log.record(row)
+        self._confirm_logged(state)
+        for run in state.unfinished():
+            self._agenda.occupy(run.start)
+            self._runner.adopt(run)
+
+    def _wind_down(self, grace: float) -> None:
+        deadline = self._clocks.steady() + grace
+        while not self._agenda.is_idle:
+            if self._is_hurried or self._clocks.steady() >= deadline:
+                self._runner.end_all()
+            self._collect(self._clocks.wall())
+            time.sleep(BEAT / 5)
+        if self._ended:
+            self._write_down()
+
+    def _close(self) -> None:
+        self._log.stop()
+        if self._state is not None:
+            self._state.close()
+        self._lock.free()
+
+    # --- Looking ---
+
+    def _look(self, now: float) -> None:
+        for watched in self._watch.schedules(self._clocks.steady()):
+            self._take_schedule(watched, now)
+        for watched in list(self._watch.moved()):
+            self._take_news(watched, now)
+        self._take_requests(now)
+
+    def _take_schedule(self, watched: Watched, now: float) -> None:
+        if watched.planned is None:
+            self._agenda.drop(watched.id)
+            self._promises.drop(watched.id)
+            return
+        self._agenda.put(watched.id, watched.planned, now)
+        self._take_news(watched, now)
+
+    def _take_news(self, watched: Watched, now: float) -> None:
+        for key, news in self._watch.news(watched, now):
+            self._agenda.hear(key, news)
+        if watched.planned is not None:
+            self._promises.put(watched.id, watched.planned, watched.last_data)
+
+    def _take_requests(self, now: float) -> None:
+        stamp = (self._watch.stamps, self._watch.swept)
+        if self._state is None or stamp == self._asked:
+            return
+        try:
+            for request, key in self._state.requests().items():
+                self._agenda.ask(request, key, now)
+        except StateUnusable as error:
+            self._remark(error.message)
+        else:
+            self._asked = stamp
+
+    # --- Starting ---
+
+    def _start(self, now: float) -> None:
+        assert self._state is not None  # noqa: S101  set before the first beat
+        for start, before, past in self._agenda.start_next(now, self._is_wanted):
+            key, error = start.key, None
+            try:
+                name = str(self._dataset(key).handle)
+            except DatasetNotFound:  # deleted since: its schedule goes with the next look
+                self._agenda.cancel(start)
+                continue
+            except OdfError as damage:
+                name, error = key.dataset, damage
+            watched = self._watch.watched.get(key.dataset)
+            run = Run(_new_id(start), start, name, _whole_id(key), now, watched.records if watched else None)
+            self._begin_run(run, before, past, error)
+
+    def _is_wanted(self, start: Start) -> bool:
+        """Return whether a run may begin: with `once`, each job does so once, or there would be no end of it."""
+        if self._only_requests:
+            return start.request is not None
+        return not (self._is_once and start.key in self._has_run)
+
+    def _begin_run(self, run: Run, before: Past, past: Past, error: OdfError | None) -> None:
+        assert self._state is not None  # noqa: S101
+        try:
+            if not self._state.begin(run, past):
+                self._agenda.cancel(run.start)
+                return
+        except StateUnusable as unusable:  # what is not written down does not begin, or it could begin twice
+            self._agenda.withdraw(run.start, before)
+            self._not_before = self._clocks.steady() + _AGAIN
+            self._remark(unusable.message)
+            return
+        self._has_run.add(run.start.key)
+        self._listener.on_run(run.row(None, run.started))
+        if error is None:
+            try:
+                self._runner.start(run, self._work_of(run.start.key), self._timeout_of(run.start.key))
+            except OdfError as why:
+                error = why
+        if error is not None:
+            self._end(run, failed(error), run.started)
+            self._write_down()
+
+    def _dataset(self, key: JobKey) -> StoredDataset:
+        from odfpy.coordinator.storage.stored_dataset import StoredDataset
+
+        folder = self._workspace.storage.odf / "datasets" / key.dataset
+        if not folder.is_dir():
+            raise DatasetNotFound(f"No dataset {_whole_id(key)}")
+        return StoredDataset.load(folder, self._workspace.storage)
+
+    def _planned(self, key: JobKey) -> Planned | None:
+        watched = self._watch.watched.get(key.dataset)
+        return None if watched is None else watched.planned
+
+    def _work_of(self, key: JobKey) -> Work:
+        planned = self._planned(key)
+        schedule = planned.schedule if planned is not None else DatasetSchedule()
+        return Work(
+            key.job,
+            _whole_id(key),
+            bool(schedule.verify and schedule.verify.integrity_only),
+            schedule.push.to if schedule.push else None,
+        )
+
+    def _timeout_of(self, key: JobKey) -> float | None:
+        planned = self._planned(key)
+        if planned is not None and planned.schedule.timeout is not None:
+            return float(planned.schedule.timeout.seconds)
+        return None if self._timeout is None else float(self._timeout)
+
+    # --- Ending ---
+
+    def _collect(self, now: float) -> None:
+        for run, result in self._runner.ended():
+            self._end(run, result, now)
+        if self._ended:
+            self._write_down()
+
+    def _end(self, run: Run, result: RunResult, now: float) -> None:
+        outcome = Outcome(result.outcome)
+        failures = self._agenda.past_of(run.start.key).failures
+        past = self._agenda.ended(run.start, outcome, now, run.seen_rows)
+        row = run.row(result, now)
+        self._ended.append(_Ended(run, result, past, row))
+        self._listener.on_run(row)
+        self._notice_end(row, outcome, failures, past)
+        watched = self._watch.watched.get(run.start.key.dataset)
+        if watched is not None:
+            self._take_news(watched, now)
+
+    def _write_down(self) -> None:
+        """Write down what has ended: in the state, then in the log of runs, then that it is there."""
+        assert self._state is not None  # noqa: S101
+        try:
+            while self._ended:
+                one = self._ended[0]
+                self._state.end(one.run, one.past, one.row)
+                self._ended.pop(0)
+                self._log.record(one.row)
+                self._runner.forget(one.run)
+            self._confirm_logged(self._state)
+        except StateUnusable as error:
+            self._not_before = self._clocks.steady() + _AGAIN
+            self._remark(error.message)
+
+    def _confirm_logged(self, state: SchedulerState) -> None:
+        ids = [row["id"] for row in state.unlogged()]
+        if not ids:
+            return
+        try:
+            self._log.sync()
+        except OSError as error:
+            self._remark(f"the log of runs cannot be written: {error.strerror}")
+        else:
+            state.logged(ids)
+
+    # --- Telling ---
+
+    def _notice_end(self, row: Mapping[str, Any], outcome: Outcome, failures: int, past: Past) -> None:
+        name, job = row["dataset"], row["job"]
+        if outcome is Outcome.FAILED and (past.failures == 1 or past.retry_at is None):
+            again = "" if past.retry_at is None else "; it is tried again"
+            text = f"{name}: {job} failed: {row['error_message']} ({row['error_code']}){again}"
+            self._listener.on_notice(NoticeKind.FAILED, name, text, row)
+        elif outcome.is_good and failures:
+            times = f"{failures} failure{'' if failures == 1 else 's'}"
+            self._listener.on_notice(NoticeKind.RECOVERED, name, f"{name}: {job} succeeded after {times}", row)
+
+    def _keep_promises(self, now: float) -> None:
+        for dataset, is_late, text in self._promises.changes(now):
+            name = self._name(dataset)
+            kind = NoticeKind.LATE if is_late else NoticeKind.ON_TIME
+            try:
+                assert self._state is not None  # noqa: S101
+                self._state.set_late(dataset, is_late=is_late)
+            except StateUnusable as error:
+                self._remark(error.message)
+            self._listener.on_notice(kind, name, f"{name}: {text}", None)
+
+    def _name(self, dataset: str) -> str:
+        try:
+            return str(self._dataset(JobKey(dataset, Job.PULL)).handle)
+        except OdfError:
+            return dataset
+
+    def _remark(self, text: str) -> None:
+        self._listener.on_remark(text)
+
+
+def _whole_id(key: JobKey) -> str:
+    return DID_ODF_PREFIX + key.dataset
+
+
+def _new_id(start: Start) -> str:
+    return start.request or str(uuid.uuid4())

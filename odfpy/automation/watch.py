@@ -1,0 +1,206 @@
+"""The workspace as a scheduler sees it: schedules, and what is new; both found by the times of a few files.
+
+A look costs one `stat` for each head that matters, and one for all schedules together. All schedules are looked at
+anew when `odf schedule` or `odf add` has changed one, when a dataset has come or gone, and every ten seconds.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from odfpy.automation.agenda import Planned
+from odfpy.automation.due import JobKey, News, needs_news
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.lineage.circles import is_copy
+from odfpy.coordinator.schedules.file import changed_path, load_schedule, schedule_path
+from odfpy.coordinator.schedules.form import Target
+from odfpy.coordinator.schedules.schedule import DatasetSchedule, Job
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.coordinator.transform.intervals import InputDiverged, new_intervals
+from odfpy.coordinator.transform.run import require_transform
+from odfpy.data.timestamp import NANOS_PER_SECOND
+from odfpy.errors import OdfError
+
+SWEEP: Final = 10.0
+"""Seconds after which all schedules are looked at, whoever may have changed them."""
+
+Stamp = tuple[int, int, int] | None
+"""Tells whether a file is another one than before; None where there is none."""
+
+
+@dataclass
+class Watched:
+    """A dataset with a schedule.
+
+    Attributes:
+        id: its id, as its folder is named.
+        folder: its folder.
+        stamp: of the file of its schedule.
+        planned: its schedule; None where that cannot be read.
+        heads: files of the heads that its jobs depend on, with their stamps.
+        last_data: when its last rows came, in seconds since 1970.
+        records: its rows.
+    """
+
+    id: str
+    folder: Path
+    stamp: Stamp
+    planned: Planned | None = None
+    heads: dict[str, Stamp] = field(default_factory=dict)
+    last_data: float | None = None
+    records: int = 0
+
+
+class Watch:
+    """Looks at a workspace again and again.
+
+    Attributes:
+        watched: the datasets with schedules, by their ids.
+        stamps: of what tells that something else than a head has changed.
+        swept: when all schedules were looked at last.
+    """
+
+    def __init__(self, storage: Storage, seen_rows: Callable[[JobKey], int], tell: Callable[[str], object]) -> None:
+        """
+        Args:
+            storage: the workspace.
+            seen_rows: returns how many rows of its dataset a job has seen.
+            tell: is told, once, of schedules that cannot be read.
+        """
+        self.watched: dict[str, Watched] = {}
+        self.stamps: tuple[Stamp, Stamp] = (None, None)
+        self.swept: float | None = None
+        self._storage = storage
+        self._seen_rows = seen_rows
+        self._tell = tell
+        self._folder = str(storage.odf / "datasets")
+        self._changed = str(changed_path(storage))
+
+    def schedules(self, steady: float) -> Iterator[Watched]:
+        """Yield the datasets whose schedule is new, another one, or gone; the last have none any more.
+
+        Args:
+            steady: seconds of a clock that nobody sets.
+        """
+        stamps = (_stamp(self._changed), _stamp(self._folder))
+        if stamps == self.stamps and self.swept is not None and steady - self.swept < SWEEP:
+            return
+        self.stamps, self.swept = stamps, steady
+        gone = set(self.watched)
+        for folder in self._storage.entries():
+            stamp = _stamp(str(schedule_path(folder)))
+            known = self.watched.get(folder.name)
+            if stamp is None:
+                continue
+            gone.discard(folder.name)
+            if known is None or known.stamp != stamp:
+                watched = self.watched[folder.name] = self._read(folder, stamp)
+                yield watched
+        for dataset in gone:
+            watched = self.watched.pop(dataset)
+            watched.planned = None
+            yield watched
+
+    def moved(self) -> Iterator[Watched]:
+        """Yield the datasets for which there may be something new, since a head has moved."""
+        known: dict[str, Stamp] = {}
+        for watched in self.watched.values():
+            for path, stamp in watched.heads.items():
+                if path not in known:
+                    known[path] = _stamp(path)
+                if known[path] != stamp:
+                    yield watched
+                    break
+
+    def news(self, watched: Watched, now: float) -> Iterator[tuple[JobKey, News]]:
+        """Look into a dataset, and yield what is new to each of its jobs that wants to know.
+
+        Args:
+            watched: the dataset.
+            now: the time.
+        """
+        planned = watched.planned
+        if planned is None:
+            return
+        watched.heads = {path: _stamp(path) for path in watched.heads}  # before what they say is read
+        try:
+            dataset = StoredDataset.load(watched.folder, self._storage)
+            state = dataset.state
+        except OdfError:  # it is damaged: a run tells, and `odf status`
+            return
+        paths = self._heads_of(dataset, planned.schedule, is_derivative=planned.is_derivative)
+        watched.heads = {path: watched.heads.get(path) or _stamp(path) for path in paths}
+        watched.records = state.num_records
+        watched.last_data = None if state.last_data_time is None else state.last_data_time.nanos / NANOS_PER_SECOND
+        for job, trigger in planned.schedule.jobs.items():
+            if not needs_news(job, trigger, is_derivative=planned.is_derivative):
+                continue
+            key = JobKey(watched.id, job)
+            if job is Job.PULL:
+                yield key, self._news_of_inputs(dataset, state, now)
+            else:
+                seen = self._seen_rows(key)
+                rows = state.num_records - (seen if seen <= state.num_records else 0)
+                yield key, News(rows, rows > 0, str(state.num_records), now)
+
+    def look_at(self, folder: Path) -> Watched | None:
+        """Read the schedule of one dataset; None if it has none.
+
+        Args:
+            folder: of the dataset.
+        """
+        stamp = _stamp(str(schedule_path(folder)))
+        return None if stamp is None else self._read(folder, stamp)
+
+    # --- Pieces ---
+
+    def _read(self, folder: Path, stamp: Stamp) -> Watched:
+        watched = Watched(folder.name, folder, stamp)
+        try:
+            schedule = load_schedule(folder)
+            dataset = StoredDataset.load(folder, self._storage)
+            target = Target.of(dataset.state, is_copy=is_copy(dataset))
+        except OdfError as error:
+            self._tell(f"not scheduled: {error.message}")
+            return watched
+        if schedule is None or stamp is None:  # gone since
+            return watched
+        watched.planned = Planned(schedule, stamp[2] / NANOS_PER_SECOND, target.is_derivative)
+        watched.heads = dict.fromkeys(self._heads_of(dataset, schedule, is_derivative=target.is_derivative))
+        return watched
+
+    def _heads_of(self, dataset: StoredDataset, schedule: DatasetSchedule, *, is_derivative: bool) -> list[str]:
+        """The files of the heads that decide whether there is anything new."""
+        wants = [job for job, trigger in schedule.jobs.items() if needs_news(job, trigger, is_derivative=is_derivative)]
+        folders = [dataset.folder] if wants or schedule.max_age is not None else []
+        if Job.PULL in wants:
+            folders += [self._storage.dataset_folder(one) for one in dataset.input_ids]
+        return [str(folder / "refs" / "head") for folder in folders]
+
+    def _news_of_inputs(self, dataset: StoredDataset, state: ChainState, now: float) -> News:
+        try:
+            intervals = new_intervals(self._storage, dataset, require_transform(dataset, state), state)
+        except (InputDiverged, OdfError) as error:  # the run tells
+            return News(0, any=True, mark=f"{error.code} {error.message}"[:500], noticed=now)
+        if any(one.dataset.state.schema is None for one in intervals):  # before their first rows, nothing can be done
+            return News(noticed=now)
+        rows = sum(
+            one.interval.new_offset - (-1 if one.interval.prev_offset is None else one.interval.prev_offset)
+            for one in intervals
+            if one.interval.new_offset is not None
+        )
+        moved = [str(one.interval.new_block_hash) for one in intervals if one.interval.new_block_hash is not None]
+        mark = " ".join([*moved, "query" * state.query_changed])
+        return News(rows, bool(moved) or state.query_changed, mark, now)
+
+
+def _stamp(path: str) -> Stamp:
+    with suppress(OSError):
+        found = os.stat(path)  # noqa: PTH116  a thousand of them each second
+        return found.st_ino, found.st_size, found.st_mtime_ns
+    return None

@@ -1,0 +1,78 @@
+"""`odf run`: the scheduler, in the foreground."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from odfpy.cli.grammar import Form, command, group, session_of, whole_number
+
+if TYPE_CHECKING:
+    from odfpy.automation.listener import Listener, NoticeKind
+    from odfpy.cli.screen.output import Output
+
+commands = group("The scheduler.")
+
+
+@command(commands, "odf run", "odf run --once", "odf run -o json --grace 60")
+def run(
+    context: typer.Context,
+    once: Annotated[bool, typer.Option("--once", help="Do what is due now, and end.")] = False,
+    grace: Annotated[
+        str, typer.Option(help="Seconds that runs under way get to end when it stops.", metavar="SECONDS")
+    ] = "30",
+    form: Form = None,
+) -> None:
+    """Do what is scheduled, until Ctrl-C or SIGTERM: then it waits for runs under way; a second one ends them."""
+    from odfpy.automation.background import BackgroundScheduler
+
+    session = session_of(context)
+    output = session.output_as(form)
+    seconds = whole_number(grace, "--grace") or 0
+    scheduler = BackgroundScheduler(session.workspace, listener_of(output), grace=seconds, once=once)
+    with _heard(scheduler.stop):
+        scheduler.start()
+        if not once:
+            output.say("Runs what is scheduled; Ctrl-C ends it.")
+        scheduler.join()
+
+
+def listener_of(output: Output) -> Listener:
+    """Who prints a line for each run: for people, or JSON.
+
+    Args:
+        output: where.
+    """
+    from odfpy.automation.listener import Listener
+    from odfpy.cli.automation.lines import line_of
+    from odfpy.visible import visible_in_json
+
+    def tell_run(row: Mapping[str, Any]) -> None:
+        if row["outcome"] == "running":
+            return
+        output.text(line_of(row) if output.for_people else visible_in_json(json.dumps(row, ensure_ascii=False)))
+        output.flush()
+
+    def tell_notice(kind: NoticeKind, _name: str, text: str, row: Mapping[str, Any] | None) -> None:
+        if row is None:  # else the line of the run says it
+            output.say(f"{kind.value}: {text}")
+
+    return Listener(on_run=tell_run, on_notice=tell_notice, on_remark=output.say)
+
+
+@contextmanager
+def _heard(stop: Callable[[], None]) -> Iterator[None]:
+    """Let SIGTERM and Ctrl-C stop the scheduler, instead of the command."""
+    wakeup = signal.set_wakeup_fd(-1)  # nobody else waits for the signals that come from now on
+    before = {number: signal.signal(number, lambda *_: stop()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(wakeup)

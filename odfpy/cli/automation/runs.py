@@ -1,0 +1,70 @@
+"""`odf runs`: what the scheduler has done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from odfpy.cli.grammar import Form, command, complete_names, group, session_of, whole_number
+
+commands = group("Runs of the scheduler.")
+
+
+@command(
+    commands,
+    "odf runs",
+    "odf runs com.example.rates --failed --since 2d",
+    "odf runs -n 100 -o json",
+)
+def runs(
+    context: typer.Context,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Only runs for this dataset.", metavar="NAME", autocompletion=complete_names),
+    ] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Only runs that failed or were interrupted.")] = False,
+    since: Annotated[
+        str | None, typer.Option(help="Only runs that ended since a time, or within a duration: 2d.", metavar="TIME")
+    ] = None,
+    num: Annotated[str, typer.Option("-n", help="How many at most.", metavar="N")] = "20",
+    form: Form = None,
+) -> None:
+    """Show what the scheduler has done, the newest first, and above that what is under way."""
+    from odfpy.automation.history import RunFilter, last_runs
+    from odfpy.data.timestamp import Timestamp
+
+    session = session_of(context)
+    output = session.output_as(form)
+    count = whole_number(num, "-n", at_least=1) or 1
+    start: Timestamp | None = None if since is None else _time(since)
+    chosen = RunFilter.of(session.workspace, name, only_failed=failed, since=start)
+    found = last_runs(session.workspace, chosen, num=count)
+    if not found and output.for_people:
+        output.say("No runs.")
+        return
+    columns = {"Name": "dataset", "Job": "job", "Outcome": "outcome", "Rows": "rows", "Seconds": "seconds"}
+    output.records(found, {"At": _at, **columns, "Why": "reason", "Try": "attempt", "Error": _error})
+
+
+def _time(text: str) -> Any:
+    from odfpy.data.duration import Duration
+    from odfpy.data.timestamp import Timestamp
+    from odfpy.errors import InvalidValue
+
+    try:
+        return Duration.parse(text).before(Timestamp.now())
+    except InvalidValue:
+        return Timestamp.parse(text)
+
+
+def _at(row: Mapping[str, Any]) -> str:
+    return f"{row['at'][:19]}Z"
+
+
+def _error(row: Mapping[str, Any]) -> str | None:
+    if not row["error_message"]:
+        return None
+    code = f"{row['error_code']}: " if row["error_code"] else ""
+    return code + " ".join(row["error_message"].split())[:100]

@@ -1,0 +1,263 @@
+"""Records that must not be lost, as an ODF dataset of the workspace: on the disk at once, then committed in batches.
+
+    .odf/<folder>/<id>.ndjson     records on their way into the dataset, each on the disk within a second
+
+1. a record is handed in; a thread writes it to a file of its own and syncs it, a second later at most
+2. after some time the file is closed and taken into the dataset, in one commit, and removed then
+3. a file that a killed process has left is taken in by the next one, or by whoever wants to read the dataset
+
+Each record has an id, and the dataset is a ledger of ids: what is taken in twice is there once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+from odfpy.chain.encoding import load_snapshots
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import AlreadyExists, DatasetNotFound, OdfError
+from odfpy.files import make_folder, sync_folder
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.workspace import Workspace
+
+_SYNC: Final = 1.0
+_MANIFEST: Final = """\
+kind: DatasetSnapshot
+version: 1
+content:
+  name: {name}
+  kind: Root
+  metadata:
+    - kind: AddPushSource
+      sourceName: default
+      read:
+        kind: NdJson
+        ddlSchema: [{columns}]
+      merge: {{kind: Ledger, primaryKey: [id]}}
+    - {{kind: SetVocab, eventTimeColumn: at}}
+    - {{kind: SetInfo, description: {description}}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedDataset:
+    """A dataset of the workspace that records go into; it is made when there are some.
+
+    Attributes:
+        name: of the dataset.
+        folder: in `.odf`, for records on their way.
+        description: of the dataset.
+        columns: with their SQL types; among them `id` and `at`, the event time.
+        longest: characters of a text; the rest is cut off.
+    """
+
+    name: str
+    folder: str
+    description: str
+    columns: Mapping[str, str]
+    longest: int = 500
+
+    def line_of(self, record: Mapping[str, Any]) -> bytes:
+        """A record as it is written; where it has no id and no time, it gets them.
+
+        Args:
+            record: values of the columns by name.
+        """
+        tree = {"id": str(uuid.uuid4()), "at": str(Timestamp.now()), **record}
+        cut = {name: self._clean(value) if isinstance(value, str) else value for name, value in tree.items()}
+        return json.dumps(cut).encode() + b"\n"
+
+    def _clean(self, text: str) -> str:
+        """A text that any reader takes: what others send may be long, and no text at all."""
+        return text[: self.longest].encode("utf-8", "replace").decode()
+
+    def take_in(self, workspace: Workspace) -> int:
+        """Take all that was recorded, and that nobody is still writing, into the dataset; gives how many files.
+
+        Args:
+            workspace: whose dataset it is.
+
+        Raises:
+            OdfError: the dataset cannot be written; nothing is lost.
+        """
+        with _complete(workspace.storage.odf / self.folder) as files:
+            if not files:
+                return 0
+            self._make(workspace)
+            together = files[0].with_name("together")
+            lines = (line for file in files for line in _whole_lines(file).splitlines(keepends=True))
+            together.write_bytes(b"".join(dict.fromkeys(lines)))
+            list(workspace.ingest(self.name, [together]))
+            for file in (*files, together):
+                file.unlink(missing_ok=True)
+            return len(files)
+
+    def _make(self, workspace: Workspace) -> None:
+        try:
+            workspace.storage.get(self.name)
+        except DatasetNotFound:
+            columns = ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
+            manifest = _MANIFEST.format(name=self.name, columns=columns, description=self.description)
+            with suppress(AlreadyExists):  # another process was faster
+                workspace.add(load_snapshots(manifest, self.name))
+
+    def records(self, workspace: Workspace, *, num: int, condition: str | None = None) -> Iterator[dict[str, Any]]:
+        """The last records, the newest first.
+
+        Args:
+            workspace: whose.
+            num: how many at most.
+            condition: in SQL, over the columns.
+        """
+        from odfpy.query.query import Query
+
+        with suppress(DatasetNotFound):
+            workspace.storage.get(self.name)
+            where = f"WHERE {condition}" if condition else ""
+            columns = ", ".join(f'"{name}"' for name in self.columns)
+            text = f'SELECT {columns} FROM "{self.name}" {where} ORDER BY "offset" DESC'  # noqa: S608  the caller's
+            yield from workspace.queries.sql(Query(text, "datafusion", limit=num)).to_pylist()
+
+
+class RecordLog:
+    """Takes records in, from any thread, and brings them into their dataset."""
+
+    def __init__(self, workspace: Workspace, dataset: RecordedDataset, interval: float) -> None:
+        """
+        Args:
+            workspace: whose records they are.
+            dataset: where they go.
+            interval: seconds after which records are taken into the dataset, at most.
+        """
+        self._workspace = workspace
+        self._dataset = dataset
+        self._folder = workspace.storage.odf / dataset.folder
+        self._interval = interval
+        self._waiting: list[bytes] = []
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._writing = threading.Lock()
+        self._file: BinaryIO | None = None
+        self._began = 0.0
+
+    def record(self, record: Mapping[str, Any]) -> None:
+        """Hand in a record; it is on the disk a second later.
+
+        Args:
+            record: values of the columns by name.
+        """
+        line = self._dataset.line_of(record)
+        with self._lock:
+            self._waiting.append(line)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=self._dataset.folder, daemon=True)
+                self._thread.start()
+
+    def sync(self) -> None:
+        """Write what was handed in to the disk now.
+
+        Raises:
+            OSError: it cannot be written; it stays in memory, and is tried again.
+        """
+        with self._writing:
+            with self._lock:
+                lines, self._waiting = self._waiting, []
+            if not lines:
+                return
+            try:
+                if self._file is None:
+                    self._file, self._began = self._begun(), time.monotonic()
+                self._file.write(b"".join(lines))
+                self._file.flush()
+                os.fsync(self._file.fileno())
+            except OSError:
+                with self._lock:
+                    self._waiting = lines + self._waiting
+                self._close()  # its end may be half a line, after which nothing can come
+                raise
+
+    def stop(self) -> None:
+        """Bring all that was handed in into the dataset."""
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    # --- The thread ---
+
+    def _run(self) -> None:
+        self._try_to_take_in()  # what a killed process has left
+        while True:
+            is_last = self._stopped.wait(_SYNC)
+            try:
+                self.sync()
+            except OSError as error:
+                self._warn("written", error.strerror or str(error))
+            if self._file is not None and (is_last or time.monotonic() - self._began >= self._interval):
+                with self._writing:
+                    self._close()
+                self._try_to_take_in()
+            if is_last:
+                return
+
+    def _begun(self) -> BinaryIO:
+        make_folder(self._folder)
+        self._folder.chmod(0o700)
+        file = (self._folder / f"{uuid.uuid4()}.ndjson").open("xb")
+        fcntl.flock(file, fcntl.LOCK_EX)
+        sync_folder(self._folder)
+        return file
+
+    def _close(self) -> None:
+        if self._file is not None:
+            with suppress(OSError):  # the disk is full, and some of it was not written
+                self._file.close()
+            self._file = None
+
+    def _try_to_take_in(self) -> None:
+        try:
+            self._dataset.take_in(self._workspace)
+        except OdfError as error:  # it stays where it is, and is tried again
+            self._warn("taken in", error.message)
+        except OSError as error:
+            self._warn("taken in", error.strerror or str(error))
+
+    def _warn(self, what: str, why: str) -> None:
+        logging.getLogger("odfpy").warning("%s log not %s: %s", self._dataset.folder, what, why)
+
+
+@contextmanager
+def _complete(folder: Path) -> Iterator[list[Path]]:
+    """The files that nobody writes any more; held, so that of several processes one takes them in."""
+    with ExitStack() as held:
+        found = []
+        for path in sorted(folder.glob("*.ndjson")):
+            with suppress(FileNotFoundError):
+                file = path.open("rb")
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    file.close()
+                    continue
+                held.enter_context(file)
+                if path.exists():  # else another process has just taken it in
+                    found.append(path)
+        yield found
+
+
+def _whole_lines(file: Path) -> bytes:
+    """The lines of a file; the last one may be cut off by a power failure, and was never promised then."""
+    data = file.read_bytes()
+    return data[: data.rfind(b"\n") + 1]

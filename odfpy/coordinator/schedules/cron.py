@@ -1,0 +1,89 @@
+"""Times by cron, in a time zone, by the rules that Debian's cron has for summer time.
+
+A job at fixed times (neither minute nor hour begins with `*`) runs once a day that it is due, whatever the clock does:
+a time that is skipped moves to the end of the gap, and of an hour that comes twice the first one counts. A job whose
+minute or hour begins with `*` follows real time: each quarter of an hour is one.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone, tzinfo
+from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+from cronsim import CronSim, CronSimError
+
+from odfpy.errors import InvalidValue, did_you_mean
+
+_FIELDS: Final = 5
+_FORM: Final = "Five fields: minute, hour, day of the month, month, day of the week. `15 6 * * mon-fri` is an example."
+_WORDS: Final = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * sun",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+_LONGEST: Final = 500
+
+
+def check_cron(text: str) -> None:
+    """Check that a text is five fields that some day fits.
+
+    Raises:
+        InvalidValue: it is not; the message says which field is wrong.
+    """
+    shown = text[:_LONGEST]
+    if meant := _WORDS.get(text.strip().lower()):
+        raise InvalidValue(f"Not a cron expression: {shown!r}", hint=f"Write {meant!r}.")
+    count = len(text.split())
+    if count != _FIELDS or len(text) > _LONGEST:
+        raise InvalidValue(f"Not a cron expression: {shown!r} has {count} fields, not {_FIELDS}", hint=_FORM)
+    try:
+        next(CronSim(text, datetime(2024, 1, 1, tzinfo=timezone.utc)))
+    except CronSimError as error:
+        field = str(error).removeprefix("Bad ").replace("-", " ")
+        raise InvalidValue(f"Not a cron expression: {shown!r}, wrong {field}", hint=_FORM) from error
+    except StopIteration:
+        raise InvalidValue(f"No day fits the cron expression {shown!r}", hint=_FORM) from None
+
+
+def zone_named(name: str | None) -> tzinfo:
+    """The time zone of a name; UTC without one.
+
+    Raises:
+        InvalidValue: there is none of that name.
+    """
+    if name is None:
+        return timezone.utc
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        known = available_timezones()
+        otherwise = "Names are such as Europe/Berlin."
+        if not known:
+            otherwise = "This machine has no time zones: `pip install tzdata` brings them."
+        raise InvalidValue(
+            f"No such time zone: {name[:_LONGEST]!r}", hint=did_you_mean(name, known, otherwise=otherwise)
+        ) from None
+
+
+def next_time(cron: str, zone: tzinfo, after: float) -> float | None:
+    """The first time of a cron expression that is later than an instant.
+
+    Args:
+        cron: five fields, which `check_cron` has accepted.
+        zone: the time zone that they are in.
+        after: the instant, in seconds since 1970.
+
+    Returns:
+        Seconds since 1970; None where there is none within fifty years.
+    """
+    try:
+        local = datetime.fromtimestamp(after, zone)
+        # In an hour that comes twice, the next time by the clock on the wall may have been an hour ago.
+        return next((found for one in CronSim(cron, local) if (found := one.timestamp()) > after), None)
+    except (OverflowError, ValueError):  # the end of the calendar
+        return None

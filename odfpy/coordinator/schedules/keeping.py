@@ -1,0 +1,68 @@
+"""Schedules from people: read as text, checked against their dataset, and kept beside it."""
+
+from __future__ import annotations
+
+from odfpy.codec.tree import TreeError, format_path
+from odfpy.codec.yaml import Document, load_documents
+from odfpy.coordinator.lineage.circles import is_copy
+from odfpy.coordinator.schedules.file import remove_schedule, save_schedule, tell_changed
+from odfpy.coordinator.schedules.form import Target, read_schedule, require_target
+from odfpy.coordinator.schedules.schedule import DatasetSchedule
+from odfpy.coordinator.storage.stored_dataset import StoredDataset
+from odfpy.errors import MalformedManifest
+
+_HINT = "It begins with `schedule:`, as in a manifest; `pull: {every: 1h}` below it is an example."
+
+
+def parse_schedule(text: str) -> DatasetSchedule:
+    """The schedule of a text, as it stands in a manifest beside `content`.
+
+    Args:
+        text: YAML with the one key `schedule`.
+
+    Raises:
+        MalformedManifest: it is none; the message names line and place.
+    """
+    documents = load_documents(text, "the schedule")
+    if len(documents) != 1:
+        raise MalformedManifest(f"One schedule was expected, found {len(documents)}", hint=_HINT)
+    (document,) = documents
+    if not isinstance(document.tree, dict) or set(document.tree) != {"schedule"}:
+        raise MalformedManifest("Line 1: not a schedule", hint=_HINT)
+    return _read(document)
+
+
+def _read(document: Document) -> DatasetSchedule:
+    try:
+        return read_schedule(document.tree["schedule"], ("schedule",))
+    except TreeError as error:
+        line, column = document.place_of(error.path)
+        where = f"Line {line}, column {column}"
+        raise MalformedManifest(f"{where}: {error.problem} at `{format_path(error.path)}`", hint=error.hint) from error
+
+
+def keep_schedule(dataset: StoredDataset, schedule: DatasetSchedule) -> None:
+    """Keep a schedule beside its dataset, and let the scheduler know.
+
+    Args:
+        dataset: the dataset.
+        schedule: the schedule.
+
+    Raises:
+        UsageError: it makes no sense for this dataset.
+    """
+    require_target(schedule, Target.of(dataset.state, is_copy=is_copy(dataset)), str(dataset.handle))
+    save_schedule(dataset.folder, schedule)
+    tell_changed(dataset.workspace_folder)
+
+
+def drop_schedule(dataset: StoredDataset) -> bool:
+    """Remove the schedule of a dataset, and return whether it had one.
+
+    Args:
+        dataset: the dataset.
+    """
+    had_one = remove_schedule(dataset.folder)
+    if had_one:
+        tell_changed(dataset.workspace_folder)
+    return had_one

@@ -1,0 +1,167 @@
+"""A dataset's schedule: which jobs are done for it, and when. It lies beside the dataset, not in its chain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, ClassVar, Final
+
+from odfpy.data.duration import Duration
+from odfpy.data.scalars import U32, U64
+from odfpy.data.timestamp import Timestamp
+
+
+class Job(Enum):
+    """Something that a scheduler does for a dataset."""
+
+    PULL = "pull"
+    COMPACT = "compact"
+    VERIFY = "verify"
+    PUSH = "push"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trigger:
+    """The times of a job: by `cron`, or by `every` and `rows`, of which the first that is reached counts.
+
+    Attributes:
+        cron: five fields: minute, hour, day of the month, month, day of the week.
+        timezone: name of the time zone of `cron`, such as Europe/Berlin; UTC by default.
+        every: the time between the begins of two runs.
+        rows: number of rows that are new to the job.
+        jitter: delay at most; a share of it that follows from dataset and time.
+    """
+
+    KIND: ClassVar[str] = "a job of a schedule"
+
+    cron: str | None = None
+    timezone: str | None = None
+    every: Duration | None = None
+    rows: U64 | None = None
+    jitter: Duration | None = None
+
+    @property
+    def in_words(self) -> str:
+        """The times for people: `every 1h`, `15 6 * * mon-fri (Europe/Berlin)`."""
+        if self.cron is not None:
+            return f"{self.cron} ({self.timezone or 'UTC'})"
+        rows = None if self.rows is None else f"{self.rows} new row{'' if self.rows == 1 else 's'}"
+        words = [rows and f"after {rows}", None if self.every is None else f"every {self.every}"]
+        return " or ".join(filter(None, words))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyTrigger(Trigger):
+    """The times of a verification.
+
+    Attributes:
+        integrity_only: no replay of transforms.
+    """
+
+    integrity_only: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushTrigger(Trigger):
+    """The times of a push.
+
+    Attributes:
+        to: the place; by default the one that was pushed to last.
+    """
+
+    to: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """The tries after a run that failed; the time between them doubles from one to the next.
+
+    Attributes:
+        attempts: tries in all, with the first one.
+        delay: time before the second try.
+        max_delay: time between two tries, at most.
+    """
+
+    KIND: ClassVar[str] = "retry"
+
+    attempts: U32 | None = None
+    delay: Duration | None = None
+    max_delay: Duration | None = None
+
+    def allows(self, attempt: int) -> bool:
+        """Return whether there is such a try; the first one is number 1."""
+        return attempt <= (_ATTEMPTS if self.attempts is None else self.attempts)
+
+    def seconds_before(self, attempt: int) -> float:
+        """Return how long to wait before a try; the first one that waits is number 2."""
+        delay = _DELAY if self.delay is None else self.delay
+        most = _MAX_DELAY if self.max_delay is None else self.max_delay
+        return float(min(most.seconds, delay.seconds * 2 ** min(attempt - 2, _MOST_DOUBLINGS)))
+
+
+_ATTEMPTS: Final = 5
+_DELAY: Final = Duration(30)
+_MAX_DELAY: Final = Duration(3600)
+_MOST_DOUBLINGS: Final = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetSchedule:
+    """The schedule of a dataset.
+
+    Attributes:
+        pull, compact, verify, push: the times of each job; None where it is not done.
+        retry: what happens after a run that failed.
+        max_age: the promise; a dataset whose last rows are older is late.
+        timeout: how long a run may take.
+        paused: whether nothing is done for now, and nothing promised.
+    """
+
+    KIND: ClassVar[str] = "a schedule"
+
+    pull: Trigger | None = None
+    compact: Trigger | None = None
+    verify: VerifyTrigger | None = None
+    push: PushTrigger | None = None
+    retry: Retry | None = None
+    max_age: Duration | None = None
+    timeout: Duration | None = None
+    paused: bool | None = None
+
+    @property
+    def jobs(self) -> Mapping[Job, Trigger]:
+        """The jobs that are done, with their times."""
+        every = {Job.PULL: self.pull, Job.COMPACT: self.compact, Job.VERIFY: self.verify, Job.PUSH: self.push}
+        return {job: trigger for job, trigger in every.items() if trigger is not None}
+
+    def with_job(self, job: Job, trigger: Trigger | None) -> DatasetSchedule:
+        """The schedule with other times of a job, None to do it no more.
+
+        Args:
+            job: the job.
+            trigger: its times, of its own class.
+        """
+        changes: dict[str, Any] = {job.value: trigger}
+        return replace(self, **changes)
+
+    @property
+    def is_paused(self) -> bool:
+        """True if nothing is to be done for now."""
+        return bool(self.paused)
+
+    def is_late(self, last_data: Timestamp | None, now: Timestamp) -> bool:
+        """Return whether a dataset is older than promised; before its first rows, the scheduler tells.
+
+        Args:
+            last_data: when its last rows came.
+            now: the time.
+        """
+        if self.max_age is None or self.is_paused or last_data is None:
+            return False
+        return Duration.between(last_data, now) > self.max_age
+
+    @property
+    def tries(self) -> Retry:
+        """The tries after a run that failed, also where nothing is said of them."""
+        return self.retry or Retry()

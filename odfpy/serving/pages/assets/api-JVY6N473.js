@@ -1,1 +1,0 @@
-import{k as a,l as b,m as c,n as d,o as e,p as f,q as g,r as h,s as i,t as j,u as k,v as l}from"./chunk-7AUDIPIF.js";export{a as ApiError,g as call,h as get,d as hasEnded,c as isOnline,i as loadSession,f as ofDataset,l as ping,b as session,j as signIn,k as signOut,e as urlOf};

@@ -1,0 +1,1 @@
+"""Schedules, runs and the scheduler, over REST."""

@@ -1,0 +1,151 @@
+"""`/platform/automation`, `/platform/runs` and `/platform/schedules`: what runs, for all datasets of a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Query, Request, Response
+
+from odfpy.automation.history import RunFilter, last_runs
+from odfpy.coordinator.workspace import Workspace
+from odfpy.data.timestamp import Timestamp
+from odfpy.serving.callers.access import AnyCaller, Caller
+from odfpy.serving.callers.tokens import Scope
+from odfpy.serving.rest.automation.known import Automations, Scheduled
+from odfpy.serving.rest.automation.models import AutomationModel, LateModel, RunModel, ScheduleModel, run_model
+from odfpy.serving.rest.automation.schedule import faults_told, schedule_models
+from odfpy.serving.rest.catalog import Catalog
+from odfpy.serving.rest.datasets import TOTAL
+from odfpy.serving.rest.models import answers
+
+router = APIRouter(prefix="/platform", tags=["automation"])
+
+_MOST: Final = 100
+"""Datasets that are late, and runs that fail, which one answer lists."""
+
+Time = Annotated[str | None, Query(max_length=40, examples=["2026-03-15T06:00:00Z"])]
+
+
+@router.get("/automation", responses=answers(401))
+def automation(request: Request, caller: AnyCaller) -> AutomationModel:
+    """Return whether a scheduler works, and what is late or failing among the datasets that the caller may read."""
+    known: Automations = request.app.state.automations
+    now, scheduled = Timestamp.now(), list(_scheduled(request, caller))
+    newest = _last_runs(request, caller, _MOST)
+    failing = {run_id for workspace in known.workspaces for run_id in known.failing(workspace)}
+    failed = _last_runs(request, caller, _MOST, only_failed=True) if failing else []
+    return AutomationModel(
+        scheduler=_scheduler(known, caller),
+        numSchedules=len(scheduled),
+        running=[run for run in newest if run.outcome == "running"],
+        late=[_late(one) for one in scheduled if one.is_late(now)][:_MOST],
+        failing=[run for run in failed if run.id in failing],
+    )
+
+
+@router.get("/runs", responses=answers(400, 401, 422))
+def runs(
+    request: Request,
+    caller: AnyCaller,
+    dataset: Annotated[str | None, Query(max_length=200, description="Name or id of a dataset.")] = None,
+    outcome: Annotated[
+        str | None, Query(pattern="^failed$", description="`failed`: only runs that failed or were interrupted.")
+    ] = None,
+    since: Annotated[Time, Query(description="Only runs that have ended since then.")] = None,
+    until: Annotated[Time, Query(description="Only runs that have ended then or before: the next page.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000, description="Runs at most.")] = 100,
+) -> list[RunModel]:
+    """The last runs for datasets that the caller may read, those under way first, then the newest."""
+    with faults_told():
+        after, before = (None if text is None else Timestamp.parse(text) for text in (since, until))
+    only_failed = outcome is not None
+    return _last_runs(request, caller, limit, dataset=dataset, only_failed=only_failed, since=after, until=before)
+
+
+@router.get(
+    "/schedules",
+    responses={
+        200: {"headers": {TOTAL: {"description": "Datasets on all pages.", "schema": {"type": "integer"}}}},
+        **answers(401, 422),
+    },
+)
+def schedules(
+    request: Request,
+    response: Response,
+    caller: AnyCaller,
+    search: Annotated[str, Query(max_length=200, description="Part of the name, whatever the case.")] = "",
+    limit: Annotated[int, Query(ge=1, le=1000, description="Datasets at most.")] = 100,
+    offset: Annotated[int, Query(ge=0, le=1_000_000, description="Datasets to leave out first.")] = 0,
+) -> list[ScheduleModel]:
+    """The schedules of datasets that the caller may read, by name, with the next run of each job."""
+    found = [one for one in _scheduled(request, caller) if search.lower() in one.entry.name.lower()]
+    response.headers[TOTAL] = str(len(found))
+    return schedule_models(request.app.state.automations, found[offset : offset + limit])
+
+
+def _scheduled(request: Request, caller: Caller) -> Iterator[Scheduled]:
+    catalog: Catalog = request.app.state.catalog
+    known: Automations = request.app.state.automations
+    return known.schedules.among(catalog.visible_to(caller))
+
+
+def _last_runs(
+    request: Request,
+    caller: Caller,
+    num: int,
+    *,
+    dataset: str | None = None,
+    only_failed: bool = False,
+    since: Timestamp | None = None,
+    until: Timestamp | None = None,
+) -> list[RunModel]:
+    """Return the last runs of all workspaces that somebody may see."""
+    known: Automations = request.app.state.automations
+    found: list[RunModel] = []
+    for workspace in known.workspaces:
+        ids, name = _chosen(request, caller, workspace, dataset)
+        chosen = RunFilter(dataset_ids=ids, name=name, only_failed=only_failed, since=since, until=until)
+        is_own = caller.may(Scope.WRITE, workspace.storage)
+        if ids is None or ids or name is not None:
+            found += [run_model(row, is_own=is_own) for row in last_runs(workspace, chosen, num=num)]
+    if len(known.workspaces) > 1:
+        found.sort(key=lambda run: (run.outcome == "running", run.at), reverse=True)
+    return found[:num]
+
+
+def _chosen(
+    request: Request, caller: Caller, workspace: Workspace, dataset: str | None
+) -> tuple[set[str] | None, str | None]:
+    """Return ids of the datasets whose runs are meant, None for all, and the name of one that may be gone."""
+    may_all = caller.may(Scope.READ, workspace.storage)
+    if dataset is None and may_all:
+        return None, None
+    catalog: Catalog = request.app.state.catalog
+    entries = [one for one in catalog.visible_to(caller) if one.dataset.workspace_folder is workspace.storage]
+    ids = {str(one.dataset.handle.id): one.name for one in entries}
+    if dataset is None:
+        return set(ids), None
+    found = {one for one, name in ids.items() if dataset in (one, name)}
+    if found or not may_all:
+        return found, None
+    return {dataset}, dataset
+
+
+def _scheduler(known: Automations, caller: Caller) -> str | None:
+    """Return the scheduler that works, where it runs only for those who may write there."""
+    for workspace in known.workspaces:
+        holder = known.holder(workspace.storage)
+        if holder is not None:
+            return holder if caller.may(Scope.WRITE, workspace.storage) else "works"
+    return None
+
+
+def _late(one: Scheduled) -> LateModel:
+    assert one.schedule is not None  # noqa: S101  or nothing was promised
+    updated = one.entry.updated_at
+    return LateModel(
+        dataset=one.entry.name,
+        maxAge=str(one.schedule.max_age),
+        updatedAt=None if updated is None else str(updated),
+    )

@@ -1,0 +1,156 @@
+"""`/{dataset}/schedule` and `/{dataset}/runs`: the schedule of a dataset, and runs that somebody asks for."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Query, Request
+
+from odfpy.automation.due import JobKey
+from odfpy.automation.state import SchedulerState
+from odfpy.coordinator.schedules.file import load_schedule, schedule_text, tell_changed
+from odfpy.coordinator.schedules.keeping import drop_schedule, keep_schedule, parse_schedule
+from odfpy.coordinator.schedules.schedule import DatasetSchedule, Job
+from odfpy.coordinator.storage.stored_dataset import StoredDataset
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.names import is_url
+from odfpy.errors import InvalidValue, MalformedManifest, UsageError
+from odfpy.repository.places.open import is_path
+from odfpy.serving.callers.access import DatasetPlace, Readable, Writable
+from odfpy.serving.http.errors import Refused
+from odfpy.serving.rest.automation.known import Automations, Scheduled
+from odfpy.serving.rest.automation.models import AskedModel, NewScheduleModel, ScheduleModel, UpcomingModel
+from odfpy.serving.rest.catalog import entry_of
+from odfpy.serving.rest.models import answers
+
+router = APIRouter(tags=["automation"])
+
+_WRITES = answers(400, 401, 403, 404, 422)
+
+
+@router.get("/schedule", responses=answers(401, 404))
+def schedule(request: Request, dataset: Readable) -> ScheduleModel:
+    """The schedule of the dataset, with the next run of each job."""
+    return _described(request, dataset)
+
+
+@router.put("/schedule", responses=_WRITES)
+def keep(request: Request, place: Writable, body: NewScheduleModel) -> ScheduleModel:
+    """Keep a schedule; needs the scope write. What is pushed goes to repositories of the workspace only."""
+    dataset = _existing(place)
+    with faults_told():
+        new = parse_schedule(body.yaml)
+        _require_repository(new)
+        keep_schedule(dataset, new)
+    return _described(request, dataset)
+
+
+@router.put("/schedule/paused", responses=_WRITES)
+def pause(
+    request: Request, place: Writable, value: Annotated[bool, Query(description="Whether nothing is done for now.")]
+) -> ScheduleModel:
+    """Pause the schedule of the dataset, or go on; needs the scope write."""
+    dataset = _existing(place)
+    found = load_schedule(dataset.folder)
+    if found is None:
+        raise HTTPException(404, "The dataset has no schedule")
+    if found.is_paused != value:
+        keep_schedule(dataset, replace(found, paused=True if value else None))
+    return _described(request, dataset)
+
+
+@router.delete("/schedule", responses=_WRITES)
+def remove(request: Request, place: Writable) -> ScheduleModel:
+    """Remove the schedule of the dataset, if it has one; needs the scope write."""
+    dataset = _existing(place)
+    drop_schedule(dataset)
+    return _described(request, dataset)
+
+
+@router.post("/runs", status_code=202, responses={**_WRITES, **answers(409)})
+def ask(
+    request: Request, place: Writable, job: Annotated[Job, Query(description="A job of the schedule.")]
+) -> AskedModel:
+    """Let the scheduler do a job of the schedule now; needs the scope write."""
+    dataset = _existing(place)
+    found = load_schedule(dataset.folder)
+    if found is None or job not in found.jobs:
+        raise HTTPException(404, f"The schedule of the dataset has no {job.value}")
+    automations: Automations = request.app.state.automations
+    if automations.holder(place.storage) is None:
+        raise HTTPException(409, "No scheduler works: start `odf run`, or `odf serve --run`")
+    run_id = str(uuid.uuid4())
+    with closing(SchedulerState(place.storage.odf / "automation")) as state:
+        state.ask(run_id, JobKey(dataset.folder.name, job), time.time())
+    tell_changed(place.storage)
+    return AskedModel(id=run_id)
+
+
+@contextmanager
+def faults_told() -> Iterator[None]:
+    """Let the client know what is wrong with what they have written.
+
+    Raises:
+        Refused: 400, with what is wrong, where, and what to try.
+    """
+    try:
+        yield
+    except (MalformedManifest, InvalidValue, UsageError) as error:
+        raise Refused(400, "\n".join(filter(None, (error.message, error.hint)))) from error
+
+
+def schedule_models(automations: Automations, scheduled: Iterable[Scheduled]) -> list[ScheduleModel]:
+    """Return schedules as REST tells them, with the next run of each job.
+
+    Args:
+        automations: the schedulers of the server.
+        scheduled: datasets with schedules.
+    """
+    found, now = list(scheduled), Timestamp.now()
+    upcoming = automations.upcoming(one.entry.dataset for one in found)
+    return [
+        ScheduleModel(
+            dataset=one.entry.name,
+            yaml=None if one.schedule is None else schedule_text(one.schedule),
+            isPaused=one.schedule is not None and one.schedule.is_paused,
+            maxAge=None if one.schedule is None or one.schedule.max_age is None else str(one.schedule.max_age),
+            isLate=one.is_late(now),
+            problem=one.problem,
+            upcoming=[
+                UpcomingModel(job=run.job, trigger=run.trigger, at=run.at, local=run.local)
+                for run in upcoming.get(one.entry.dataset.folder.name, ())
+            ],
+        )
+        for one in found
+    ]
+
+
+def _described(request: Request, dataset: StoredDataset) -> ScheduleModel:
+    automations: Automations = request.app.state.automations
+    entry = entry_of(dataset.reloaded())
+    if entry is None:
+        raise HTTPException(404, "There is no dataset of that name yet")
+    found = schedule_models(automations, automations.schedules.among([entry]))
+    nothing = ScheduleModel(dataset=entry.name, yaml=None, isPaused=False, maxAge=None, isLate=False)
+    return found[0] if found else nothing
+
+
+def _existing(place: DatasetPlace) -> StoredDataset:
+    if place.dataset is None:
+        raise HTTPException(404, "There is no dataset of that name, or not for this token")
+    return place.dataset
+
+
+def _require_repository(schedule: DatasetSchedule) -> None:
+    """Check that a schedule from elsewhere lets this machine neither write to its own folders nor call any server."""
+    to = schedule.push.to if schedule.push is not None else None
+    if to is not None and (is_url(to) or is_path(to)):
+        raise UsageError(
+            f"Over the network, a schedule pushes only to repositories of the workspace, not to {to}",
+            hint="Name one that `odf repo list` shows, or set it with `odf schedule set` on the server.",
+        )

@@ -1,0 +1,128 @@
+"""Debian's Chromium, driven by Playwright, and what a page must never do while somebody looks at it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
+
+PATIENCE = 20_000
+"""Milliseconds after which a test gives up waiting for something on a page."""
+
+expect.set_options(timeout=PATIENCE)
+
+ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A browser without a window.
+
+    While it runs, nothing else in this thread may run an event loop: so it belongs to one module of tests.
+    """
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    assert program, "There is no Chromium: .ci/packages installs it"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@dataclass
+class Visit:
+    """Somebody who looks at the pages of a server.
+
+    Attributes:
+        page: the tab of the browser.
+        url: the server.
+        troubles: errors in the console, breaches of the policy, requests that failed or went to others.
+        expected: regular expressions of troubles that the test means to have.
+    """
+
+    page: Page
+    url: str
+    troubles: list[str] = field(default_factory=list)
+    expected: list[str] = field(default_factory=list)
+
+    def go(self, path: str = "") -> Page:
+        """Open a page by its address below `/ui/`; it is shown, but may still ask for what it shows."""
+        self.page.goto(f"{self.url}/ui/{path}")
+        self.page.wait_for_selector("main")
+        return self.page
+
+    def expect(self, *troubles: str) -> None:
+        """Let the page have troubles that match a regular expression."""
+        self.expected += troubles
+
+    def check(self) -> None:
+        """Fail if the page had troubles that nobody meant it to have."""
+        wrong = [one for one in self.troubles if not any(re.search(fitting, one) for fitting in self.expected)]
+        assert not wrong, "the page has troubles:\n" + "\n".join(wrong)
+
+
+@contextmanager
+def visiting(browser: Browser, url: str, token: str | None = None, **options: Any) -> Iterator[Visit]:
+    """A visitor with a browser profile of their own; in the end, the page must have had no troubles.
+
+    Args:
+        browser: the browser.
+        url: the server.
+        token: the access token of the session; None for somebody who has not signed in.
+        options: those of a Playwright context: viewport, color_scheme and the like.
+    """
+    context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, "locale": "en", **options})
+    try:
+        context.set_default_timeout(PATIENCE)
+        if token is not None:
+            sign_in(context, url, token)
+        visit = Visit(context.new_page(), url)
+        _watch(visit)
+        yield visit
+        visit.check()
+    finally:
+        context.close()
+
+
+def sign_in(context: BrowserContext, url: str, token: str) -> None:
+    """Give a browser the cookie of a session, as signing in does."""
+    name = f"odf_session_{urlsplit(url).port}"
+    context.add_cookies([{"name": name, "value": token, "url": url, "httpOnly": True, "sameSite": "Strict"}])
+
+
+def _watch(visit: Visit) -> None:
+    host = urlsplit(visit.url).netloc
+
+    def on_console(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            place = message.location.get("url", "")
+            visit.troubles.append(f"console {message.type}: {message.text} ({place})")
+
+    def on_request(request: Request) -> None:
+        parts = urlsplit(request.url)
+        if parts.scheme not in ("data", "blob") and parts.netloc != host:
+            visit.troubles.append(f"request to another host: {request.url}")
+
+    def on_failure(request: Request) -> None:
+        if request.failure != "net::ERR_ABORTED":  # a page that is left lets go of what it has asked for
+            visit.troubles.append(f"request failed: {request.url}: {request.failure}")
+
+    visit.page.on("console", on_console)
+    visit.page.on("pageerror", lambda error: visit.troubles.append(f"uncaught: {error}"))
+    visit.page.on("request", on_request)
+    visit.page.on("requestfailed", on_failure)
