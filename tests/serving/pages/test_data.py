@@ -70,9 +70,7 @@ def test_a_hundred_thousand_rows_are_right_at_any_place(reader: Visit, view: str
     region = page.get_by_role("region", name="Changelog" if view == "changelog" else "Current state")
     expect(page.get_by_role("status")).to_contain_text("of 100,000")
     for top in (0.0, 0.5, 0.123, 1.0, 0.999, 0.001):
-        region.evaluate(
-            "(frame, top) => { frame.scrollTop = (frame.scrollHeight - frame.clientHeight) * top }", top
-        )
+        region.evaluate("(frame, top) => { frame.scrollTop = (frame.scrollHeight - frame.clientHeight) * top }", top)
         page.wait_for_function(
             "(top) => Math.abs(Number(document.querySelector('.rows [role=status]').textContent.split(' ')[1]"
             ".replaceAll(',', '')) - top * 100000) < 60",

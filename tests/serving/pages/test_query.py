@@ -18,7 +18,9 @@ from odfpy.coordinator.workspace import Workspace
 
 MANY = "com.example.many"
 ROWS = 1234
-NEVER_ENDING = "select count(*) from generate_series(1, 100000000) a, generate_series(1, 100000000) b where a.value = -b.value"
+NEVER_ENDING = (
+    "select count(*) from generate_series(1, 100000000) a, generate_series(1, 100000000) b where a.value = -b.value"
+)
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +164,7 @@ def test_a_link_is_copied(reader: Visit) -> None:
 
 
 def test_all_rows_are_exported(reader: Visit, tmp_path: Path) -> None:
-    page = asked(reader, f"select id, name || ',\"' as name, 9007199254740993 as exact from \"{MANY}\" order by id")
+    page = asked(reader, f'select id, name || \',"\' as name, 9007199254740993 as exact from "{MANY}" order by id')
     expect(page.get_by_role("status")).to_contain_text("of 1,234")
     with download(page, "Download as CSV", tmp_path).open(newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))
@@ -171,7 +173,7 @@ def test_all_rows_are_exported(reader: Visit, tmp_path: Path) -> None:
 
 
 def test_numbers_are_drawn(reader: Visit) -> None:
-    page = asked(reader, f"select name, id from \"{STATIONS}\" where op = 0 and name is not null")
+    page = asked(reader, f'select name, id from "{STATIONS}" where op = 0 and name is not null')
     page.get_by_role("button", name="Chart").click()
     expect(page.locator(".bars tr")).to_have_count(3)
     page = asked(reader, f'select id, id * 2 as twice from "{MANY}" order by id')
