@@ -54,7 +54,8 @@ _PAGE: Final = """<!DOCTYPE html>
 {preloads}<script type="module" src="assets/{script}"></script>
 </head>
 <body>
-<div id="app"><p class="first">Loading …</p><noscript>These pages need JavaScript. The command line has everything, too.</noscript></div>
+<div id="app"><p class="first">Loading …</p>
+<noscript>These pages need JavaScript. The command line has everything, too.</noscript></div>
 </body>
 </html>
 """
