@@ -172,7 +172,8 @@ def lineage(browser: Browser, url: str, token: str, graph: dict[str, list[dict[s
         late = times[int(len(times) * 0.95)]
         print(
             f"lineage: {count}: usable after {ready:.2f} s; while it zooms, frames take"
-            f" {statistics.median(times):.0f} ms (median), 95 of 100 at most {late:.0f} ms, the longest {times[-1]:.0f} ms",
+            f" {statistics.median(times):.0f} ms (median), 95 of 100 at most {late:.0f} ms, the longest"
+            f" {times[-1]:.0f} ms",
             flush=True,
         )
 
