@@ -87,6 +87,7 @@ docs: $(VENV)/develops
 pictures: $(VENV)/develops
 	$(BIN)/python docs/builder/package_map.py
 	$(BIN)/python docs/builder/screenshots.py
+	$(BIN)/python docs/builder/page_screenshots.py
 	$(BIN)/python docs/builder/man_page.py
 
 bench: $(VENV)/develops

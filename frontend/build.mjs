@@ -33,10 +33,13 @@ const manifest = {
       for (const name of await readdir(target)) await rm(join(target, name));
     });
     plugin.onEnd(async (result) => {
-      const names = {};
+      const names = { preload: [] };
       for (const [path, output] of Object.entries(result.metafile?.outputs ?? {})) {
         const name = basename(path);
-        if (output.entryPoint?.endsWith("main.tsx")) names["main.js"] = name;
+        if (output.entryPoint?.endsWith("main.tsx")) {
+          names["main.js"] = name;
+          names.preload = output.imports.filter((one) => one.kind === "import-statement").map((one) => basename(one.path));
+        }
         if (name.startsWith("main-") && name.endsWith(".css")) names["main.css"] = name;
         if (name.endsWith(".svg")) names["icon.svg"] = name;
       }

@@ -7,6 +7,8 @@ export class ApiError extends Error {
     readonly status: number,
     message: string,
     readonly code: string | null = null,
+    /** All that the server has said. */
+    readonly answer: unknown = undefined,
   ) {
     super(message);
   }
@@ -74,7 +76,7 @@ export async function call(path: string, { method = "GET", body, signal: abort }
   if (answer.ok) return answer;
   const problem = await answer.json().catch(() => ({}));
   if (answer.status === 401 && session.value.name !== null) hasEnded.value = true;
-  throw new ApiError(answer.status, problem.message ?? `The server says ${answer.status}`, problem.code ?? null);
+  throw new ApiError(answer.status, problem.message ?? `The server says ${answer.status}`, problem.code ?? null, problem);
 }
 
 /** Makes a call, and reads JSON. */

@@ -4,7 +4,7 @@ import "./style.css";
 import type { ComponentChildren, FunctionComponent } from "preact";
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { hasEnded, isOnline, loadSession, ping, session, signOut } from "./api";
+import { ApiError, hasEnded, isOnline, loadSession, ping, session, signOut } from "./api";
 import { Loading, Problem } from "./components/basics";
 import { DatasetPage } from "./pages/dataset/page";
 import { Home } from "./pages/home";
@@ -30,7 +30,7 @@ function Later({ load }: { load: () => Promise<FunctionComponent> }) {
     setError(undefined);
     again(turn + 1);
   };
-  if (error) return <Problem error={{ ...error, message: "This page cannot be loaded.", status: 0, code: null }} retry={retry} />;
+  if (error) return <Problem error={new ApiError(0, "This page cannot be loaded.")} retry={retry} />;
   return Page ? <Page /> : <Loading />;
 }
 

@@ -61,6 +61,14 @@ def test_order_kind_and_total(server: DatasetServer, reader: str) -> None:
     assert ask(f"{server.url}/datasets?sort=age", token=reader).status == 422
 
 
+def test_some_are_asked_for_by_their_ids(server: DatasetServer, workspace: Workspace, reader: str) -> None:
+    first, last = (str(workspace.storage.get(name).handle.id) for name in ("com.a", "com.derived"))
+    assert names(listed(server, reader, f"?id={last}&id={first}&id=none")) == ["com.a", "com.derived"]
+    assert names(listed(server, reader, f"?id={last}&id={first}&search=deri")) == ["com.derived"]
+    assert listed(server, None, f"?id={first}") == []
+    assert ask(f"{server.url}/datasets?{'id=x&' * 101}", token=reader).status == 422
+
+
 def test_strangers_see_and_count_public_datasets_only(server: DatasetServer, workspace: Workspace) -> None:
     assert listed(server) == []
     set_visibility(workspace.storage.get("com.b").folder, Visibility.PUBLIC)

@@ -23,19 +23,20 @@ interface Properties {
 
 const color = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-/** Times at the axis, no finer than they differ: `19 Nov`, `Nov 2026`, `14:30`. */
+/** Times at the axis, no finer than they differ: `19 Nov`, `Nov 2026`, `14:30`; days where a day begins. */
 function ticks(splits: number[]): string[] {
   const step = (splits[1] ?? 0) - (splits[0] ?? 0);
+  const day: Intl.DateTimeFormatOptions = { day: "numeric", month: "short" };
   const parts: Intl.DateTimeFormatOptions =
     step >= 300 * DAY
       ? { year: "numeric" }
       : step >= 27 * DAY
         ? { month: "short", year: "numeric" }
         : step >= DAY
-          ? { day: "numeric", month: "short" }
+          ? day
           : { hour: "2-digit", minute: "2-digit" };
-  const form = new Intl.DateTimeFormat("en-GB", { ...parts, timeZone: "UTC" });
-  return splits.map((time) => form.format(time * 1000));
+  const written = (time: number, form: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat("en-GB", { ...form, timeZone: "UTC" }).format(time * 1000);
+  return splits.map((time) => written(time, step < DAY && time % DAY === 0 ? day : parts));
 }
 
 export function Chart({ title, unit, times, values, asBars = false, isTime = true, elsewhere = "the table below" }: Properties) {

@@ -5,7 +5,10 @@ import type { Graph, GraphNode } from "../types";
 export const WIDTH = 230;
 export const HEIGHT = 64;
 const GAP = 40;
-const LARGE = 200; // nodes of a part, from which on the best ranks would take seconds
+const ROW = HEIGHT + 18;
+const COLUMN = WIDTH + 70;
+const LARGE = 150; // nodes of a part, from which on the best places would take seconds
+const SWEEPS = 6;
 
 export interface Box extends GraphNode {
   x: number;
@@ -75,7 +78,10 @@ export function lay(graph: Graph, shown: Set<string>): Layout {
     const members = connected(id, near);
     for (const member of members) left.delete(member);
     if (members.length === 1) alone.push(boxOf(id, WIDTH / 2, HEIGHT / 2));
-    else parts.push(layPart(members, members.flatMap((member) => byInput.get(member) ?? []), boxOf));
+    else {
+      const own = members.flatMap((member) => byInput.get(member) ?? []);
+      parts.push(members.length > LARGE ? layLarge(members, own, boxOf) : layPart(members, own, boxOf));
+    }
   }
   return packed(parts, alone);
 }
@@ -88,8 +94,7 @@ function connected(start: string, near: Map<string, string[]>): string[] {
 
 function layPart(ids: string[], edges: Graph["edges"], boxOf: (id: string, x: number, y: number) => Box): Layout {
   const drawing = new dagre.graphlib.Graph();
-  const ranker = ids.length > LARGE ? "tight-tree" : "network-simplex";
-  drawing.setGraph({ rankdir: "LR", nodesep: 18, ranksep: 70, ranker });
+  drawing.setGraph({ rankdir: "LR", nodesep: 18, ranksep: 70 });
   drawing.setDefaultEdgeLabel(() => ({}));
   for (const id of ids) drawing.setNode(id, { width: WIDTH, height: HEIGHT });
   for (const { input, output } of edges) drawing.setEdge(input, output);
@@ -105,6 +110,65 @@ function layPart(ids: string[], edges: Graph["edges"], boxOf: (id: string, x: nu
   const { width = 0, height = 0 } = drawing.graph();
   return { boxes, lines, width, height };
 }
+
+/** The datasets in layers: each behind all that it is derived from. */
+function layersOf(ids: string[], edges: Graph["edges"]): string[][] {
+  const layer = new Map(ids.map((id) => [id, 0]));
+  const missing = new Map(ids.map((id) => [id, 0]));
+  const outputs = new Map<string, string[]>();
+  for (const { input, output } of edges) {
+    missing.set(output, (missing.get(output) ?? 0) + 1);
+    outputs.set(input, [...(outputs.get(input) ?? []), output]);
+  }
+  const ready = ids.filter((id) => !missing.get(id));
+  for (const id of ready) {
+    for (const output of outputs.get(id) ?? []) {
+      layer.set(output, Math.max(layer.get(output) ?? 0, (layer.get(id) ?? 0) + 1));
+      const left = (missing.get(output) ?? 0) - 1;
+      missing.set(output, left);
+      if (!left) ready.push(output);
+    }
+  }
+  const found: string[][] = [];
+  for (const [id, at] of layer) (found[at] ??= []).push(id);
+  return found;
+}
+
+/** A large part, in milliseconds: layers, each ordered by where its neighbours are, in columns of the same height. */
+function layLarge(ids: string[], edges: Graph["edges"], boxOf: (id: string, x: number, y: number) => Box): Layout {
+  const layers = layersOf(ids, edges);
+  const near = neighbours({ nodes: [], edges });
+  const place = new Map<string, number>();
+  const remember = (layer: string[]) => layer.forEach((id, at) => place.set(id, at / layer.length));
+  layers.forEach(remember);
+  for (let sweep = 0; sweep < SWEEPS; sweep += 1) {
+    for (const layer of sweep % 2 ? [...layers].reverse() : layers) {
+      const middle = new Map(layer.map((id) => [id, mean((near.get(id) ?? []).map((other) => place.get(other) ?? 0))]));
+      layer.sort((one, other) => (middle.get(one) ?? 0) - (middle.get(other) ?? 0));
+      remember(layer);
+    }
+  }
+  const most = Math.max(8, Math.ceil(Math.sqrt(ids.length * 2)));
+  const boxes: Box[] = [];
+  let column = 0;
+  for (const layer of layers) {
+    const columns = Math.ceil(layer.length / most);
+    layer.forEach((id, at) => {
+      boxes.push(boxOf(id, (column + (at % columns)) * COLUMN + WIDTH / 2, Math.floor(at / columns) * ROW + HEIGHT / 2));
+    });
+    column += columns;
+  }
+  const found = new Map(boxes.map((box) => [box.id, box]));
+  const lines = edges.map(({ input, output, holdsBack }) => {
+    const [from, to] = [found.get(input), found.get(output)];
+    const [x, y] = [(from?.x ?? 0) + WIDTH, (from?.y ?? 0) + HEIGHT / 2];
+    const [toX, toY] = [to?.x ?? 0, (to?.y ?? 0) + HEIGHT / 2];
+    return { id: `${input} ${output}`, path: `M${x},${y}C${x + 40},${y} ${toX - 40},${toY} ${toX},${toY}`, holdsBack };
+  });
+  return { boxes, lines, width: column * COLUMN, height: most * ROW };
+}
+
+const mean = (numbers: number[]): number => numbers.reduce((sum, one) => sum + one, 0) / Math.max(1, numbers.length);
 
 /** All parts in rows, the tallest first, and below them those that are alone; about as wide as a screen. */
 function packed(parts: Layout[], alone: Box[]): Layout {

@@ -89,6 +89,9 @@ function Find({ name }: { name: string }) {
   const settled = useSettled(typed, 150);
   const { value } = useLoad((signal) => get<Dataset[]>(`datasets?${new URLSearchParams({ search: settled, limit: "50" })}`, { signal }), [settled, session.value.name]);
   const names = (value ?? []).map((dataset) => dataset.name);
+  useEffect(() => {
+    if (typed !== name && names.includes(typed)) setParameters({ dataset: typed }); // written before names came
+  }, [value]);
   const choose = (wanted: string) => {
     type(wanted);
     if (wanted === "" || names.includes(wanted)) setParameters({ dataset: wanted });

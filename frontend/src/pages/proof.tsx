@@ -85,7 +85,10 @@ async function verdictOn(proof: Proof): Promise<Verdict> {
   try {
     return await get<Verdict>("verify", { method: "POST", body });
   } catch (error) {
-    if (error instanceof ApiError && error.status === 400) return { ok: false, error: { kind: "", message: error.message } };
+    if (error instanceof ApiError && error.status === 400) {
+      const verdict = error.answer as Partial<Verdict>;
+      return { ok: false, error: verdict.error ?? { kind: "", message: error.message } };
+    }
     throw error;
   }
 }

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, get, ofDataset, session } from "../api";
 import { Choice, Problem } from "../components/basics";
-import { SqlEditor, type Completions } from "../components/sql_editor";
+import { type Completions, type Insert, SqlEditor } from "../components/sql_editor";
 import { duration } from "../format";
 import { keep, kept, useTitle } from "../hooks";
 import { address } from "../router";
@@ -31,12 +31,14 @@ export function QueryPage() {
   const [error, setError] = useState<ApiError>();
   const [started, setStarted] = useState<number>();
   const abort = useRef<AbortController>(undefined);
+  const insert = useRef<Insert>(undefined);
   const pinned = pinnedBlocks(parameters.get("datasets"));
   const completions = useCompletions();
   useEffect(() => keep("query", text), [text]);
   useEffect(() => () => abort.current?.abort(), []);
 
-  const run = async (query = text.trim().replace(/;\s*$/, "")) => {
+  const run = async (text: string) => {
+    const query = text.trim().replace(/;\s*$/, "");
     abort.current?.abort();
     const controller = new AbortController();
     abort.current = controller;
@@ -66,7 +68,7 @@ export function QueryPage() {
     }
   };
   useEffect(() => {
-    if (parameters.get("query")) void run();
+    if (parameters.get("query")) void run(text);
   }, []);
   const cancel = () => {
     abort.current?.abort();
@@ -85,12 +87,12 @@ export function QueryPage() {
           ]}
           choose={setDialect}
         />
-        <AsAt insert={(words) => setText(`${text}${text.endsWith(" ") || !text ? "" : " "}${words}`)} />
+        <AsAt insert={(words) => insert.current?.(words)} />
       </div>
-      <SqlEditor value={text} change={setText} run={() => void run()} completions={completions} error={error?.message} />
+      <SqlEditor initial={text} insert={insert} change={setText} run={(written) => void run(written)} completions={completions} error={error?.message} />
       <div class="bar">
         {started === undefined ? (
-          <button type="button" class="primary" onClick={() => void run()}>
+          <button type="button" class="primary" onClick={() => void run(text)}>
             Run <kbd>Ctrl-Enter</kbd>
           </button>
         ) : (
@@ -101,7 +103,7 @@ export function QueryPage() {
             <Clock since={started} />
           </>
         )}
-        <button type="button" onClick={() => void run(`EXPLAIN ${text.trim().replace(/;\s*$/, "")}`)}>
+        <button type="button" onClick={() => void run(`EXPLAIN ${text}`)}>
           Explain
         </button>
         {pinned && <span class="dim">The link names the blocks: this answer is the same whenever it is opened.</span>}
@@ -156,21 +158,29 @@ function pinnedBlocks(text: string | null): unknown[] | undefined {
   }
 }
 
+/** The first names of datasets that contain some letters. */
+async function namesWith(part: string): Promise<string[]> {
+  const query = new URLSearchParams({ search: part.slice(0, 200), limit: "50" });
+  return (await get<Dataset[]>(`datasets?${query}`)).map((dataset) => dataset.name);
+}
+
+async function columnsOf(name: string): Promise<string[]> {
+  const path = ofDataset(name, "metadata?include=schema&schemaFormat=OdfJson");
+  const answer = await get<{ output: { schema?: { fields: Field[] } } }>(path);
+  return (answer.output.schema?.fields ?? []).map((field) => field.name);
+}
+
 /** Names of datasets and, as they are needed, of their columns. */
 function useCompletions(): Completions {
   const columns = useRef(new Map<string, Promise<string[]>>());
   const who = session.value.name;
   useEffect(() => columns.current.clear(), [who]);
   return {
-    datasets: async (part) => {
-      const query = new URLSearchParams({ search: part, limit: "50" });
-      return (await get<Dataset[]>(`datasets?${query}`)).map((dataset) => dataset.name);
-    },
+    datasets: namesWith,
     columns: (name) => {
       const known = columns.current.get(name);
       if (known) return known;
-      const path = ofDataset(name, "metadata?include=schema&schemaFormat=OdfJson");
-      const found = get<{ output: { schema?: { fields: Field[] } } }>(path).then((answer) => (answer.output.schema?.fields ?? []).map((field) => field.name));
+      const found = namesWith(name).then(async (names) => (names.includes(name) ? columnsOf(name) : []));
       columns.current.set(name, found);
       found.catch(() => columns.current.delete(name));
       return found;

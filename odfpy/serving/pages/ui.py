@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from html import escape
 from importlib.resources import files
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, HTTPException, Path, Query, Request
@@ -51,10 +51,11 @@ _PAGE: Final = """<!DOCTYPE html>
 <meta name="style-nonce" content="{nonce}">
 <link rel="icon" href="assets/{icon}">
 <link rel="stylesheet" href="assets/{style}">
-<script type="module" src="assets/{script}"></script>
+{preloads}<script type="module" src="assets/{script}"></script>
 </head>
 <body>
-<div id="app"><noscript>These pages need JavaScript. The command line has everything, too.</noscript></div>
+<div id="app"><p class="first">Loading …</p>
+<noscript>These pages need JavaScript. The command line has everything, too.</noscript></div>
 </body>
 </html>
 """
@@ -95,7 +96,8 @@ def without_slash(request: Request) -> Response:
 def shell(request: Request, page: str) -> Response:
     """A page."""
     del page  # the script looks at the address itself
-    nonce, names = secrets.token_urlsafe(16), _names()
+    nonce, names = secrets.token_urlsafe(16), _manifest()
+    preloads = "".join(f'<link rel="modulepreload" href="assets/{name}">\n' for name in names["preload"])
     text = _PAGE.format(
         base=escape(_base(request)),
         version=__version__,
@@ -103,6 +105,7 @@ def shell(request: Request, page: str) -> Response:
         icon=names[_ICON],
         style=names[_STYLE],
         script=names[_ENTRY],
+        preloads=preloads,
     )
     return HTMLResponse(text, headers=_headers(nonce))
 
@@ -127,10 +130,10 @@ def _base_url(request: Request) -> str:
 
 
 @lru_cache(maxsize=1)
-def _names() -> Mapping[str, str]:
-    """Return the built files of entry points, by the names that do not change."""
-    manifest = json.loads((files(__package__) / "assets" / "manifest.json").read_text(encoding="utf-8"))
-    return {name: manifest[name] for name in (_ENTRY, _STYLE, _ICON)}
+def _manifest() -> Mapping[str, Any]:
+    """Return the built files by the names that do not change, and `preload`: those that the script begins with."""
+    found: dict[str, Any] = json.loads((files(__package__) / "assets" / "manifest.json").read_text(encoding="utf-8"))
+    return found
 
 
 @lru_cache(maxsize=1)

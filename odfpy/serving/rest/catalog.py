@@ -67,24 +67,25 @@ class CatalogEntry:
         return str(self.dataset.handle)
 
 
+_Known = tuple[_Stamp, CatalogEntry | None]
+
+
 class Catalog:
     """The datasets of some workspaces; of several of the same name, that of the first workspace. For all threads."""
 
     def __init__(self, storages: Sequence[Storage]) -> None:
         self._storages = tuple(storages)
-        self._known: dict[Path, tuple[_Stamp, CatalogEntry | None]] = {}
+        self._known: dict[str, _Known] = {}
+        self._ordered: list[CatalogEntry] = []
         self._lock = Lock()
 
     def entries(self) -> list[CatalogEntry]:
         """Return all datasets that can be read, in the order of their names."""
         with self._lock:  # two that ask for the first time need not read everything twice
             found = {folder: self._entry(folder, storage) for folder, storage in self._folders()}
-            self._known = found
-        named: dict[str, CatalogEntry] = {}
-        for _, entry in found.values():
-            if entry is not None:
-                named.setdefault(entry.name, entry)
-        return sorted(named.values(), key=lambda entry: entry.name.lower())
+            if list(map(id, found.values())) != list(map(id, self._known.values())):
+                self._known, self._ordered = found, _in_order(entry for _, entry in found.values())
+            return list(self._ordered)
 
     def visible_to(self, caller: Caller) -> list[CatalogEntry]:
         """Return those of the datasets that somebody may read, whose token has just been looked at."""
@@ -100,24 +101,34 @@ class Catalog:
         """
         return [entry for entry in entries if is_listed(entry.dataset, entry.visibility, caller)]
 
-    def _folders(self) -> Iterator[tuple[Path, Storage]]:
+    def _folders(self) -> Iterator[tuple[str, Storage]]:
         for storage in self._storages:
             with suppress(OSError), os.scandir(storage.odf / "datasets") as entries:
                 names = sorted(entry.name for entry in entries)
-                yield from ((storage.odf / "datasets" / name, storage) for name in names if is_folder_name(name))
+                above = f"{storage.odf}/datasets"  # texts, since so many paths would take longer than looking at them
+                yield from ((f"{above}/{name}", storage) for name in names if is_folder_name(name))
 
-    def _entry(self, folder: Path, storage: Storage) -> tuple[_Stamp, CatalogEntry | None]:
+    def _entry(self, folder: str, storage: Storage) -> _Known:
         stamp = _stamp(folder)
         known = self._known.get(folder)
         if known is not None and known[0] == stamp:
             return known
         try:
-            return stamp, entry_of(StoredDataset.load(folder, storage))
+            return stamp, entry_of(StoredDataset.load(Path(folder), storage))
         except OdfError:  # damaged, or being made
             return stamp, None
 
 
-def _stamp(folder: Path) -> _Stamp:
+def _in_order(entries: Iterable[CatalogEntry | None]) -> list[CatalogEntry]:
+    """Return the datasets in the order of their names, of several of the same name the first."""
+    named: dict[str, CatalogEntry] = {}
+    for entry in entries:
+        if entry is not None:
+            named.setdefault(entry.name, entry)
+    return sorted(named.values(), key=lambda entry: entry.name.lower())
+
+
+def _stamp(folder: str) -> _Stamp:
     """Return what changes with the head and with every file beside the chain: both are replaced by renaming."""
     found: list[int] = []
     for part in ("refs/head", "info", "info/signatures", "info/revocations"):

@@ -213,7 +213,7 @@ def datasets(
         for entry in served.visible_to(caller)
         if kind in (None, entry.kind)
         and (chosen is None or str(entry.dataset.handle.id) in chosen)
-        and speaks_of(search, entry.dataset.handle.alias, entry.description, entry.keywords)
+        and (not search or speaks_of(search, entry.dataset.handle.alias, entry.description, entry.keywords))
     ]
     if sort is not Order.NAME:
         wanted.sort(key=_KEYS[sort.value.lstrip("-")], reverse=sort.value.startswith("-"))

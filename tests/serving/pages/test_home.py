@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
-from support.browser.chromium import Visit
-from support.browser.site import LOUD, PUBLIC, STATIONS, small_workspace
+from playwright.sync_api import Browser, Page, expect
+from support.browser.chromium import Visit, visiting
+from support.browser.site import LOUD, PUBLIC, STATIONS, site, small_workspace
 from support.chains.workspaces import root
 
 from odfpy.chain.encoding import load_snapshots
@@ -125,23 +125,10 @@ def test_favourites_are_on_top_wherever_they_stand_in_the_list(reader: Visit) ->
     expect_first(page, LOUD)
 
 
-def test_the_server_gives_only_those_that_were_asked_for(reader: Visit, workspace: Workspace) -> None:
-    ids = [str(workspace.storage.get(name).handle.id) for name in (STATIONS, LAST)]
-    url = f"{reader.url}/datasets?id={ids[0]}&id={ids[1]}&id=none"
-    reader.go()
-    answer = reader.page.request.get(url)
-    assert [one["name"] for one in answer.json()] == [STATIONS, LAST] or answer.json()[0]["name"] == STATIONS
-    assert answer.headers["x-total-count"] == "2"
-    assert reader.page.request.get(url + "&id=x" * 100).status == 422
-
-
-def test_an_empty_workspace_says_what_to_do(tmp_path: Path, browser: object) -> None:
-    from support.browser.chromium import visiting
-    from support.browser.site import site
-
+def test_an_empty_workspace_says_what_to_do(tmp_path: Path, browser: Browser) -> None:
     with site(Workspace.init(tmp_path / "empty")) as served:
         for role, words in (("reader", "odf new"), ("nobody", "Sign in")):
-            with visiting(browser, served.url, served.tokens[role]) as visit:  # type: ignore[arg-type]
+            with visiting(browser, served.url, served.tokens[role]) as visit:
                 page = visit.go()
                 expect(page.locator(".empty")).to_contain_text(words)
                 visit.go("lineage")

@@ -105,12 +105,26 @@ function Neighbours({ dataset, graph }: TabProperties & { graph: Graph }) {
   );
 }
 
+/** The same without pictures from elsewhere, for which the browser would ask others: links lead to them. */
+function onlyFromHere(html: string): string {
+  const { body } = new DOMParser().parseFromString(html, "text/html");
+  for (const picture of body.querySelectorAll("img")) {
+    if (picture.src.startsWith("data:")) continue;
+    const link = document.createElement("a");
+    link.href = picture.getAttribute("src") ?? "";
+    link.textContent = picture.alt || "picture";
+    picture.replaceWith(link);
+  }
+  for (const link of body.querySelectorAll("a")) link.rel = "noreferrer";
+  return body.innerHTML;
+}
+
 /** The attached documents, README first. Markdown becomes elements without any HTML that stands in it. */
 function Readme({ metadata }: { metadata: Metadata | undefined }) {
   const items = metadata?.output.attachments?.attachments.items ?? [];
   const readme = items.find((item) => /^readme(\.md)?$/i.test(item.path)) ?? items[0];
   if (!readme) return null;
-  const html = micromark(readme.content, { extensions: [gfmTable()], htmlExtensions: [gfmTableHtml()] });
+  const html = onlyFromHere(micromark(readme.content, { extensions: [gfmTable()], htmlExtensions: [gfmTableHtml()] }));
   return (
     <section>
       <h2>{readme.path}</h2>

@@ -1,0 +1,106 @@
+"""Make the screenshots of the pages in `docs/images`, of the example datasets as the server shows them here.
+
+Hashes and times are those of the run; how long ago something was is as if it had just been pulled. Chromium and the
+package playwright must be there (`.ci/packages`, the extra `dev`).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PICTURES = REPOSITORY / "docs" / "images"
+ODF = Path(sys.executable).with_name("odf")
+MOST_BYTES = 150_000
+SQL = (
+    "select date_trunc('hour', event_time) as hour, count(*) as flights, sum(cast(cancelled as int)) as cancelled"
+    ' from "org.nycflights.flights" group by 1 order by 1'
+)
+DARK, PHONE = {"color_scheme": "dark"}, {"viewport": {"width": 390, "height": 780}}
+STORIES: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
+    "pages-overview": ("datasets/org.nycflights.disruptions", ".chart canvas", {}),
+    "pages-lineage": ("lineage?dataset=org.nycflights.disruptions", ".node.selected", DARK),
+    "pages-query": (f"query?{urlencode({'query': SQL})}", ".rows td:not(:has(.skeleton))", {}),
+    "pages-home": ("", "table.datasets tbody tr", {**DARK, **PHONE}),
+}
+
+
+def main() -> None:
+    """Pull the example datasets into a workspace that is thrown away, and take pictures of its pages."""
+    with tempfile.TemporaryDirectory() as folder:
+        workspace = Path(folder) / "example"
+        workspace.mkdir()
+        os.environ["XDG_CONFIG_HOME"] = f"{folder}/config"
+        shutil.copytree(REPOSITORY / "snapshots" / "data", workspace / "data")
+        try:
+            for arguments in (
+                ["init"],
+                ["add", "-r", str(REPOSITORY / "snapshots")],
+                ["pull", "--all"],
+                ["verify", "-r", "org.nycflights.disruptions"],
+            ):
+                subprocess.run([ODF, *arguments], cwd=workspace, check=True, capture_output=True)
+            with served(workspace) as (url, token):
+                take(url, token)
+        finally:
+            subprocess.run([ODF, "engine", "stop"], cwd=workspace, check=False, capture_output=True)
+
+
+@contextmanager
+def served(workspace: Path) -> Iterator[tuple[str, str]]:
+    """The URL of a server of a workspace, and a token for it."""
+    token = subprocess.run(
+        [ODF, "token", "new", "ann", "-q"], cwd=workspace, check=True, capture_output=True, text=True
+    ).stdout.split()[-1]
+    process = subprocess.Popen(
+        [ODF, "serve", "--port", "0"], cwd=workspace, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().split()[-1], token
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def take(url: str, token: str) -> None:
+    """Take a picture of each page, as small as a picture of few colours can be."""
+    cookie = {"name": f"odf_session_{urlsplit(url).port}", "value": token, "url": url}
+    with sync_playwright() as playwright:
+        program = shutil.which("chromium") or shutil.which("google-chrome")
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+        for name, (path, sign, options) in STORIES.items():
+            context = browser.new_context(**{"viewport": {"width": 1200, "height": 760}, "locale": "en", **options})
+            context.add_cookies([cookie])  # type: ignore[list-item]
+            page = context.new_page()
+            page.goto(f"{url}/ui/{path}")
+            page.wait_for_selector(sign, state="attached")
+            page.wait_for_load_state("load")
+            if name == "pages-query":
+                page.get_by_role("button", name="Chart").click()
+                page.wait_for_selector(".chart canvas")
+            page.evaluate("document.activeElement.blur()")
+            picture = PICTURES / f"{name}.png"
+            page.screenshot(path=picture, animations="disabled", caret="hide")
+            with Image.open(picture) as taken:
+                taken.quantize(128).save(picture, optimize=True)
+            context.close()
+            if picture.stat().st_size > MOST_BYTES:
+                sys.exit(f"{picture} is larger than {MOST_BYTES} bytes")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

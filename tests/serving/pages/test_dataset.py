@@ -1,0 +1,141 @@
+"""The parts of a dataset's page: at a glance, schema, source or query, history, how to get it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+from support.browser.chromium import Visit
+from support.browser.site import LOUD, STATIONS, small_workspace
+from support.chains.small_datasets import dataset_id, make_dataset
+from support.chains.workspaces import feed, root
+
+from odfpy.chain.encoding import load_snapshots
+from odfpy.chain.layout import DatasetLayout
+from odfpy.coordinator.storage.last_failure import remember
+from odfpy.coordinator.workspace import Workspace
+from odfpy.dataset.names import DatasetAlias
+from odfpy.errors import OdfError
+
+ODD, NEW, OLD = "com.example.odd", "com.example.new", "com.example.old"
+HTML = "<img src=x onerror=alert(1)> & <script>alert(1)</script>"
+KEYWORDS = [HTML, "עברית", "🦊", "k" * 255]
+BLOCKS = 130
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    found = small_workspace(tmp_path_factory.mktemp("dataset") / "workspace")
+    info = {"kind": "SetInfo", "description": HTML, "keywords": KEYWORDS}
+    readme = {
+        "path": "README.md",
+        "content": f"# Hi\n\n{HTML}\n\n[link](javascript:alert(1)) ![picture](https://example.com/x.png)\n",
+    }
+    attachments = {"kind": "SetAttachments", "attachments": {"kind": "Embedded", "items": [readme]}}
+    odd = root(ODD, "{kind: Append}") + "".join(
+        f"    - {json.dumps(one, ensure_ascii=False)}\n" for one in (info, attachments)
+    )
+    found.add([*load_snapshots(odd, "odd"), *load_snapshots(root(NEW), "new")])
+    feed(found, ODD, "1 a")
+    staged = found.odf / "staged"
+    make_dataset(DatasetLayout.local(staged), *(f"text {number}" for number in range(BLOCKS)), HTML)
+    with found.storage.editing():
+        found.storage.create(DatasetAlias.parse(OLD), dataset_id(1), staged)
+    remember(found.storage.get(NEW), OdfError("The source does not answer"))
+    return found
+
+
+def test_the_overview_answers_at_a_glance(reader: Visit) -> None:
+    page = reader.go(f"datasets/{STATIONS}")
+    fresh, trust, lately = (page.locator(".card").nth(number) for number in range(3))
+    expect(fresh).to_contain_text("Rows came just now")
+    expect(fresh).to_contain_text("Complete up to 2024-01-03")
+    expect(trust).to_contain_text("owner")
+    expect(trust).to_contain_text("verified")
+    expect(lately).to_contain_text("rows")
+    expect(page.locator(".markdown h1")).to_have_text("Stations")
+    expect(page.locator(".markdown table")).to_contain_text("metre")
+    expect(page.locator(".markdown b")).to_have_count(0)
+    expect(page.get_by_role("link", name="CC0")).to_have_attribute("rel", "noreferrer")
+    lately.get_by_role("link", name="4 rows").click()
+    expect(page.get_by_role("button", name="Changelog")).to_have_attribute("aria-pressed", "true")
+
+
+def test_a_derivative_says_what_it_waits_for_and_leads_there(reader: Visit) -> None:
+    page = reader.go(f"datasets/{LOUD}")
+    expect(page.locator(".card").first).to_contain_text(f"The watermark waits for {STATIONS}")
+    page.locator("main").get_by_role("link", name=STATIONS).first.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(STATIONS)
+    expect(page.get_by_role("heading", name="Others derive from it")).to_be_visible()
+
+
+def test_a_dataset_without_rows_says_how_to_bring_some(admin: Visit) -> None:
+    page = admin.go(f"datasets/{NEW}")
+    expect(page.locator(".card").first).to_contain_text(f"odf pull {NEW}")
+    expect(page.locator(".problem")).to_contain_text("The source does not answer")
+    expect(page.locator(".card").nth(1)).to_contain_text(f"odf verify {NEW}")
+    admin.go(f"datasets/{NEW}/-/schema")
+    expect(page.get_by_text("No schema yet")).to_be_visible()
+    admin.go(f"datasets/{NEW}/-/data?view=changelog")
+    expect(page.get_by_role("status")).to_contain_text("No rows")
+
+
+def test_html_and_other_letters_are_only_text(reader: Visit) -> None:
+    page = reader.go(f"datasets/{ODD}")
+    expect(page.locator(".lead")).to_have_text(HTML)
+    expect(page.locator(".markdown")).to_contain_text("<script>alert(1)</script>")
+    assert page.locator("img, main script").count() == 0
+    assert page.locator(".markdown a").first.get_attribute("href") in ("", None)
+    expect(page.get_by_role("link", name="picture")).to_have_attribute("href", "https://example.com/x.png")
+    reader.go(f"?search={ODD}")
+    expect(page.get_by_text(HTML)).to_be_visible()
+
+
+def test_older_blocks_are_there(reader: Visit) -> None:
+    page = reader.go(f"datasets/{OLD}/-/history")
+    expect(page.locator(".blocks > li")).to_have_count(100)
+    expect(page.get_by_text("head", exact=True)).to_be_visible()
+    expect(page.locator(".blocks > li").first).to_contain_text(HTML)
+    expect(page.locator(".blocks > li").first).to_contain_text("not signed")
+    page.get_by_role("button", name="Show older blocks").click()
+    expect(page.locator(".blocks > li").last).to_contain_text("Seed")
+    expect(page.get_by_role("button", name="Show older blocks")).to_have_count(0)
+
+
+def test_hashes_are_copied_as_a_whole(reader: Visit, workspace: Workspace) -> None:
+    head = str(workspace.storage.get(STATIONS).state.head)
+    reader.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = reader.go(f"datasets/{STATIONS}")
+    fact = page.locator(".facts > div", has_text="Head")
+    fact.get_by_role("button").click()
+    expect(fact.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == head
+    expect(fact.locator("code")).to_have_text(head)
+    reader.go(f"datasets/{STATIONS}/-/history")
+    page.locator(".blocks summary").first.click()
+    expect(page.locator(".blocks details").first).to_contain_text(head)
+
+
+def test_sources_and_queries(reader: Visit) -> None:
+    page = reader.go(f"datasets/{STATIONS}/-/source")
+    expect(page.get_by_role("heading", name="Push source default")).to_be_visible()
+    expect(page.locator("main")).to_contain_text("primaryKey")
+    page.get_by_text("The whole manifest").click()
+    expect(page.get_by_text("kind: DatasetSnapshot")).to_be_visible()
+    reader.go(f"datasets/{LOUD}/-/source")
+    expect(page.locator("main")).to_contain_text("upper(name)")
+    expect(page.locator("main")).to_contain_text("datafusion")
+    page.get_by_role("main").get_by_role("link", name=STATIONS).click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(STATIONS)
+
+
+def test_how_to_get_it_is_copied_and_works(reader: Visit, tmp_path: Path) -> None:
+    reader.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = reader.go(f"datasets/{STATIONS}/-/get")
+    snippet = page.locator(".snippet", has_text="curl: the last rows")
+    snippet.get_by_role("button", name="Copy").click()
+    expect(snippet.get_by_role("button", name="Copied")).to_be_visible()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == f"curl -s -H 'Authorization: Bearer TOKEN' '{reader.url}/{STATIONS}/tail?limit=10'"

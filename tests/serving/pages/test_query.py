@@ -1,0 +1,222 @@
+"""The query page: writing, running, cancelling, and what makes an answer one that others can check."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from playwright.sync_api import Page, expect
+from support.browser.chromium import Visit
+from support.browser.site import LOUD, PUBLIC, STATIONS, small_workspace
+from support.chains.workspaces import feed, root
+
+from odfpy.chain.encoding import load_snapshots
+from odfpy.coordinator.workspace import Workspace
+
+MANY = "com.example.many"
+ROWS = 1234
+NEVER_ENDING = (
+    "select count(*) from generate_series(1, 100000000) a, generate_series(1, 100000000) b where a.value = -b.value"
+)
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    found = small_workspace(tmp_path_factory.mktemp("query") / "workspace")
+    found.add(load_snapshots(root(MANY, "{kind: Append}"), "many"))
+    feed(found, MANY, *(f"{number} n{number}" for number in range(ROWS)))
+    return found
+
+
+def asked(visit: Visit, query: str) -> Page:
+    """The query page with a query that has been run."""
+    return visit.go(f"query?{urlencode({'query': query})}")
+
+
+def editor(page: Page, text: str) -> None:
+    """Write a query, as the keyboard does."""
+    page.locator(".cm-content").click()
+    page.keyboard.press("Control+a")
+    page.keyboard.type(text)
+
+
+def shown(page: Page) -> list[list[str]]:
+    expect(page.locator(".rows tbody td:not(:has(.skeleton))").first).to_be_attached()
+    rows = page.locator(".rows tbody tr:not(.space)").all()
+    return [row.locator("td").all_inner_texts() for row in rows]
+
+
+def download(page: Page, button: str, folder: Path) -> Path:
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name=button).click()
+    path = folder / waiting.value.suggested_filename
+    waiting.value.save_as(path)
+    return path
+
+
+def test_a_query_is_written_and_run_with_the_keyboard_alone(reader: Visit) -> None:
+    page = reader.go("query")
+    expect(page.locator(".cm-content")).to_be_focused()
+    page.keyboard.press("Control+a")
+    page.keyboard.type("select 1 + 1 as two")
+    page.keyboard.press("Control+Enter")
+    assert shown(page) == [["2"]]
+    page.reload()
+    expect(page.locator(".cm-content")).to_contain_text("select 1 + 1 as two")
+
+
+def test_names_and_columns_are_completed(reader: Visit) -> None:
+    page = reader.go("query")
+    editor(page, "select * from com.example.st")
+    option = page.get_by_role("option", name=STATIONS)
+    option.click()
+    expect(page.locator(".cm-content")).to_have_text(f'select * from "{STATIONS}"')
+    page.keyboard.type(" where na")
+    page.get_by_role("option", name="name", exact=True).click()
+    page.keyboard.type(" = 'Bern'")
+    page.get_by_role("button", name="Run").click()
+    assert shown(page)[0][-1] == "Bern"
+
+
+def test_a_name_in_quotes_gets_no_more_of_them(reader: Visit) -> None:
+    page = reader.go("query")
+    editor(page, 'select * from "com.example.st')
+    page.get_by_role("option", name=STATIONS).click()
+    expect(page.locator(".cm-content")).to_have_text(f'select * from "{STATIONS}"')
+
+
+def test_an_error_stands_under_its_place(reader: Visit) -> None:
+    reader.expect("status of 400")
+    page = asked(reader, "select 1 as one,\nfro m x")
+    expect(page.get_by_role("alert")).to_be_visible()
+    expect(page.locator(".cm-lintRange-error")).to_have_count(1)
+    page.locator(".cm-lintRange-error").hover()
+    expect(page.locator(".cm-tooltip-lint")).to_be_visible()
+    editor(page, "select 1 as one")
+    page.keyboard.press("Control+Enter")
+    assert shown(page) == [["1"]]
+    expect(page.locator(".cm-lintRange-error")).to_have_count(0)
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_an_unknown_dataset_is_named_with_a_suggestion(reader: Visit) -> None:
+    reader.expect("status of 40[04]")
+    page = asked(reader, 'select * from "com.example.station"')
+    expect(page.get_by_role("alert")).to_contain_text("com.example.station")
+
+
+def test_explain_shows_the_plan(reader: Visit) -> None:
+    page = reader.go("query")
+    editor(page, f'select * from "{STATIONS}"')
+    page.get_by_role("button", name="Explain").click()
+    text = "".join(cell for row in shown(page) for cell in row)
+    assert STATIONS in text or "scan" in text.lower(), text
+
+
+def test_a_query_that_never_ends_is_cancelled(reader: Visit) -> None:
+    page = reader.go("query")
+    editor(page, NEVER_ENDING)
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_role("timer")).to_be_visible()
+    with page.expect_event("requestfailed", lambda request: request.url.endswith("/query")):
+        page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("button", name="Run")).to_be_visible()
+    editor(page, "select 3 as three")
+    page.keyboard.press("Control+Enter")
+    assert shown(page) == [["3"]]
+
+
+def test_results_come_in_pieces(reader: Visit) -> None:
+    page = asked(reader, f'select id, name from "{MANY}" order by id')
+    expect(page.get_by_role("status")).to_contain_text("of 1,234")
+    page.get_by_role("region", name="Answer").evaluate("(frame) => { frame.scrollTop = frame.scrollHeight }")
+    row = page.locator(f"tr[aria-rowindex='{ROWS + 1}']")
+    expect(row).to_contain_text(f"n{ROWS - 1}")
+
+
+def test_a_link_gives_the_same_answer_when_there_is_more(reader: Visit, workspace: Workspace) -> None:
+    page = asked(reader, f'select count(*) as n from "{PUBLIC}"')
+    assert shown(page) == [["5"]]
+    page.get_by_role("button", name="Link to this answer").click()
+    link = page.url
+    assert workspace.storage.get(PUBLIC).state.head is not None
+    feed(workspace, PUBLIC, "99 later", day=9)
+    page.goto(link)
+    expect(page.get_by_text("The link names the blocks")).to_be_visible()
+    assert shown(page) == [["5"]]
+    editor(page, f'select count(*) as m from "{PUBLIC}"')
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_role("columnheader", name="m", exact=True)).to_be_visible()
+    assert shown(page) == [["6"]]
+
+
+def test_a_link_is_copied(reader: Visit) -> None:
+    reader.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = asked(reader, f'select max(id) as m from "{MANY}"')
+    shown(page)
+    page.get_by_role("button", name="Link to this answer").click()
+    page.get_by_role("button", name="Copy the link").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == page.url
+
+
+def test_all_rows_are_exported(reader: Visit, tmp_path: Path) -> None:
+    page = asked(reader, f'select id, name || \',"\' as name, 9007199254740993 as exact from "{MANY}" order by id')
+    expect(page.get_by_role("status")).to_contain_text("of 1,234")
+    with download(page, "Download as CSV", tmp_path).open(newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["id", "name", "exact"]
+    assert rows[1:] == [[str(number), f'n{number},"', "9007199254740993"] for number in range(ROWS)]
+
+
+def test_numbers_are_drawn(reader: Visit) -> None:
+    page = asked(reader, f'select name, id from "{STATIONS}" where op = 0 and name is not null')
+    page.get_by_role("button", name="Chart").click()
+    expect(page.locator(".bars tr")).to_have_count(3)
+    page = asked(reader, f'select id, id * 2 as twice from "{MANY}" order by id')
+    expect(page.get_by_role("status")).to_contain_text("of 1,234")
+    page.get_by_role("button", name="Chart").click()
+    expect(page.get_by_role("img", name="twice by id")).to_be_visible()
+
+
+def test_a_proof_is_downloaded_and_found_true_and_a_changed_one_is_not(reader: Visit, tmp_path: Path) -> None:
+    page = asked(reader, f'select id, upper(name) as loud from "{STATIONS}" order by "offset"')
+    shown(page)
+    proof = download(page, "Download with proof", tmp_path)
+    document = json.loads(proof.read_text())
+    reader.go("proof")
+    page.locator("input[type=file]").set_input_files(proof)
+    expect(page.get_by_role("status")).to_contain_text("True")
+    expect(page.locator("main")).to_contain_text("upper(name)")
+    document["output"]["data"][0][1] = "ZURICH"
+    changed = tmp_path / "changed.json"
+    changed.write_text(json.dumps(document))
+    reader.expect("status of 400")
+    drop(page, changed)
+    expect(page.get_by_role("status")).to_contain_text("Not true")
+    expect(page.get_by_role("status")).to_contain_text("hash")
+    other = tmp_path / "other.json"
+    other.write_text("{}")
+    drop(page, other)
+    expect(page.get_by_role("alert")).to_contain_text("not an answer with a proof")
+
+
+def drop(page: Page, file: Path) -> None:
+    """Drop a file as one that is dragged from a folder."""
+    data = page.evaluate_handle(
+        "([text, name]) => { const data = new DataTransfer(); data.items.add(new File([text], name)); return data }",
+        [file.read_text(), file.name],
+    )
+    page.dispatch_event(".drop", "drop", {"dataTransfer": data})
+
+
+def test_strangers_query_what_is_public(nobody: Visit) -> None:
+    nobody.expect("status of 40[0-9]")
+    page = asked(nobody, f'select count(*) as n from "{PUBLIC}"')
+    assert int(shown(page)[0][0]) >= 5
+    editor(page, f'select count(*) as n from "{LOUD}"')
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_role("alert")).to_contain_text(LOUD)
