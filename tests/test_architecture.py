@@ -102,6 +102,7 @@ PACKAGES = {
         "engine",
         "repository",
         "query",
+        "provenance",
         "coordinator",
         "sharing",
     },

@@ -41,7 +41,7 @@ from odfpy.serving.notifications.heads import Heads
 from odfpy.serving.pages import ui
 from odfpy.serving.rest import dataset as rest_dataset
 from odfpy.serving.rest import datasets as datasets_api
-from odfpy.serving.rest import docs_page, history, lineage
+from odfpy.serving.rest import docs_page, history, lineage, provenance
 from odfpy.serving.rest import ingest as rest_ingest
 from odfpy.serving.rest import login as rest_login
 from odfpy.serving.rest import query as rest_query
@@ -67,6 +67,7 @@ DATASET_ROUTERS: Sequence[APIRouter] = (
     rest_dataset.router,
     history.router,
     lineage.router,
+    provenance.router,
     rest_ingest.router,
     datasets_api.dataset,
 )
@@ -104,6 +105,7 @@ def create_app(
     app.state.gate = QueryGate(settings)
     app.state.engines = ServedEngines(workspaces[0], settings.query_memory, settings.query_timeout)
     limits = (settings.query_memory, settings.ingest_timeout)
+    app.state.own_engines = {one.storage.root: ServedEngines(one, *limits) for one in workspaces}
     app.state.ingests = Ingests({one.storage.root: one.engines.registry.with_limits(*limits) for one in workspaces})
     app.state.node_key = partial(answer_key, workspaces[0].root)
     app.add_middleware(BoundedBodies, settings=settings, budget=app.state.budget, storages=app.state.datasets.storages)
