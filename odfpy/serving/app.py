@@ -41,7 +41,7 @@ from odfpy.serving.notifications.heads import Heads
 from odfpy.serving.pages import ui
 from odfpy.serving.rest import dataset as rest_dataset
 from odfpy.serving.rest import datasets as datasets_api
-from odfpy.serving.rest import docs_page, history, lineage, provenance
+from odfpy.serving.rest import comparison, docs_page, history, lineage, provenance
 from odfpy.serving.rest import ingest as rest_ingest
 from odfpy.serving.rest import login as rest_login
 from odfpy.serving.rest import query as rest_query
@@ -68,6 +68,7 @@ DATASET_ROUTERS: Sequence[APIRouter] = (
     history.router,
     lineage.router,
     provenance.router,
+    comparison.router,
     rest_ingest.router,
     datasets_api.dataset,
 )

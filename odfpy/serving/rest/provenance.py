@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from odfpy import __version__
 from odfpy.coordinator.provenance.guarded_rows import RowGuard
 from odfpy.coordinator.provenance.trace import row_provenance
-from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.coordinator.storage.storage import Storage
 from odfpy.coordinator.transform.intervals import InputDiverged
 from odfpy.dataset.identity import DatasetId
 from odfpy.engine.control import Control
@@ -137,7 +137,7 @@ async def provenance(
     Of inputs that the caller may not read, only the ids are told.
     """
     settings: ServeSettings = request.app.state.settings
-    storage = _storage_of(request, dataset)
+    storage = registry_of(request).storage_of(dataset)
 
     def work(control: Control) -> Response:
         guard = RowGuard(_visibility(storage, caller), settings.max_rows, settings.max_answer, control)
@@ -161,10 +161,6 @@ async def provenance(
 
     found: Response = await request.app.state.gate.run(request, caller, work)
     return found
-
-
-def _storage_of(request: Request, dataset: StoredDataset) -> Storage:
-    return next(one for one in registry_of(request).storages if one.root == dataset.workspace_folder.root)
 
 
 def _visibility(storage: Storage, caller: Caller) -> Callable[[DatasetId], bool] | None:
