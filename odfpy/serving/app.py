@@ -39,9 +39,9 @@ from odfpy.serving.notifications import events
 from odfpy.serving.notifications.delivery import Deliveries
 from odfpy.serving.notifications.heads import Heads
 from odfpy.serving.pages import ui
+from odfpy.serving.rest import comparison, docs_page, history, lineage, provenance, verification
 from odfpy.serving.rest import dataset as rest_dataset
 from odfpy.serving.rest import datasets as datasets_api
-from odfpy.serving.rest import comparison, docs_page, history, lineage, provenance
 from odfpy.serving.rest import ingest as rest_ingest
 from odfpy.serving.rest import login as rest_login
 from odfpy.serving.rest import query as rest_query
@@ -50,6 +50,7 @@ from odfpy.serving.rest.catalog import Catalog
 from odfpy.serving.rest.ingest import Ingests
 from odfpy.serving.rest.login import Logins
 from odfpy.serving.rest.openapi import DescribedApp
+from odfpy.serving.rest.verification_jobs import Verifications
 from odfpy.serving.settings import ServeSettings
 from odfpy.serving.sharing.app import PREFIX, SharingMount, create_sharing_app
 from odfpy.serving.transfer import signatures_api as beside
@@ -69,6 +70,7 @@ DATASET_ROUTERS: Sequence[APIRouter] = (
     lineage.router,
     provenance.router,
     comparison.router,
+    verification.router,
     rest_ingest.router,
     datasets_api.dataset,
 )
@@ -108,6 +110,7 @@ def create_app(
     limits = (settings.query_memory, settings.ingest_timeout)
     app.state.own_engines = {one.storage.root: ServedEngines(one, *limits) for one in workspaces}
     app.state.ingests = Ingests({one.storage.root: one.engines.registry.with_limits(*limits) for one in workspaces})
+    app.state.verifications = Verifications(workspaces)
     app.state.node_key = partial(answer_key, workspaces[0].root)
     app.add_middleware(BoundedBodies, settings=settings, budget=app.state.budget, storages=app.state.datasets.storages)
     app.add_middleware(Observed, metrics=app.state.metrics)
@@ -140,6 +143,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
     finally:
         await asyncio.to_thread(state.sharing.stop)
+        await asyncio.to_thread(state.verifications.stop, state.settings.grace)
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task

@@ -17,7 +17,7 @@ from odfpy.serving.server import DatasetServer
 TEXTS = ("application/json", "text/", "application/x-nd", "application/geo+json")
 WITH_TOKEN = {
     ("post", "ingest"), ("put", "info"), ("put", "{ref}"), ("put", "visibility"), ("get", "token"), ("get", "validate"),
-    ("post", "tokens"),
+    ("post", "tokens"), ("post", "verification"), ("delete", "verification"),
 }  # fmt: skip
 
 

@@ -5,7 +5,6 @@ Light: nothing of Spark, Java or Arrow is loaded here.
 
 from __future__ import annotations
 
-import copy
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -90,14 +89,14 @@ class SparkEngine:
 
     def within(self, control: Control) -> SparkEngine:
         """The same engine, whose jobs end with a control and tell it how they get on."""
-        found = copy.copy(self)
-        found._control = control
+        found = SparkEngine(self.run.path, self.settings, self._on_progress)
+        found._only_confined, found._control = self._only_confined, control
         return found
 
     def only_confined(self) -> SparkEngine:
         """The same engine for queries of strangers: it raises `NotConfined` where it is not in a whole sandbox."""
-        found = copy.copy(self)
-        found._only_confined = True
+        found = SparkEngine(self.run.path, self.settings, self._on_progress)
+        found._only_confined, found._control = True, self._control
         return found
 
     @property

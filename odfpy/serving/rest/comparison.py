@@ -113,7 +113,7 @@ async def compared(
         if known is not None:
             return known
         service = QueryService(CallerResolver(registry_of(request), state.reaches, caller), state.engines.of(caller))
-        with compare(storage, service, name, *fixed, columns, control) as found:
+        with compare(storage, service, name, fixed[0], fixed[1], columns, control) as found:
             page = found.page(skip, limit, settings.max_answer)
         tree = {"dataset": name, "old": places[0].model_dump(), "new": places[1].model_dump(), **_tree(found, page)}
         return reply(request, tree, tag, _link(fixed, key, skip, limit, page.total))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
@@ -29,7 +29,7 @@ from odfpy.serving.settings import ServeSettings
 router = APIRouter(tags=["queries"])
 
 _TAG: Final = 'W/"f1620566002562203fa5af2732a888ccdf6a254c4b2652cf5b34ff1631cb0c1635741"'
-_CITED: Final = Annotated[
+_Cited: TypeAlias = Annotated[
     dict[str, list[int]], Field(description="Offsets by the ids of the inputs.", examples=[{ID: [0, 3]}])
 ]
 
@@ -52,8 +52,8 @@ class TracedRowModel(BaseModel):
     offset: int
     op: Annotated[str, Field(description="+A, -R, -C or +C.", examples=["+A"])]
     values: dict[str, Any]
-    madeOf: _CITED  # noqa: N815
-    becauseOf: Annotated[_CITED, Field(description="Of a correction, the rows that caused it.")]  # noqa: N815
+    madeOf: _Cited  # noqa: N815
+    becauseOf: Annotated[_Cited, Field(description="Of a correction, the rows that caused it.")]  # noqa: N815
     takesBack: Annotated[int | None, Field(description="The row of the same dataset that it takes back.")]  # noqa: N815
     ways: Annotated[int, Field(description="In how many ways the same row is made; this is one of them.")]
     problem: Annotated[str | None, Field(description="Why it is not known what it is made of.")]
