@@ -45,7 +45,7 @@ class KeptFinding:
 
 @dataclass(frozen=True, slots=True)
 class KeptCounts:
-    """How much a verification has looked at.
+    """The extent of a verification.
 
     Attributes:
         milliseconds: how long it took.

@@ -13,7 +13,6 @@ from odfpy.coordinator.reading.compare import ComparedPage, Comparison, RowChang
 from odfpy.coordinator.reading.projections import moment
 from odfpy.engine.control import Control
 from odfpy.query.service import QueryService
-from odfpy.query.wire.response import too_many_rows
 from odfpy.serving.callers.access import AnyCaller, Readable, registry_of
 from odfpy.serving.callers.resolver import CallerResolver
 from odfpy.serving.http.replies import not_modified, reply, tag_of
@@ -101,22 +100,20 @@ async def compared(
     settings: ServeSettings = state.settings
     storage = registry_of(request).storage_of(dataset)
     columns = [one.strip() for one in key.split(",") if one.strip()]
-    name = str(dataset.handle)
+    name, most = str(dataset.handle), min(limit, settings.max_rows)
 
     def work(control: Control) -> Response:
-        if limit > settings.max_rows:
-            raise too_many_rows(settings.max_rows)
         places = [MomentModel(name=text, asAt=moment(storage, name, text)) for text in (old, new)]
         fixed = [one.asAt for one in places]
-        tag = tag_of(__version__, "compare", str(dataset.state.head), fixed, columns, skip, limit, [old, new])
+        tag = tag_of(__version__, "compare", str(dataset.state.head), fixed, columns, skip, most, [old, new])
         known = not_modified(request, tag)
         if known is not None:
             return known
         service = QueryService(CallerResolver(registry_of(request), state.reaches, caller), state.engines.of(caller))
         with compare(storage, service, name, fixed[0], fixed[1], columns, control) as found:
-            page = found.page(skip, limit, settings.max_answer)
+            page = found.page(skip, most, settings.max_answer)
         tree = {"dataset": name, "old": places[0].model_dump(), "new": places[1].model_dump(), **_tree(found, page)}
-        return reply(request, tree, tag, _link(fixed, key, skip, limit, page.total))
+        return reply(request, tree, tag, _link(fixed, key, skip, most, page.total))
 
     found: Response = await state.gate.run(request, caller, work)
     return found

@@ -31,7 +31,7 @@ _PRIVATE: Final = "Only for those who may write here: it may name places and fil
 
 
 class VerificationWanted(BaseModel):
-    """How thoroughly a dataset is to be verified."""
+    """The extent of a verification that is wanted."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -101,7 +101,7 @@ class SignaturesModel(BaseModel):
 
 
 class ReportModel(BaseModel):
-    """What the last verification of a dataset has looked at, and what it has found."""
+    """The last verification of a dataset: its extent, and its findings."""
 
     time: str
     head: Annotated[str, Field(examples=[HASH], description="The last block that was verified.")]

@@ -37,7 +37,7 @@ class AlreadyUnderWay(Exception):
 
 
 class TooManyUnderWay(Exception):
-    """As many verifications are under way as there may be."""
+    """The server has as many verifications under way as it can take."""
 
 
 @dataclass
