@@ -47,6 +47,8 @@ function Later({ load }: { load: () => Promise<FunctionComponent> }) {
 const loaders: Record<string, () => Promise<FunctionComponent>> = {
   lineage: () => import("./pages/lineage").then((module) => module.LineagePage),
   query: () => import("./pages/query").then((module) => module.QueryPage),
+  provenance: () => import("./pages/provenance").then((module) => module.ProvenancePage),
+  compare: () => import("./pages/compare").then((module) => module.ComparePage),
   proof: () => import("./pages/proof").then((module) => module.ProofPage),
 };
 

@@ -3,7 +3,7 @@ import { ApiError, get, ofDataset } from "./api";
 import type { Column } from "./components/rows";
 import type { Answer, Cell, Dataset, Field } from "./types";
 
-const NUMBERS = new Set(["Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float16", "Float32", "Float64", "Decimal"]);
+export const NUMBERS = new Set(["Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float16", "Float32", "Float64", "Decimal"]);
 const SYSTEM = new Set(["offset", "op", "system_time"]);
 
 /** The kind of a column's values, whether they may be missing or not. */

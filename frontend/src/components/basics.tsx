@@ -2,7 +2,8 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ApiError } from "../api";
-import { age, moment } from "../format";
+import { age, count, cut, moment, text } from "../format";
+import type { Cell } from "../types";
 
 type Tone = "plain" | "good" | "bad" | "warn" | "info";
 
@@ -135,6 +136,25 @@ export function Fact({ name, children }: { name: string; children: ComponentChil
       <dt>{name}</dt>
       <dd>{children}</dd>
     </div>
+  );
+}
+
+const SHORT = 200;
+const WHOLE = 100_000;
+
+/** A value of a cell; a long one opens when one wants to read it. */
+export function Value({ value }: { value: Cell | undefined }) {
+  const [isOpen, open] = useState(false);
+  if (value === null || value === undefined) return <span class="null">null</span>;
+  const whole = text(value);
+  if (whole.length <= SHORT) return <span class={whole.length > 32 ? "value" : "value short"}>{whole}</span>;
+  return (
+    <span class="value">
+      {isOpen ? cut(whole, WHOLE) : `${whole.slice(0, SHORT)}…`}{" "}
+      <button type="button" class="quiet" aria-expanded={isOpen} onClick={() => open(!isOpen)}>
+        {isOpen ? "less" : `more (${count(whole.length)} characters)`}
+      </button>
+    </span>
   );
 }
 

@@ -12,10 +12,18 @@ const WIDTH = 230;
 const HEIGHT = 64;
 const MOST = 400; // nodes that are drawn at once; others are folded into the neighbourhood of what one looks for
 
+type Way = "up" | "down";
+
+/** A part of the graph that is folded: what is upstream or downstream of a dataset, and leads nowhere else. */
+type Fold = `${Way} ${string}`;
+
 interface Box extends GraphNode {
   x: number;
   y: number;
   hidden: number;
+  /** How many datasets a handle hides, or could hide; 0 where there is nothing on that side. */
+  up: number;
+  down: number;
 }
 
 interface Layout {
@@ -41,7 +49,67 @@ function around(graph: Graph, start: string, steps: number): Set<string> {
   return found;
 }
 
-function lay(graph: Graph, shown: Set<string>): Layout {
+/** Which datasets are one step away of each, on either side. */
+type Steps = Record<Way, Map<string, string[]>>;
+
+function stepsWithin(graph: Graph, shown: Set<string>): Steps {
+  const found: Steps = { up: new Map(), down: new Map() };
+  const put = (way: Way, from: string, to: string) => {
+    const known = found[way].get(from);
+    if (known) known.push(to);
+    else found[way].set(from, [to]);
+  };
+  for (const { input, output } of graph.edges) {
+    if (!shown.has(input) || !shown.has(output)) continue;
+    put("up", output, input);
+    put("down", input, output);
+  }
+  return found;
+}
+
+/** What a fold hides: all that is on one side of a dataset, without what others that are shown lead to, too. */
+function foldedBy(start: string, way: Way, steps: Steps): Set<string> {
+  const [forth, back] = way === "up" ? [steps.up, steps.down] : [steps.down, steps.up];
+  const reached = new Set<string>();
+  let edge = [start];
+  while (edge.length) {
+    edge = edge.flatMap((id) => forth.get(id) ?? []).filter((id) => id !== start && !reached.has(id));
+    for (const id of edge) reached.add(id);
+  }
+  let kept = [...reached].filter((id) => (back.get(id) ?? []).some((other) => other !== start && !reached.has(other)));
+  while (kept.length) {
+    for (const id of kept) reached.delete(id);
+    kept = kept.flatMap((id) => forth.get(id) ?? []).filter((id) => reached.has(id));
+  }
+  return reached;
+}
+
+interface Folded {
+  shown: Set<string>;
+  /** How many datasets each fold hides, or would hide. */
+  counts: Map<Fold, number>;
+}
+
+/** The datasets without what is folded; folds apply one after the other, so that each counts what it hides itself. */
+function folded(graph: Graph, chosen: Set<string>, folds: Fold[]): Folded {
+  const shown = new Set(chosen);
+  const counts = new Map<Fold, number>();
+  for (const fold of folds) {
+    const [way, id] = [fold.slice(0, fold.indexOf(" ")) as Way, fold.slice(fold.indexOf(" ") + 1)];
+    const hidden = foldedBy(id, way, stepsWithin(graph, shown));
+    for (const one of hidden) shown.delete(one);
+    counts.set(fold, hidden.size);
+  }
+  const steps = stepsWithin(graph, shown);
+  for (const id of shown) {
+    for (const way of ["up", "down"] as const) {
+      if (!counts.has(`${way} ${id}`)) counts.set(`${way} ${id}`, foldedBy(id, way, steps).size);
+    }
+  }
+  return { shown, counts };
+}
+
+function lay(graph: Graph, { shown, counts }: Folded, folds: Fold[]): Layout {
   const drawing = new dagre.graphlib.Graph();
   drawing.setGraph({ rankdir: "LR", nodesep: 18, ranksep: 70, marginx: 20, marginy: 20 });
   drawing.setDefaultEdgeLabel(() => ({}));
@@ -63,7 +131,9 @@ function lay(graph: Graph, shown: Set<string>): Layout {
   });
   const boxes = nodes.map((node) => {
     const { x, y } = drawing.node(node.id) as { x: number; y: number };
-    return { ...node, x: x - WIDTH / 2, y: y - HEIGHT / 2, hidden: hidden.get(node.id) ?? 0 };
+    const [up, down] = [counts.get(`up ${node.id}`) ?? 0, counts.get(`down ${node.id}`) ?? 0];
+    const isFolded = folds.includes(`up ${node.id}`) || folds.includes(`down ${node.id}`);
+    return { ...node, x: x - WIDTH / 2, y: y - HEIGHT / 2, hidden: isFolded ? 0 : (hidden.get(node.id) ?? 0), up, down };
   });
   const { width = 0, height = 0 } = drawing.graph();
   return { boxes, lines, width, height };
@@ -75,12 +145,16 @@ export function LineagePage() {
   const reach = Number(address.value.searchParams.get("steps") ?? 3);
   const path = name ? ofDataset(name, "lineage") : "lineage";
   const { value: graph, error, reload } = useLoad((signal) => get<Graph>(path, { signal }), [path, session.value.name]);
-  const shown = useMemo(() => (graph ? chosen(graph, name, reach) : new Set<string>()), [graph, name, reach]);
-  const layout = useMemo(() => (graph ? lay(graph, shown) : undefined), [graph, shown]);
+  const [folds, setFolds] = useState<Fold[]>([]);
+  const layout = useMemo(() => {
+    if (!graph) return undefined;
+    return lay(graph, folded(graph, chosen(graph, name, reach), folds), folds);
+  }, [graph, name, reach, folds]);
+  const toggle = (fold: Fold) => setFolds(folds.includes(fold) ? folds.filter((one) => one !== fold) : [...folds, fold]);
   if (error) return <Problem error={error} retry={reload} />;
   if (!graph || !layout) return <Loading what="Finding out what is derived from what" />;
   if (!graph.nodes.length) return <Empty title="No datasets yet" />;
-  const folded = graph.nodes.length - layout.boxes.length;
+  const left = graph.nodes.length - layout.boxes.length;
   return (
     <section>
       <div class="bar">
@@ -98,10 +172,15 @@ export function LineagePage() {
       </div>
       <p class="dim" role="status">
         {counted(layout.boxes.length, "dataset")}
-        {folded > 0 && `; ${folded} more are folded: look for one, or take more steps`}. A thick orange line holds a
-        watermark back.
+        {left > 0 && `; ${left} more are folded: look for one, take more steps, or unfold some`}. A thick orange line holds a
+        watermark back.{" "}
+        {folds.length > 0 && (
+          <button type="button" class="quiet" onClick={() => setFolds([])}>
+            Unfold everything
+          </button>
+        )}
       </p>
-      <Picture layout={layout} selected={name} />
+      <Picture layout={layout} selected={name} folds={folds} toggle={toggle} />
       <AsTable graph={graph} />
     </section>
   );
@@ -149,7 +228,14 @@ interface View {
 }
 
 /** The picture: the wheel zooms, the mouse and the arrow keys move, + and - zoom, 0 shows all. */
-function Picture({ layout, selected }: { layout: Layout; selected: string }) {
+interface PictureProperties {
+  layout: Layout;
+  selected: string;
+  folds: Fold[];
+  toggle: (fold: Fold) => void;
+}
+
+function Picture({ layout, selected, folds, toggle }: PictureProperties) {
   const frame = useRef<HTMLDivElement>(null);
   const [view, set] = useState<View>({ x: 0, y: 0, scale: 1 });
   const drag = useRef<{ x: number; y: number } | undefined>(undefined);
@@ -160,7 +246,19 @@ function Picture({ layout, selected }: { layout: Layout; selected: string }) {
     if (box && scale < 0.6) set({ scale: 0.8, x: clientWidth / 2 - box.x * 0.8, y: clientHeight / 2 - box.y * 0.8 });
     else set({ scale, x: Math.max(0, (clientWidth - layout.width * scale) / 2), y: Math.max(0, (clientHeight - layout.height * scale) / 2) });
   };
-  useEffect(fit, [layout]);
+  const kept = useRef<{ id: string; x: number; y: number } | undefined>(undefined);
+  useEffect(() => {
+    const anchor = kept.current;
+    const box = anchor && layout.boxes.find((one) => one.id === anchor.id);
+    kept.current = undefined;
+    // A dataset whose handle was clicked stays where it is.
+    if (anchor && box) set((now) => ({ ...now, x: now.x + (anchor.x - box.x) * now.scale, y: now.y + (anchor.y - box.y) * now.scale }));
+    else fit();
+  }, [layout]);
+  const fold = (box: Box, way: Way) => {
+    kept.current = { id: box.id, x: box.x, y: box.y };
+    toggle(`${way} ${box.id}`);
+  };
   const zoom = (factor: number, x = (frame.current?.clientWidth ?? 0) / 2, y = (frame.current?.clientHeight ?? 0) / 2) =>
     set((now) => {
       const scale = Math.min(3, Math.max(0.02, now.scale * factor));
@@ -215,7 +313,7 @@ function Picture({ layout, selected }: { layout: Layout; selected: string }) {
           }
         }}
         onPointerDown={(event) => {
-          if ((event.target as Element).closest("a")) return;
+          if ((event.target as Element).closest("a, [role=button]")) return;
           drag.current = { x: event.clientX, y: event.clientY };
           event.currentTarget.setPointerCapture(event.pointerId);
         }}
@@ -238,11 +336,48 @@ function Picture({ layout, selected }: { layout: Layout; selected: string }) {
             <path key={line.id} d={line.path} class={line.holdsBack ? "line back" : "line"} marker-end="url(#arrow)" />
           ))}
           {layout.boxes.map((box) => (
-            <Node key={box.id} box={box} isSelected={box.name === selected && selected !== ""} />
+            <g key={box.id}>
+              <Node box={box} isSelected={box.name === selected && selected !== ""} />
+              {(["up", "down"] as const).map((way) => (
+                <Handle key={way} box={box} way={way} isFolded={folds.includes(`${way} ${box.id}`)} toggle={() => fold(box, way)} />
+              ))}
+            </g>
           ))}
         </svg>
       </div>
     </div>
+  );
+}
+
+/** Folds what is on one side of a dataset, and says how much that is. */
+function Handle({ box, way, isFolded, toggle }: { box: Box; way: Way; isFolded: boolean; toggle: () => void }) {
+  const number = box[way];
+  if (!number && !isFolded) return null;
+  const side = way === "up" ? "what it is derived from" : "what is derived from it";
+  const text = isFolded ? `+${number}` : "−";
+  const width = 14 + text.length * 7;
+  const x = way === "up" ? box.x - width / 2 : box.x + WIDTH - width / 2;
+  return (
+    <g
+      transform={`translate(${x},${box.y + HEIGHT / 2 - 10})`}
+      class="handle"
+      role="button"
+      tabindex={0}
+      aria-expanded={!isFolded}
+      aria-label={`${box.name ?? box.id}: ${isFolded ? `show ${side}, ${counted(number, "dataset")} folded` : `fold ${side}`}`}
+      onClick={toggle}
+      onKeyDown={(event) => {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        toggle();
+      }}
+    >
+      <title>{isFolded ? `Show ${side}` : `Fold ${side}`}</title>
+      <rect width={width} height="20" rx="10" />
+      <text x={width / 2} y="14.5">
+        {text}
+      </text>
+    </g>
   );
 }
 

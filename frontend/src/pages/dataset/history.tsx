@@ -4,6 +4,7 @@ import { call, get, ofDataset } from "../../api";
 import { Badge, Copy, Loading, Moment, Problem } from "../../components/basics";
 import { count, shortHash, size } from "../../format";
 import { useLoad } from "../../hooks";
+import { address, datasetPath, href } from "../../router";
 import { nextOf } from "../../rows";
 import type { Block } from "../../types";
 import type { TabProperties } from "./page";
@@ -19,7 +20,9 @@ async function page(name: string, path: string, signal?: AbortSignal): Promise<P
 }
 
 export function HistoryTab({ dataset }: TabProperties) {
-  const first = useLoad((signal) => page(dataset.name, "log?limit=100", signal), [dataset.head]);
+  const from = address.value.searchParams.get("from") ?? "";
+  const path = `log?limit=100${from ? `&asOfBlockHash=${encodeURIComponent(from)}` : ""}`;
+  const first = useLoad((signal) => page(dataset.name, path, signal), [dataset.head, path]);
   const references = useLoad((signal) => get<Record<string, string>>(ofDataset(dataset.name, "refs"), { signal }), [dataset.head]);
   const [more, setMore] = useState<Page[]>([]);
   useEffect(() => setMore([]), [first.value]);
@@ -31,9 +34,14 @@ export function HistoryTab({ dataset }: TabProperties) {
   for (const [name, block] of Object.entries(references.value ?? {})) pointing.set(block, [...(pointing.get(block) ?? []), name]);
   return (
     <section>
+      {from && (
+        <p>
+          From block <code>{shortHash(from)}…</code> on, older ones below. <a href={href(datasetPath(dataset.name, "history"))}>All blocks</a>
+        </p>
+      )}
       <ol class="blocks">
         {pages.flatMap((one) => one.blocks).map((block) => (
-          <BlockLine key={block.blockHash} block={block} names={pointing.get(block.blockHash) ?? []} />
+          <BlockLine key={block.blockHash} name={dataset.name} block={block} names={pointing.get(block.blockHash) ?? []} />
         ))}
       </ol>
       {next && (
@@ -45,7 +53,7 @@ export function HistoryTab({ dataset }: TabProperties) {
   );
 }
 
-function BlockLine({ block, names }: { block: Block; names: string[] }) {
+function BlockLine({ name, block, names }: { name: string; block: Block; names: string[] }) {
   const { content, signatures } = block;
   const wrong = signatures.find((one) => one.error);
   return (
@@ -70,6 +78,11 @@ function BlockLine({ block, names }: { block: Block; names: string[] }) {
         <span class="dim">
           <Moment time={content.systemTime} />
         </span>
+        {content.event["newData"] !== undefined && content.prevBlockHash && (
+          <a href={href(datasetPath(name, "changes"), { old: content.prevBlockHash, new: block.blockHash })}>
+            What it changed<span class="hidden"> (block {content.sequenceNumber})</span>
+          </a>
+        )}
       </div>
       <details>
         <summary>Block</summary>

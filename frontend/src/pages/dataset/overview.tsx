@@ -1,9 +1,8 @@
 /** A dataset in short: how much, how fresh, who vouches for it, what it says of itself. */
-import { micromark } from "micromark";
-import { gfmTable, gfmTableHtml } from "micromark-extension-gfm-table";
 import { get, ofDataset } from "../../api";
 import { Ago, Badge, Copy, Fact, Facts, Moment, Problem } from "../../components/basics";
 import { Chart } from "../../components/chart";
+import { Markdown } from "../../components/markdown";
 import { count, duration, moment, shortHash, signers, size } from "../../format";
 import { useLoad } from "../../hooks";
 import { datasetPath, href } from "../../router";
@@ -44,13 +43,15 @@ export function Overview({ dataset }: TabProperties) {
         <Fact name="Size">{size(dataset.dataSize)}</Fact>
         <Fact name="Blocks">{count(dataset.numBlocks)}</Fact>
         <Fact name="Updated">
-          <Ago time={dataset.updatedAt} />
+          <Ago time={dataset.updatedAt} /> <a href={href(datasetPath(dataset.name, "changes"))}>What changed?</a>
         </Fact>
         <Fact name="Watermark">
           <Moment time={dataset.watermark} none="none yet" />
         </Fact>
         <Fact name="Verified here">
-          <Verified dataset={dataset} />
+          <a href={href(datasetPath(dataset.name, "verify"))}>
+            <Verified dataset={dataset} />
+          </a>
         </Fact>
         <Fact name="Last block signed by">{signers(dataset.signedBy) || <span class="dim">nobody</span>}</Fact>
         {license && (
@@ -176,16 +177,15 @@ function Days({ days }: { days: Day[] }) {
   );
 }
 
-/** The attached documents, README first. Markdown becomes elements without any HTML that stands in it. */
+/** The attached documents, README first. */
 function Readme({ metadata }: { metadata: Metadata | undefined }) {
   const items = metadata?.output.attachments?.attachments.items ?? [];
   const readme = items.find((item) => /^readme(\.md)?$/i.test(item.path)) ?? items[0];
   if (!readme) return null;
-  const html = micromark(readme.content, { extensions: [gfmTable()], htmlExtensions: [gfmTableHtml()] });
   return (
     <section>
       <h2>{readme.path}</h2>
-      <div class="markdown" dangerouslySetInnerHTML={{ __html: html }} />
+      <Markdown text={readme.content} />
     </section>
   );
 }

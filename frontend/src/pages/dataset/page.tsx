@@ -7,11 +7,13 @@ import { useKept, useLoad, useTitle } from "../../hooks";
 import { datasetPath, href } from "../../router";
 import type { Dataset } from "../../types";
 import { Access } from "./access";
+import { Changes } from "./changes";
 import { DataTab } from "./data";
 import { HistoryTab } from "./history";
 import { Overview } from "./overview";
 import { SchemaTab } from "./schema";
 import { SourceTab } from "./source";
+import { VerifyTab } from "./verify";
 
 export interface TabProperties {
   dataset: Dataset;
@@ -23,6 +25,8 @@ const tabs: readonly (readonly [string, string, FunctionComponent<TabProperties>
   ["schema", "Schema", SchemaTab],
   ["source", "Source", SourceTab],
   ["history", "History", HistoryTab],
+  ["changes", "What changed", Changes],
+  ["verify", "Verify", VerifyTab],
   ["get", "Get it", Access],
 ];
 
