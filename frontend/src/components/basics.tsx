@@ -31,6 +31,11 @@ export function Moment({ time, none = "none" }: { time: string | null | undefine
   return time ? <time dateTime={time}>{moment(time)}</time> : <span class="dim">{none}</span>;
 }
 
+/** A sentence with code between backticks, as hints have it. */
+export function Words({ children }: { children: string }) {
+  return <>{children.split("`").map((part, at) => (at % 2 ? <code key={at}>{part}</code> : part))}</>;
+}
+
 /** What went wrong, and a way to try again. */
 export function Problem({ error, retry }: { error: ApiError; retry?: () => void }) {
   const [what, ...more] = error.message.split("\n");
@@ -41,7 +46,9 @@ export function Problem({ error, retry }: { error: ApiError; retry?: () => void 
         {error.code && <code class="code">{error.code}</code>}
       </p>
       {more.map((line) => (
-        <p key={line}>{line}</p>
+        <p key={line}>
+          <Words>{line}</Words>
+        </p>
       ))}
       {retry && (
         <button type="button" onClick={retry}>

@@ -225,11 +225,11 @@ function Input({ input, row, columns }: { input: TracedDataset; row: TracedRow; 
   const rows = input.rows.filter((one) => wanted.has(one.offset));
   const names = Object.keys(rows[0]?.values ?? {}).filter((name) => name !== SYSTEM && (!columns.length || columns.includes(name)));
   return (
-    <section class="input" aria-label={`Rows of ${input.name}`}>
+    <div class="input">
       <h3>
         {counted(rows.length, "row")} of <DatasetLink dataset={input} />
       </h3>
-      <div class="scroll" tabIndex={0} role="region" aria-label={`Rows of ${input.name}`}>
+      <div class="scroll" tabIndex={0} role="region" aria-label={`Rows of ${input.name} that row ${row.offset} was made of`}>
         <table class="list">
           <thead>
             <tr>
@@ -255,7 +255,7 @@ function Input({ input, row, columns }: { input: TracedDataset; row: TracedRow; 
           Show more rows ({count(rows.length - shown)} left)
         </button>
       )}
-    </section>
+    </div>
   );
 }
 

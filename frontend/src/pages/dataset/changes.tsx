@@ -31,7 +31,14 @@ export function Changes({ dataset }: TabProperties) {
         <MomentPicker label="until" value={now} choose={(value) => setParameters({ new: value === "head" ? undefined : value })} references={names} blocks={choices} />
         <Key key={key} value={key} />
       </div>
-      <Compared key={JSON.stringify([old, now, key, dataset.head])} name={dataset.name} old={old} now={now} columns={key} />
+      <Compared
+        key={JSON.stringify([old, now, key, dataset.head])}
+        name={dataset.name}
+        old={old}
+        now={now}
+        columns={key}
+        words={(text) => wordsOf(text, blocks.value ?? [])}
+      />
     </section>
   );
 }
@@ -74,7 +81,15 @@ async function page(name: string, asked: Record<string, string>, skip: number, l
   }
 }
 
-function Compared({ name, old, now, columns }: { name: string; old: string; now: string; columns: string }) {
+interface ComparedProperties {
+  name: string;
+  old: string;
+  now: string;
+  columns: string;
+  words: (moment: string) => string;
+}
+
+function Compared({ name, old, now, columns, words }: ComparedProperties) {
   const [steps, setSteps] = useState([0]);
   const [pinned, pin] = useState<[string, string]>();
   const skip = steps.at(-1) ?? 0;
@@ -99,7 +114,7 @@ function Compared({ name, old, now, columns }: { name: string; old: string; now:
   const next = skip + value.rows.length;
   return (
     <div aria-busy={isLoading}>
-      <Summary found={value} from={old} to={now} />
+      <Summary found={value} between={`from ${words(old)} to ${words(now)}`} />
       {value.rows.length > 0 && <Table found={value} />}
       {(skip > 0 || next < value.total) && (
         <div class="bar">
@@ -118,7 +133,7 @@ function Compared({ name, old, now, columns }: { name: string; old: string; now:
   );
 }
 
-function Summary({ found, from, to }: { found: Comparison; from: string; to: string }) {
+function Summary({ found, between }: { found: Comparison; between: string }) {
   const { counts, columnChanges, key } = found;
   const kinds = key.length ? (["added", "removed", "changed"] as const) : (["added", "removed"] as const);
   return (
@@ -130,7 +145,7 @@ function Summary({ found, from, to }: { found: Comparison; from: string; to: str
           </Badge>
         ))}{" "}
         <span class="dim">
-          from {words(from)} to {words(to)}; rows are known by {key.length ? key.join(", ") : "all that they say"}
+          {between}; rows are known by {key.length ? key.join(", ") : "all that they say"}
         </span>
       </p>
       {columnChanges.length > 0 && (
@@ -161,8 +176,11 @@ function Summary({ found, from, to }: { found: Comparison; from: string; to: str
 }
 
 /** A moment in words. */
-function words(text: string): string {
+function wordsOf(text: string, blocks: Block[]): string {
+  const block = blocks.find((one) => one.blockHash === text);
+  if (block) return `block ${block.content.sequenceNumber}`;
   if (/^\d{4}-\d\d-\d\d/.test(text)) return moment(text);
+  if (/^\d+$/.test(text)) return `block ${text}`;
   return text === "head" ? "now" : text.length > 40 ? `block ${shortHash(text)}…` : text;
 }
 

@@ -17,6 +17,8 @@ import { VerifyTab } from "./verify";
 
 export interface TabProperties {
   dataset: Dataset;
+  /** Loads the dataset again, when something of it has changed besides its head. */
+  reload?: () => void;
 }
 
 const tabs: readonly (readonly [string, string, FunctionComponent<TabProperties>])[] = [
@@ -77,7 +79,7 @@ export function DatasetPage({ name, tab }: { name: string; tab: string }) {
           </a>
         ))}
       </nav>
-      <Tab dataset={value} key={value.head} />
+      <Tab dataset={value} reload={reload} key={value.head} />
     </article>
   );
 }

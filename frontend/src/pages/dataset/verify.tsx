@@ -1,7 +1,7 @@
 /** The verification of a dataset: run it, watch it, read the report. */
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, get, ofDataset, session } from "../../api";
-import { Ago, Badge, Empty, Fact, Facts, Loading, Problem } from "../../components/basics";
+import { Ago, Badge, Empty, Fact, Facts, Loading, Problem, Words } from "../../components/basics";
 import { Markdown } from "../../components/markdown";
 import { count, counted, cut, duration, shortHash } from "../../format";
 import { useLoad } from "../../hooks";
@@ -11,7 +11,7 @@ import type { TabProperties } from "./page";
 
 const SOON = 500; // milliseconds between two looks at a verification that is under way
 
-export function VerifyTab({ dataset }: TabProperties) {
+export function VerifyTab({ dataset, reload: reloadDataset }: TabProperties) {
   const path = ofDataset(dataset.name, "verification");
   const { value, error, isLoading, reload } = useLoad((signal) => get<VerificationStatus>(path, { signal }), [path, session.value.name]);
   const [refusal, refuse] = useState<ApiError>();
@@ -21,6 +21,10 @@ export function VerifyTab({ dataset }: TabProperties) {
     const timer = setTimeout(reload, SOON);
     return () => clearTimeout(timer);
   }, [isUnderWay, isLoading, error, reload]);
+  const reported = value?.report?.time;
+  useEffect(() => {
+    if (reported && reported !== dataset.verification?.time) reloadDataset?.();
+  }, [reported]);
   const send = async (method: "POST" | "DELETE", body?: object) => {
     refuse(undefined);
     try {
@@ -116,7 +120,11 @@ function Stopped({ stopped }: { stopped: NonNullable<VerificationStatus["stopped
         <strong>{stopped.message || "The last verification ended without a report"}</strong> <Ago time={stopped.time} />
         {stopped.code && <code class="code">{stopped.code}</code>}
       </p>
-      {stopped.hint && <p>{stopped.hint}</p>}
+      {stopped.hint && (
+        <p>
+          <Words>{stopped.hint}</Words>
+        </p>
+      )}
     </div>
   );
 }
@@ -206,11 +214,15 @@ function Found({ finding, name, explanation }: { finding: Finding; name: string;
   return (
     <>
       <p>
-        <Badge tone={severity === "error" ? "bad" : "warn"}>{severity}</Badge> <strong>{cut(message, 2000) || explanation?.title || check}</strong>{" "}
+        <Badge tone={severity === "error" ? "bad" : "warn"}>{severity}</Badge> <strong>{message ? <Words>{cut(message, 2000)}</Words> : (explanation?.title ?? check)}</strong>{" "}
         {code && <code class="code">{code}</code>}
       </p>
       {CHECKS[check] && <p class="dim">{CHECKS[check]}</p>}
-      {hint && <p>{cut(hint, 2000)}</p>}
+      {hint && (
+        <p>
+          <Words>{cut(hint, 2000)}</Words>
+        </p>
+      )}
       {block && (
         <p>
           In <a href={href(datasetPath(name, "history"), { from: block })}>block {sequenceNumber ?? shortHash(block)}</a>
