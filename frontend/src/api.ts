@@ -79,15 +79,15 @@ export async function call(path: string, { method = "GET", body, signal: abort }
 
 /** Makes a call, and reads JSON. */
 export async function get<T>(path: string, options: Options = {}): Promise<T> {
-  return exactly<T>(await (await call(path, options)).text());
+  return parsed(await (await call(path, options)).text()) as T;
 }
 
-/** Reads JSON; integers that a number of JavaScript cannot hold stay texts, in browsers that tell their digits. */
-export function exactly<T>(text: string): T {
-  if (!/[^\d.]\d{16}/.test(text)) return JSON.parse(text) as T;
-  const keep = (_: string, value: unknown, context?: { source?: string }): unknown =>
-    typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value) ? (context?.source ?? value) : value;
-  return JSON.parse(text, keep as (key: string, value: unknown) => unknown) as T;
+/** Reads JSON; whole numbers that JavaScript's own cannot hold stay texts, digit by digit. */
+export function parsed(text: string): unknown {
+  if (!/\d{16}/.test(text)) return JSON.parse(text);
+  const exactly = (_: string, value: unknown, context?: { source?: string }): unknown =>
+    typeof value === "number" && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? "") ? context?.source : value;
+  return JSON.parse(text, exactly);
 }
 
 /** Finds out whose session it is; a cookie that is not good any more is taken back. */

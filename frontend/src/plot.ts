@@ -5,7 +5,7 @@
  * single column is drawn over the number of the row. A single row is no chart, and is shown in numbers.
  */
 import { text } from "./format";
-import { kindOf, NUMBERS } from "./rows";
+import { isNumber, kindOf } from "./rows";
 import type { Cell, Field } from "./types";
 
 export const MOST_POINTS = 100_000; // rows that are drawn; nobody sees more
@@ -32,7 +32,6 @@ export interface Plot {
 /** Why an answer is no chart, and what to try. */
 export class NothingToPlot extends Error {}
 
-const isNumber = (field: Field): boolean => NUMBERS.has(kindOf(field));
 const isTime = (field: Field): boolean => ["Timestamp", "Date"].includes(kindOf(field));
 
 /** The columns that a chart needs, by their places, with the one across first; -1 stands for the number of the row. */

@@ -3,7 +3,7 @@ import { ApiError, get, ofDataset } from "./api";
 import type { Column } from "./components/rows";
 import type { Answer, Cell, Dataset, Field } from "./types";
 
-export const NUMBERS = new Set(["Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float16", "Float32", "Float64", "Decimal"]);
+const NUMBERS = new Set(["Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float16", "Float32", "Float64", "Decimal"]);
 const SYSTEM = new Set(["offset", "op", "system_time"]);
 
 /** The kind of a column's values, whether they may be missing or not. */
@@ -11,10 +11,12 @@ export function kindOf(field: Field): string {
   return field.type.kind === "Option" ? (field.type.inner?.kind ?? "") : field.type.kind;
 }
 
+export const isNumber = (field: Field): boolean => NUMBERS.has(kindOf(field));
+
 export function columnsOf(fields: Field[]): Column[] {
   return fields.map((field) => ({
     name: field.name,
-    isNumber: NUMBERS.has(kindOf(field)),
+    isNumber: isNumber(field),
     isSystem: SYSTEM.has(field.name),
   }));
 }

@@ -14,19 +14,7 @@ interface Properties {
   format?: (value: number) => string;
 }
 
-export const color = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-
-const DAY = 86_400;
-
-/** Labels of an axis of times in UTC: days, or times of day with the day where it begins. */
-export function timeTicks(_: uPlot, ticks: number[], __: number, ___: number, step: number): string[] {
-  return ticks.map((tick, index) => {
-    const [day = "", clock = ""] = new Date(tick * 1000).toISOString().split("T");
-    if (step >= DAY) return day;
-    const time = clock.slice(0, step >= 60 ? 5 : 8);
-    return index === 0 || tick % DAY === 0 ? `${time}\n${day}` : time;
-  });
-}
+const color = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 export function Chart({ title, times, values, asBars = false, format = compact }: Properties) {
   const [element, { width }] = useSize<HTMLDivElement>();
@@ -42,7 +30,7 @@ export function Chart({ title, times, values, asBars = false, format = compact }
         legend: { show: false },
         scales: { x: { time: true }, y: { range: (_, low, high) => [Math.min(0, low), Math.max(high * 1.05, 1)] } },
         tzDate: (time) => uPlot.tzDate(new Date(time * 1000), "UTC"),
-        axes: [{ ...axis, values: timeTicks }, { ...axis, size: 60, values: (_, ticks) => ticks.map(format) }],
+        axes: [axis, { ...axis, size: 60, values: (_, ticks) => ticks.map(format) }],
         series: [{}, { stroke: color("--accent"), fill: color("--accent-soft"), width: 2, points: { show: !asBars && values.length < 60 }, spanGaps: true, ...bars }],
       },
       [times, values],

@@ -3,6 +3,7 @@ import dagre from "@dagrejs/dagre";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get, ofDataset, session } from "../api";
 import { Empty, Loading, Problem } from "../components/basics";
+import { type Fold, type Folded, folded, Handles, type Way } from "../components/graph_folds";
 import { age, compact, counted } from "../format";
 import { useLoad, useTitle } from "../hooks";
 import { address, datasetPath, href, navigate, setParameters } from "../router";
@@ -11,11 +12,6 @@ import type { Graph, GraphNode } from "../types";
 const WIDTH = 230;
 const HEIGHT = 64;
 const MOST = 400; // nodes that are drawn at once; others are folded into the neighbourhood of what one looks for
-
-type Way = "up" | "down";
-
-/** A part of the graph that is folded: what is upstream or downstream of a dataset, and leads nowhere else. */
-type Fold = `${Way} ${string}`;
 
 interface Box extends GraphNode {
   x: number;
@@ -47,66 +43,6 @@ function around(graph: Graph, start: string, steps: number): Set<string> {
     for (const id of edge) found.add(id);
   }
   return found;
-}
-
-/** Which datasets are one step away of each, on either side. */
-type Steps = Record<Way, Map<string, string[]>>;
-
-function stepsWithin(graph: Graph, shown: Set<string>): Steps {
-  const found: Steps = { up: new Map(), down: new Map() };
-  const put = (way: Way, from: string, to: string) => {
-    const known = found[way].get(from);
-    if (known) known.push(to);
-    else found[way].set(from, [to]);
-  };
-  for (const { input, output } of graph.edges) {
-    if (!shown.has(input) || !shown.has(output)) continue;
-    put("up", output, input);
-    put("down", input, output);
-  }
-  return found;
-}
-
-/** What a fold hides: all that is on one side of a dataset, without what others that are shown lead to, too. */
-function foldedBy(start: string, way: Way, steps: Steps): Set<string> {
-  const [forth, back] = way === "up" ? [steps.up, steps.down] : [steps.down, steps.up];
-  const reached = new Set<string>();
-  let edge = [start];
-  while (edge.length) {
-    edge = edge.flatMap((id) => forth.get(id) ?? []).filter((id) => id !== start && !reached.has(id));
-    for (const id of edge) reached.add(id);
-  }
-  let kept = [...reached].filter((id) => (back.get(id) ?? []).some((other) => other !== start && !reached.has(other)));
-  while (kept.length) {
-    for (const id of kept) reached.delete(id);
-    kept = kept.flatMap((id) => forth.get(id) ?? []).filter((id) => reached.has(id));
-  }
-  return reached;
-}
-
-interface Folded {
-  shown: Set<string>;
-  /** How many datasets each fold hides, or would hide. */
-  counts: Map<Fold, number>;
-}
-
-/** The datasets without what is folded; folds apply one after the other, so that each counts what it hides itself. */
-function folded(graph: Graph, chosen: Set<string>, folds: Fold[]): Folded {
-  const shown = new Set(chosen);
-  const counts = new Map<Fold, number>();
-  for (const fold of folds) {
-    const [way, id] = [fold.slice(0, fold.indexOf(" ")) as Way, fold.slice(fold.indexOf(" ") + 1)];
-    const hidden = foldedBy(id, way, stepsWithin(graph, shown));
-    for (const one of hidden) shown.delete(one);
-    counts.set(fold, hidden.size);
-  }
-  const steps = stepsWithin(graph, shown);
-  for (const id of shown) {
-    for (const way of ["up", "down"] as const) {
-      if (!counts.has(`${way} ${id}`)) counts.set(`${way} ${id}`, foldedBy(id, way, steps).size);
-    }
-  }
-  return { shown, counts };
 }
 
 function lay(graph: Graph, { shown, counts }: Folded, folds: Fold[]): Layout {
@@ -338,46 +274,12 @@ function Picture({ layout, selected, folds, toggle }: PictureProperties) {
           {layout.boxes.map((box) => (
             <g key={box.id}>
               <Node box={box} isSelected={box.name === selected && selected !== ""} />
-              {(["up", "down"] as const).map((way) => (
-                <Handle key={way} box={box} way={way} isFolded={folds.includes(`${way} ${box.id}`)} toggle={() => fold(box, way)} />
-              ))}
+              <Handles box={box} width={WIDTH} height={HEIGHT} folds={folds} toggle={(way) => fold(box, way)} />
             </g>
           ))}
         </svg>
       </div>
     </div>
-  );
-}
-
-/** Folds what is on one side of a dataset, and says how much that is. */
-function Handle({ box, way, isFolded, toggle }: { box: Box; way: Way; isFolded: boolean; toggle: () => void }) {
-  const number = box[way];
-  if (!number && !isFolded) return null;
-  const side = way === "up" ? "what it is derived from" : "what is derived from it";
-  const text = isFolded ? `+${number}` : "−";
-  const width = 14 + text.length * 7;
-  const x = way === "up" ? box.x - width / 2 : box.x + WIDTH - width / 2;
-  return (
-    <g
-      transform={`translate(${x},${box.y + HEIGHT / 2 - 10})`}
-      class="handle"
-      role="button"
-      tabindex={0}
-      aria-expanded={!isFolded}
-      aria-label={`${box.name ?? box.id}: ${isFolded ? `show ${side}, ${counted(number, "dataset")} folded` : `fold ${side}`}`}
-      onClick={toggle}
-      onKeyDown={(event) => {
-        if (event.key !== "Enter" && event.key !== " ") return;
-        event.preventDefault();
-        toggle();
-      }}
-    >
-      <title>{isFolded ? `Show ${side}` : `Fold ${side}`}</title>
-      <rect width={width} height="20" rx="10" />
-      <text x={width / 2} y="14.5">
-        {text}
-      </text>
-    </g>
   );
 }
 

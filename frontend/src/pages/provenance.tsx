@@ -79,7 +79,7 @@ function Asked({ name, offset, column }: { name: string; offset: number; column:
   if (!dataset || !row) return <Empty title="The server does not know this row" />;
   return (
     <>
-      <section aria-label="The row" class="card">
+      <section aria-label="The row" class="panel">
         <div class="bar">
           <h2>
             <DatasetLink dataset={dataset} />, row {count(offset)}

@@ -1,18 +1,16 @@
 /** SQL over all datasets: an editor, answers with their blocks, and links and proofs that reproduce them. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, get, ofDataset, session } from "../api";
-import { Choice, Copy, Empty, Fact, Facts, Loading, Problem } from "../components/basics";
-import { PlotFigure } from "../components/plot";
+import { AnswerChart } from "../components/answer_chart";
+import { Choice, Copy, Fact, Facts, Problem } from "../components/basics";
 import { Rows } from "../components/rows";
 import { SqlEditor, type Completions } from "../components/sql_editor";
 import { count, duration } from "../format";
-import { keep, kept, useLoad, useTitle } from "../hooks";
-import { columnsToPlot, kindOfPlot, MOST_BARS, MOST_POINTS, NothingToPlot, type Plot, plotOf } from "../plot";
+import { keep, kept, useTitle } from "../hooks";
 import { address, setParameters } from "../router";
 import { columnsOf, fieldsOf, inHalves } from "../rows";
 import type { Answer, Cell, Dataset, Field } from "../types";
 
-type Load = (from: number, to: number, signal: AbortSignal) => Promise<Cell[][]>;
 type Dialect = "SqlDataFusion" | "SqlSpark";
 const PIECE = 200;
 
@@ -181,6 +179,7 @@ function Shown({ result }: { result: Result }) {
   const { answer, fields, query, dialect, seconds, total } = result;
   const view: View = address.value.searchParams.get("view") === "chart" ? "chart" : "table";
   const datasets = answer.input?.datasets ?? [];
+  const identity = JSON.stringify([query, dialect, datasets, fields.length]);
   const load = (from: number, to: number, signal: AbortSignal) =>
     inHalves(from, to, async (one, other) => {
       const first = answer.output.data;
@@ -206,11 +205,11 @@ function Shown({ result }: { result: Result }) {
         />
       </div>
       {view === "chart" ? (
-        <AnswerChart fields={fields} total={total} load={load} />
+        <AnswerChart fields={fields} total={total} load={load} identity={identity} />
       ) : (
         <Rows
           label="Answer"
-          identity={JSON.stringify([query, dialect, datasets, fields.length])}
+          identity={identity}
           columns={columnsOf(fields)}
           total={total}
           load={load}
@@ -234,50 +233,6 @@ function Shown({ result }: { result: Result }) {
       </details>
     </section>
   );
-}
-
-const CHART_PIECE = 10_000;
-
-/** The answer as a chart; of its rows, only what is drawn is kept. */
-function AnswerChart({ fields, total, load }: { fields: Field[]; total: number; load: Load }) {
-  const [done, setDone] = useState(0);
-  const { value, error, reload } = useLoad<Plot | NothingToPlot>(
-    async (signal) => {
-      try {
-        return plotOf(fields, await drawnRows(fields, Math.min(total, MOST_POINTS), load, setDone, signal));
-      } catch (problem) {
-        if (problem instanceof NothingToPlot) return problem;
-        throw problem;
-      }
-    },
-    [fields, total],
-  );
-  if (error) return <Problem error={error} retry={reload} />;
-  if (!value) return <Loading what={done ? `Loading rows: ${count(done)} of ${count(total)}` : "Loading rows"} />;
-  if (value instanceof NothingToPlot) {
-    const [what, hint] = value.message.split("\n");
-    return <Empty title={what ?? ""}>{hint}</Empty>;
-  }
-  return (
-    <>
-      <PlotFigure plot={value} />
-      {value.kind === "names" && total > MOST_BARS && <p class="dim">The first {MOST_BARS} of {count(total)} rows.</p>}
-      {total > MOST_POINTS && value.kind !== "names" && <p class="dim">The first {count(MOST_POINTS)} of {count(total)} rows.</p>}
-    </>
-  );
-}
-
-/** Of all rows the cells that are drawn, in pieces of the same blocks. */
-async function drawnRows(fields: Field[], total: number, load: Load, tell: (done: number) => void, signal: AbortSignal): Promise<Cell[][]> {
-  const wanted = columnsToPlot(fields).filter((at) => at >= 0);
-  const most = kindOfPlot(fields) === "names" ? Math.min(total, MOST_BARS) : total;
-  const rows: Cell[][] = [];
-  for (let from = 0; from < most; from += CHART_PIECE) {
-    const piece = await load(from, Math.min(most, from + CHART_PIECE), signal);
-    for (const row of piece) rows.push(wanted.map((at) => row[at] ?? null));
-    tell(rows.length);
-  }
-  return rows;
 }
 
 function LinkButton({ link }: { link: () => string }) {

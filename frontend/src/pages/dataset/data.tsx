@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { Choice, Dialog, Loading, Problem } from "../../components/basics";
 import { Rows } from "../../components/rows";
-import { cut, text } from "../../format";
+import { text } from "../../format";
 import { useLoad } from "../../hooks";
 import { address, href, setParameters } from "../../router";
 import { changelogOf, currentStateOf } from "../../rows";
@@ -60,7 +60,7 @@ export function DataTab({ dataset }: TabProperties) {
               {table.columns.map((column, at) => (
                 <tr key={column.name}>
                   <th scope="row">{column.name}</th>
-                  <td class="value">{opened.row[at] === null ? <span class="null">null</span> : cut(text(opened.row[at]), LONGEST)}</td>
+                  <td class="value">{opened.row[at] === null ? <span class="null">null</span> : cut(text(opened.row[at]))}</td>
                 </tr>
               ))}
             </tbody>
@@ -89,3 +89,4 @@ function named(rows: Cell[][], operation: number): Cell[][] {
 }
 
 const LONGEST = 100_000;
+const cut = (value: string): string => (value.length > LONGEST ? `${value.slice(0, LONGEST)}… (${value.length} characters)` : value);

@@ -1,8 +1,9 @@
 /** A dataset in short: how much, how fresh, who vouches for it, what it says of itself. */
+import { micromark } from "micromark";
+import { gfmTable, gfmTableHtml } from "micromark-extension-gfm-table";
 import { get, ofDataset } from "../../api";
 import { Ago, Badge, Copy, Fact, Facts, Moment, Problem } from "../../components/basics";
 import { Chart } from "../../components/chart";
-import { Markdown } from "../../components/markdown";
 import { count, duration, moment, shortHash, signers, size } from "../../format";
 import { useLoad } from "../../hooks";
 import { datasetPath, href } from "../../router";
@@ -43,15 +44,13 @@ export function Overview({ dataset }: TabProperties) {
         <Fact name="Size">{size(dataset.dataSize)}</Fact>
         <Fact name="Blocks">{count(dataset.numBlocks)}</Fact>
         <Fact name="Updated">
-          <Ago time={dataset.updatedAt} /> <a href={href(datasetPath(dataset.name, "changes"))}>What changed?</a>
+          <Ago time={dataset.updatedAt} />
         </Fact>
         <Fact name="Watermark">
           <Moment time={dataset.watermark} none="none yet" />
         </Fact>
         <Fact name="Verified here">
-          <a href={href(datasetPath(dataset.name, "verify"))}>
-            <Verified dataset={dataset} />
-          </a>
+          <Verified dataset={dataset} />
         </Fact>
         <Fact name="Last block signed by">{signers(dataset.signedBy) || <span class="dim">nobody</span>}</Fact>
         {license && (
@@ -177,15 +176,16 @@ function Days({ days }: { days: Day[] }) {
   );
 }
 
-/** The attached documents, README first. */
+/** The attached documents, README first. Markdown becomes elements without any HTML that stands in it. */
 function Readme({ metadata }: { metadata: Metadata | undefined }) {
   const items = metadata?.output.attachments?.attachments.items ?? [];
   const readme = items.find((item) => /^readme(\.md)?$/i.test(item.path)) ?? items[0];
   if (!readme) return null;
+  const html = micromark(readme.content, { extensions: [gfmTable()], htmlExtensions: [gfmTableHtml()] });
   return (
     <section>
       <h2>{readme.path}</h2>
-      <Markdown text={readme.content} />
+      <div class="markdown" dangerouslySetInnerHTML={{ __html: html }} />
     </section>
   );
 }

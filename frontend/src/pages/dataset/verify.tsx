@@ -93,7 +93,7 @@ function UnderWay({ underWay, stop }: { underWay: NonNullable<VerificationStatus
   const { action, dataset, done, total, unit, verified, startedBy, startedAt } = underWay;
   const far = total ? `${count(done)} of ${counted(total, unit.replace(/s$/, ""))}` : "";
   return (
-    <div class="card">
+    <div class="panel">
       <p role="status">
         <strong>
           {action.charAt(0).toUpperCase() + action.slice(1)} {far && `: ${far}`}

@@ -1,16 +1,82 @@
-/** A chart of an answer: lines over times or numbers, bars for names. */
-import { useEffect } from "preact/hooks";
+/** Answers as charts, by the rules of `odf sql --plot`: lines over times or numbers, bars for names. */
+import { useEffect, useState } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { compact, count, moment } from "../format";
-import { useSize } from "../hooks";
-import type { Plot } from "../plot";
-import { Fact, Facts } from "./basics";
-import { color, timeTicks } from "./chart";
+import { useLoad, useSize } from "../hooks";
+import { columnsToPlot, kindOfPlot, MOST_BARS, MOST_POINTS, NothingToPlot, type Plot, plotOf } from "../plot";
+import type { Cell, Field } from "../types";
+import { Empty, Fact, Facts, Loading, Problem } from "./basics";
 
 const COLOURS = 6;
+const PIECE = 10_000; // rows that are asked for at once
+const DAY = 86_400;
 
-export function PlotFigure({ plot }: { plot: Plot }) {
+type Load = (from: number, to: number, signal: AbortSignal) => Promise<Cell[][]>;
+
+interface Properties {
+  fields: Field[];
+  total: number;
+  /** Changes when the rows are those of something else. */
+  identity: string;
+  load: Load;
+}
+
+/** The answer as a chart; of its rows, only what is drawn is kept. */
+export function AnswerChart({ fields, total, identity, load }: Properties) {
+  const [done, setDone] = useState(0);
+  const { value, error, reload } = useLoad<Plot | NothingToPlot>(
+    async (signal) => {
+      try {
+        return plotOf(fields, await drawnRows(fields, Math.min(total, MOST_POINTS), load, setDone, signal));
+      } catch (problem) {
+        if (problem instanceof NothingToPlot) return problem;
+        throw problem;
+      }
+    },
+    [identity, total],
+  );
+  if (error) return <Problem error={error} retry={reload} />;
+  if (!value) return <Loading what={done ? `Loading rows: ${count(done)} of ${count(total)}` : "Loading rows"} />;
+  if (value instanceof NothingToPlot) {
+    const [what, hint] = value.message.split("\n");
+    return <Empty title={what ?? ""}>{hint}</Empty>;
+  }
+  return (
+    <>
+      <PlotFigure plot={value} />
+      {value.kind === "names" && total > MOST_BARS && <p class="dim">The first {MOST_BARS} of {count(total)} rows.</p>}
+      {total > MOST_POINTS && value.kind !== "names" && <p class="dim">The first {count(MOST_POINTS)} of {count(total)} rows.</p>}
+    </>
+  );
+}
+
+/** Of all rows the cells that are drawn, in pieces of the same blocks. */
+async function drawnRows(fields: Field[], total: number, load: Load, tell: (done: number) => void, signal: AbortSignal): Promise<Cell[][]> {
+  const wanted = columnsToPlot(fields).filter((at) => at >= 0);
+  const most = kindOfPlot(fields) === "names" ? Math.min(total, MOST_BARS) : total;
+  const rows: Cell[][] = [];
+  for (let from = 0; from < most; from += PIECE) {
+    const piece = await load(from, Math.min(most, from + PIECE), signal);
+    for (const row of piece) rows.push(wanted.map((at) => row[at] ?? null));
+    tell(rows.length);
+  }
+  return rows;
+}
+
+/** Labels of an axis of times in UTC: days, or times of day with the day where it begins. */
+function timeTicks(_: uPlot, ticks: number[], __: number, ___: number, step: number): string[] {
+  return ticks.map((tick, index) => {
+    const [day = "", clock = ""] = new Date(tick * 1000).toISOString().split("T");
+    if (step >= DAY) return day;
+    const time = clock.slice(0, step >= 60 ? 5 : 8);
+    return index === 0 || tick % DAY === 0 ? `${time}\n${day}` : time;
+  });
+}
+
+const color = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+function PlotFigure({ plot }: { plot: Plot }) {
   if (plot.single.length) {
     return (
       <Facts>
@@ -77,7 +143,7 @@ function Bars({ plot }: { plot: Plot }) {
       <figcaption>
         {plot.series.map((one) => one.name).join(", ")} by {plot.across}
       </figcaption>
-      <table class="bars">
+      <table class="measures">
         <thead>
           <tr>
             <th scope="col">{plot.across}</th>
