@@ -1,5 +1,5 @@
 /** Choosing a moment of a dataset: now, a tag or branch, a time such as last Friday, or a block of the log. */
-import { useState } from "preact/hooks";
+import { useId, useState } from "preact/hooks";
 import { moment, shortHash } from "../format";
 import type { Block } from "../types";
 
@@ -57,6 +57,7 @@ interface Properties {
 
 export function MomentPicker({ label, value, choose, references, blocks }: Properties) {
   const [isWriting, write] = useState(false);
+  const id = useId();
   const groups: [string, Choice[]][] = [
     ["References", [{ value: "head", label: "now" }, ...references]],
     ["Times", times()],
@@ -71,9 +72,10 @@ export function MomentPicker({ label, value, choose, references, blocks }: Prope
   };
   return (
     <div class="bar moment">
-      <label>
-        {label}{" "}
+      <span>
+        <label for={id}>{label}</label>{" "}
         <select
+          id={id}
           value={isWriting ? OTHER : value}
           onChange={(event) => {
             const chosen = event.currentTarget.value;
@@ -93,7 +95,7 @@ export function MomentPicker({ label, value, choose, references, blocks }: Prope
           ))}
           <option value={OTHER}>another time, block, tag or branch …</option>
         </select>
-      </label>
+      </span>
       {isWriting && (
         <form class="bar" onSubmit={submit}>
           <label>

@@ -101,9 +101,9 @@ function Cells({ dataset, row, column }: { dataset: TracedDataset; row: TracedRo
   return (
     <>
       {dataset.followed && (
-        <label>
-          Follow{" "}
-          <select value={column} onChange={(event) => setParameters({ column: event.currentTarget.value })}>
+        <p>
+          <label for="followed">Follow</label>{" "}
+          <select id="followed" value={column} onChange={(event) => setParameters({ column: event.currentTarget.value })}>
             <option value="">all columns</option>
             {names
               .filter((one) => one !== SYSTEM)
@@ -113,7 +113,7 @@ function Cells({ dataset, row, column }: { dataset: TracedDataset; row: TracedRo
                 </option>
               ))}
           </select>
-        </label>
+        </p>
       )}
       <div class="scroll" tabIndex={0} role="region" aria-label="Cells of the row">
         <table class="list">
@@ -289,8 +289,14 @@ function Line({ input, row, names, isCause, column }: LineProperties) {
           {input.kind === "Root" ? (
             <Origin dataset={input} row={row} />
           ) : (
-            <button type="button" aria-expanded={isOpen} aria-controls={isOpen ? id : undefined} onClick={() => open(!isOpen)}>
-              {isOpen ? "▾" : "▸"} what it was made of<span class="hidden">, row {row.offset} of {input.name}</span>
+            <button
+              type="button"
+              aria-expanded={isOpen}
+              aria-controls={isOpen ? id : undefined}
+              aria-label={`what it was made of: row ${row.offset} of ${input.name}`}
+              onClick={() => open(!isOpen)}
+            >
+              {isOpen ? "▾" : "▸"} what it was made of
             </button>
           )}
         </td>

@@ -133,6 +133,19 @@ def test_errors_of_inputs_that_one_may_not_read_are_not_told(
     assert asked(server, "com.derived/provenance?offset=3").status == 200
 
 
+def test_a_file_that_is_gone_is_the_servers_fault_and_its_place_is_not_told(
+    server: DatasetServer, workspace: Workspace, reader: str
+) -> None:
+    data = workspace.storage.get("com.derived").folder / "data"
+    data.rename(data.with_name("away"))
+    try:
+        answer = asked(server, "com.second/provenance?offset=3", reader)
+        assert answer.status == 500
+        assert str(workspace.root) not in answer.body.decode()
+    finally:
+        data.with_name("away").rename(data)
+
+
 def test_nonsense(server: DatasetServer, reader: str) -> None:
     for query, status, words in (
         ("offset=99", 404, "no row of offset 99"),

@@ -79,8 +79,8 @@ function BlockLine({ name, block, names }: { name: string; block: Block; names: 
           <Moment time={content.systemTime} />
         </span>
         {content.event["newData"] !== undefined && content.prevBlockHash && (
-          <a href={href(datasetPath(name, "changes"), { old: content.prevBlockHash, new: block.blockHash })}>
-            What it changed<span class="hidden"> (block {content.sequenceNumber})</span>
+          <a href={href(datasetPath(name, "changes"), { old: content.prevBlockHash, new: block.blockHash })} aria-label={`What it changed (block ${content.sequenceNumber})`}>
+            What it changed
           </a>
         )}
       </div>

@@ -96,7 +96,8 @@ function UnderWay({ underWay, stop }: { underWay: NonNullable<VerificationStatus
     <div class="panel">
       <p role="status">
         <strong>
-          {action.charAt(0).toUpperCase() + action.slice(1)} {far && `: ${far}`}
+          {action.charAt(0).toUpperCase() + action.slice(1)}
+          {far && `: ${far}`}
         </strong>
       </p>
       <progress max={total ?? undefined} value={total ? done : undefined} aria-label="How far the verification is" />
