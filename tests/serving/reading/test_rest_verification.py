@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,12 @@ import pytest
 from support.chains.workspaces import derivative, feed, root, workspace_with
 from support.servers.serving import Answer, ask, serving, wait_until
 
+from odfpy.chain.events import ExecuteTransform, ExecuteTransformInput
 from odfpy.coordinator.maintenance.last_verification import MOST_FINDINGS, last_verification
 from odfpy.coordinator.workspace import Workspace
+from odfpy.data.timestamp import Timestamp
 from odfpy.engine.datafusion.apart import fork_server
+from odfpy.errors import NotConfined
 from odfpy.serving.callers.tokens import Scope, Tokens
 from odfpy.serving.callers.visibility import Visibility, set_visibility
 from odfpy.serving.server import DatasetServer
@@ -204,6 +208,40 @@ def test_an_engine_that_fails_is_a_finding(workspace: Workspace, writer: str) ->
         [finding] = report(server, writer)["findings"]
         assert finding["message"].startswith("Cannot be replayed: The query took longer than 0.1 s")
         assert finding["check"] == "replay"
+
+
+def test_who_is_no_admin_has_spark_in_a_whole_sandbox_only_and_that_is_no_finding_of_the_dataset(
+    workspace: Workspace, writer: str
+) -> None:
+    workspace.config.set("engine.sandbox", "off")
+    run_by_spark(workspace)
+    with serving(Workspace.open(workspace.root)) as server:
+        start(server, writer)
+        assert report(server, writer) is None
+        stopped = call(server, writer).json["stopped"]
+        assert "answers queries for Spark for its operator only" in stopped["message"]
+        assert stopped["code"] == NotConfined.code
+
+
+def run_by_spark(workspace: Workspace) -> None:
+    """One more run of the derivative, which says that Spark has made it."""
+    feed(workspace, SOURCE, "77 later", day=3)
+    source, dataset = workspace.storage.get(SOURCE), workspace.storage.get(DERIVED)
+    state = dataset.state
+    assert state.set_transform is not None
+    [known] = state.query_inputs
+    item = ExecuteTransformInput(
+        dataset_id=source.handle.id,
+        prev_block_hash=known.last_block_hash,
+        new_block_hash=source.state.head,
+        prev_offset=known.last_offset,
+        new_offset=source.state.last_offset,
+    )
+    by_spark = replace(state.set_transform, transform=replace(state.set_transform.transform, engine="spark"))
+    watermark = source.state.watermark
+    run = ExecuteTransform(query_inputs=(item,), prev_offset=state.last_offset, new_watermark=watermark)
+    chain = dataset.layout.chain
+    chain.commit(chain.prepare(state, [by_spark, run], Timestamp.now()))
 
 
 def test_who_may_verify_and_nonsense(server: DatasetServer, workspace: Workspace, writer: str) -> None:
