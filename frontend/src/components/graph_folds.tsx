@@ -72,8 +72,6 @@ interface Box {
   name: string | null;
   x: number;
   y: number;
-  up: number;
-  down: number;
 }
 
 interface Properties {
@@ -81,17 +79,19 @@ interface Properties {
   width: number;
   height: number;
   folds: Fold[];
+  counts: Map<Fold, number>;
   toggle: (way: Way) => void;
 }
 
 /** The handles at both sides of a dataset, where there is something to fold. */
-export function Handles({ box, width, height, folds, toggle }: Properties) {
+export function Handles({ box, width, height, folds, counts, toggle }: Properties) {
   return (
     <>
       {(["up", "down"] as const).map((way) => {
         const isFolded = folds.includes(`${way} ${box.id}`);
+        const number = counts.get(`${way} ${box.id}`) ?? 0;
         const x = way === "up" ? box.x : box.x + width;
-        return (isFolded || box[way] > 0) && <Handle key={way} box={box} way={way} x={x} y={box.y + height / 2} isFolded={isFolded} toggle={() => toggle(way)} />;
+        return (isFolded || number > 0) && <Handle key={way} box={box} number={number} way={way} x={x} y={box.y + height / 2} isFolded={isFolded} toggle={() => toggle(way)} />;
       })}
     </>
   );
@@ -99,6 +99,7 @@ export function Handles({ box, width, height, folds, toggle }: Properties) {
 
 interface HandleProperties {
   box: Box;
+  number: number;
   way: Way;
   x: number;
   y: number;
@@ -106,8 +107,7 @@ interface HandleProperties {
   toggle: () => void;
 }
 
-function Handle({ box, way, x, y, isFolded, toggle }: HandleProperties) {
-  const number = box[way];
+function Handle({ box, number, way, x, y, isFolded, toggle }: HandleProperties) {
   const side = way === "up" ? "what it is derived from" : "what is derived from it";
   const text = isFolded ? `+${number}` : "−";
   const width = 14 + text.length * 7;

@@ -3,7 +3,7 @@ import dagre from "@dagrejs/dagre";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get, ofDataset, session } from "../api";
 import { Empty, Loading, Problem } from "../components/basics";
-import { type Fold, type Folded, folded, Handles, type Way } from "../components/graph_folds";
+import { type Fold, folded, Handles, type Way } from "../components/graph_folds";
 import { age, compact, counted } from "../format";
 import { useLoad, useTitle } from "../hooks";
 import { address, datasetPath, href, navigate, setParameters } from "../router";
@@ -17,9 +17,6 @@ interface Box extends GraphNode {
   x: number;
   y: number;
   hidden: number;
-  /** How many datasets a handle hides, or could hide; 0 where there is nothing on that side. */
-  up: number;
-  down: number;
 }
 
 interface Layout {
@@ -45,7 +42,7 @@ function around(graph: Graph, start: string, steps: number): Set<string> {
   return found;
 }
 
-function lay(graph: Graph, { shown, counts }: Folded, folds: Fold[]): Layout {
+function lay(graph: Graph, shown: Set<string>): Layout {
   const drawing = new dagre.graphlib.Graph();
   drawing.setGraph({ rankdir: "LR", nodesep: 18, ranksep: 70, marginx: 20, marginy: 20 });
   drawing.setDefaultEdgeLabel(() => ({}));
@@ -67,9 +64,7 @@ function lay(graph: Graph, { shown, counts }: Folded, folds: Fold[]): Layout {
   });
   const boxes = nodes.map((node) => {
     const { x, y } = drawing.node(node.id) as { x: number; y: number };
-    const [up, down] = [counts.get(`up ${node.id}`) ?? 0, counts.get(`down ${node.id}`) ?? 0];
-    const isFolded = folds.includes(`up ${node.id}`) || folds.includes(`down ${node.id}`);
-    return { ...node, x: x - WIDTH / 2, y: y - HEIGHT / 2, hidden: isFolded ? 0 : (hidden.get(node.id) ?? 0), up, down };
+    return { ...node, x: x - WIDTH / 2, y: y - HEIGHT / 2, hidden: hidden.get(node.id) ?? 0 };
   });
   const { width = 0, height = 0 } = drawing.graph();
   return { boxes, lines, width, height };
@@ -82,13 +77,11 @@ export function LineagePage() {
   const path = name ? ofDataset(name, "lineage") : "lineage";
   const { value: graph, error, reload } = useLoad((signal) => get<Graph>(path, { signal }), [path, session.value.name]);
   const [folds, setFolds] = useState<Fold[]>([]);
-  const layout = useMemo(() => {
-    if (!graph) return undefined;
-    return lay(graph, folded(graph, chosen(graph, name, reach), folds), folds);
-  }, [graph, name, reach, folds]);
+  const parts = useMemo(() => (graph ? folded(graph, chosen(graph, name, reach), folds) : undefined), [graph, name, reach, folds]);
+  const layout = useMemo(() => (graph && parts ? lay(graph, parts.shown) : undefined), [graph, parts]);
   const toggle = (fold: Fold) => setFolds(folds.includes(fold) ? folds.filter((one) => one !== fold) : [...folds, fold]);
   if (error) return <Problem error={error} retry={reload} />;
-  if (!graph || !layout) return <Loading what="Finding out what is derived from what" />;
+  if (!graph || !parts || !layout) return <Loading what="Finding out what is derived from what" />;
   if (!graph.nodes.length) return <Empty title="No datasets yet" />;
   const left = graph.nodes.length - layout.boxes.length;
   return (
@@ -116,7 +109,7 @@ export function LineagePage() {
           </button>
         )}
       </p>
-      <Picture layout={layout} selected={name} folds={folds} toggle={toggle} />
+      <Picture layout={layout} selected={name} folds={folds} counts={parts.counts} toggle={toggle} />
       <AsTable graph={graph} />
     </section>
   );
@@ -168,10 +161,11 @@ interface PictureProperties {
   layout: Layout;
   selected: string;
   folds: Fold[];
+  counts: Map<Fold, number>;
   toggle: (fold: Fold) => void;
 }
 
-function Picture({ layout, selected, folds, toggle }: PictureProperties) {
+function Picture({ layout, selected, folds, counts, toggle }: PictureProperties) {
   const frame = useRef<HTMLDivElement>(null);
   const [view, set] = useState<View>({ x: 0, y: 0, scale: 1 });
   const drag = useRef<{ x: number; y: number } | undefined>(undefined);
@@ -274,7 +268,7 @@ function Picture({ layout, selected, folds, toggle }: PictureProperties) {
           {layout.boxes.map((box) => (
             <g key={box.id}>
               <Node box={box} isSelected={box.name === selected && selected !== ""} />
-              <Handles box={box} width={WIDTH} height={HEIGHT} folds={folds} toggle={(way) => fold(box, way)} />
+              <Handles box={box} width={WIDTH} height={HEIGHT} folds={folds} counts={counts} toggle={(way) => fold(box, way)} />
             </g>
           ))}
         </svg>
