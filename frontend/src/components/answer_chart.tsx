@@ -1,7 +1,6 @@
 /** Answers as charts, by the rules of `odf sql --plot`: lines over times or numbers, bars for names. */
 import { useEffect, useState } from "preact/hooks";
 import uPlot from "uplot";
-import "uplot/dist/uPlot.min.css";
 import { compact, count, moment } from "../format";
 import { useLoad, useSize } from "../hooks";
 import { columnsToPlot, kindOfPlot, MOST_BARS, MOST_POINTS, NothingToPlot, type Plot, plotOf } from "../plot";
