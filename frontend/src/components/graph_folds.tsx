@@ -42,9 +42,15 @@ function foldedBy(start: string, way: Way, steps: Steps): Set<string> {
   return reached;
 }
 
+/** The neighbours that nothing else leads to; where there are none, a fold hides nothing. */
+function onlyBy(id: string, way: Way, steps: Steps): string[] {
+  const back = steps[way === "up" ? "down" : "up"];
+  return (steps[way].get(id) ?? []).filter((other) => (back.get(other) ?? []).every((one) => one === id));
+}
+
 export interface Folded {
   shown: Set<string>;
-  /** How many datasets each fold hides, or would hide. */
+  /** How many datasets each fold hides; of what is not folded, how many neighbours it would hide. */
   counts: Map<Fold, number>;
 }
 
@@ -61,7 +67,7 @@ export function folded(graph: Graph, chosen: Set<string>, folds: Fold[]): Folded
   const steps = stepsWithin(graph, shown);
   for (const id of shown) {
     for (const way of ["up", "down"] as const) {
-      if (!counts.has(`${way} ${id}`)) counts.set(`${way} ${id}`, foldedBy(id, way, steps).size);
+      if (!counts.has(`${way} ${id}`)) counts.set(`${way} ${id}`, onlyBy(id, way, steps).length);
     }
   }
   return { shown, counts };
