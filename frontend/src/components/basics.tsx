@@ -156,7 +156,7 @@ export function Value({ value }: { value: Cell | undefined }) {
   const whole = text(value);
   if (whole.length <= SHORT) return <span class={whole.length > 32 ? "value" : "value short"}>{whole}</span>;
   return (
-    <span class="value">
+    <span class="value long">
       {isOpen ? cut(whole, WHOLE) : `${whole.slice(0, SHORT)}…`}{" "}
       <button type="button" class="quiet" aria-expanded={isOpen} onClick={() => open(!isOpen)}>
         {isOpen ? "less" : `more (${count(whole.length)} characters)`}
