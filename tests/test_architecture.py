@@ -115,6 +115,7 @@ PACKAGES = {
         "engine",
         "repository",
         "query",
+        "provenance",
         "coordinator",
         "automation",
         "sharing",

@@ -59,6 +59,10 @@ export const signers = (names: string[]): string =>
 
 export const shortHash = (hash: string): string => hash.slice(0, 13);
 
+/** The first letters of a text, if it has more. */
+export const cut = (value: string, longest: number): string =>
+  value.length > longest ? `${value.slice(0, longest)}… (${count(value.length)} characters)` : value;
+
 /** A value of a cell as text; long ones are cut where the table shows them. */
 export function text(value: unknown): string {
   if (value === null || value === undefined) return "";

@@ -38,6 +38,8 @@ const loaders: Record<string, () => Promise<FunctionComponent>> = {
   lineage: () => import("./pages/lineage").then((module) => module.LineagePage),
   query: () => import("./pages/query").then((module) => module.QueryPage),
   runs: () => import("./pages/automation/page").then((module) => module.RunsPage),
+  provenance: () => import("./pages/provenance").then((module) => module.ProvenancePage),
+  compare: () => import("./pages/compare").then((module) => module.ComparePage),
   proof: () => import("./pages/proof").then((module) => module.ProofPage),
 };
 

@@ -69,6 +69,116 @@ export interface Graph {
   edges: GraphEdge[];
 }
 
+/** Offsets by the ids of datasets. */
+export type Cited = Record<string, number[]>;
+
+export interface TracedRow {
+  offset: number;
+  op: string;
+  values: Record<string, Cell>;
+  madeOf: Cited;
+  becauseOf: Cited;
+  takesBack: number | null;
+  ways: number;
+  problem: string | null;
+  origin?: {
+    block: string;
+    sequenceNumber: number;
+    systemTime: string;
+    source: string | null;
+    file: string | null;
+    stateKind: string | null;
+    state: string | null;
+  };
+}
+
+export interface TracedDataset {
+  id: string;
+  name: string;
+  kind: "Root" | "Derivative";
+  followed: boolean;
+  check: string | null;
+  remark: string | null;
+  steps: { alias: string | null; class: string; reason: string; query: string }[];
+  columns: { column: string; input: string; inputName: string; source: string | null; copied: boolean; through: string[] }[];
+  hidden: string[];
+  rows: TracedRow[];
+}
+
+export interface Provenance {
+  dataset: { id: string; name: string };
+  offset: number;
+  column: string | null;
+  check: string;
+  datasets: TracedDataset[];
+}
+
+export interface RowChange {
+  change: "added" | "removed" | "changed";
+  count: number;
+  key: Record<string, Cell> | null;
+  old: Record<string, Cell> | null;
+  new: Record<string, Cell> | null;
+}
+
+export interface Comparison {
+  dataset: string;
+  old: { name: string; asAt: string };
+  new: { name: string; asAt: string };
+  key: string[];
+  columns: string[];
+  columnChanges: { column: string; old: string | null; new: string | null }[];
+  counts: { added: number; removed: number; changed: number };
+  total: number;
+  rows: RowChange[];
+}
+
+export interface Finding {
+  severity: "error" | "warning";
+  check: string;
+  message: string;
+  block: string | null;
+  sequenceNumber: number | null;
+  file: string | null;
+  hint: string | null;
+  code: string | null;
+}
+
+export interface VerificationReport {
+  time: string;
+  head: string;
+  isCurrent: boolean;
+  ok: boolean;
+  integrityOnly: boolean;
+  transformsReplayed: number;
+  errors: number;
+  warnings: number;
+  blocks: number | null;
+  slices: number | null;
+  checkpoints: number | null;
+  seconds: number | null;
+  signatures: { signed: number; unsigned: number; signers: { id: string; name: string }[] } | null;
+  findings: Finding[];
+  explanations: Record<string, { title: string; text: string }>;
+}
+
+export interface VerificationStatus {
+  underWay: {
+    startedAt: string;
+    startedBy: string | null;
+    integrityOnly: boolean;
+    recursive: boolean;
+    verified: number;
+    dataset: string | null;
+    action: string;
+    done: number;
+    total: number | null;
+    unit: string;
+  } | null;
+  stopped: { time: string; message: string; hint: string | null; code: string | null } | null;
+  report: VerificationReport | null;
+}
+
 /** A column of a schema in the form OdfJson. */
 export interface Field {
   name: string;

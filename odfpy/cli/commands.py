@@ -244,7 +244,7 @@ def execute(arguments: Sequence[str], session: Session) -> int:
         session.output.text(answer(root, shell, arguments).rstrip("\n"))
         return 0
     if arguments[:1] == ["help"]:
-        from odfpy.cli.explain import as_text, explanation, is_code
+        from odfpy.codec.explain import as_text, explanation, is_code
 
         if len(arguments) > 1 and is_code(arguments[1]):
             session.output.text(as_text(explanation(arguments[1])))

@@ -174,6 +174,6 @@ def _commands(place: Any, context: Any) -> Iterable[tuple[str, str]]:
 
 
 def _help_topics(root: Any, context: Any) -> list[tuple[str, str]]:
-    from odfpy.cli.explain import explanations
+    from odfpy.codec.explain import explanations
 
     return [*_commands(root, context), *((code, item.title) for code, item in explanations().items())]

@@ -88,6 +88,14 @@ class Control:
         self.stop_clock()
         with self._lock:
             self._callbacks.clear()
+        if self._within is not None:
+            self._within.forget(self._stop_with)
+
+    def forget(self, callback: Callable[[], None]) -> None:
+        """Have something not called any more, which was to be called when it is stopped."""
+        with self._lock:
+            if callback in self._callbacks:
+                self._callbacks.remove(callback)
 
     def _stop_with(self) -> None:
         """Stop together with the work that this is within."""

@@ -71,6 +71,13 @@ class Engine(Protocol):
             QueryCancelled, QueryTimedOut: the control says that it is not wanted any more.
         """
 
+    def within(self, control: Control) -> Engine:
+        """The same engine, whose work ends with a control and tells it how it gets on.
+
+        Args:
+            control: whoever asks has it; once it is stopped, the engine raises why.
+        """
+
     def preprocess(
         self, transform: Transform, tables: Mapping[str, pa.Table], *, spool: Path | None = None
     ) -> pa.Table:
@@ -164,6 +171,20 @@ class EngineRegistry:
             return engine.only_confined() if isinstance(engine, SparkEngine) else engine
 
         found = EngineRegistry({**{name: partial(self.get, name) for name in self.names}, "spark": spark})
+        found._apart = self._apart
+        return found
+
+    def within(self, control: Control) -> EngineRegistry:
+        """The same engines, whose work ends with a control and tells it how it gets on.
+
+        Args:
+            control: that of a request; several may be under way, each with its own.
+        """
+
+        def bound(name: str) -> Engine:
+            return self.get(name).within(control)
+
+        found = EngineRegistry({name: partial(bound, name) for name in self.names})
         found._apart = self._apart
         return found
 

@@ -126,6 +126,7 @@ class TracedDataset:
         remark: more on that.
         followed: whether it is a derivative of which the rows were traced.
         vocab: what it calls its event time and its system time.
+        hidden: of its inputs, those of which whoever asks may not see any rows.
     """
 
     id: DatasetId
@@ -139,6 +140,7 @@ class TracedDataset:
     remark: str | None = None
     followed: bool = False
     vocab: DatasetVocabulary = field(default_factory=DatasetVocabulary)
+    hidden: tuple[DatasetId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -123,6 +123,7 @@ def _dataset_tree(dataset: TracedDataset) -> dict[str, Any]:
             }
             for one in dataset.columns
         ],
+        "hidden": [str(one) for one in dataset.hidden],
         "rows": [_row_tree(row, dataset.origins.get(row.offset)) for row in dataset.rows],
     }
 

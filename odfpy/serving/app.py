@@ -41,9 +41,9 @@ from odfpy.serving.notifications import events
 from odfpy.serving.notifications.delivery import Deliveries
 from odfpy.serving.notifications.heads import Heads
 from odfpy.serving.pages import ui
+from odfpy.serving.rest import comparison, docs_page, history, lineage, provenance, verification
 from odfpy.serving.rest import dataset as rest_dataset
 from odfpy.serving.rest import datasets as datasets_api
-from odfpy.serving.rest import docs_page, history, lineage
 from odfpy.serving.rest import ingest as rest_ingest
 from odfpy.serving.rest import login as rest_login
 from odfpy.serving.rest import query as rest_query
@@ -55,6 +55,7 @@ from odfpy.serving.rest.catalog import Catalog
 from odfpy.serving.rest.ingest import Ingests
 from odfpy.serving.rest.login import Logins
 from odfpy.serving.rest.openapi import DescribedApp
+from odfpy.serving.rest.verification_jobs import Verifications
 from odfpy.serving.settings import ServeSettings
 from odfpy.serving.sharing.app import PREFIX, SharingMount, create_sharing_app
 from odfpy.serving.transfer import signatures_api as beside
@@ -73,6 +74,9 @@ DATASET_ROUTERS: Sequence[APIRouter] = (
     history.router,
     lineage.router,
     dataset_schedule.router,
+    provenance.router,
+    comparison.router,
+    verification.router,
     rest_ingest.router,
     datasets_api.dataset,
 )
@@ -113,7 +117,9 @@ def create_app(
     app.state.gate = QueryGate(settings)
     app.state.engines = ServedEngines(workspaces[0], settings.query_memory, settings.query_timeout)
     limits = (settings.query_memory, settings.ingest_timeout)
+    app.state.own_engines = {one.storage.root: ServedEngines(one, *limits) for one in workspaces}
     app.state.ingests = Ingests({one.storage.root: one.engines.registry.with_limits(*limits) for one in workspaces})
+    app.state.verifications = Verifications(workspaces)
     app.state.node_key = partial(answer_key, workspaces[0].root)
     app.add_middleware(BoundedBodies, settings=settings, budget=app.state.budget, storages=app.state.datasets.storages)
     app.add_middleware(Observed, metrics=app.state.metrics)
@@ -151,6 +157,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             yield
     finally:
         await asyncio.to_thread(state.sharing.stop)
+        await asyncio.to_thread(state.verifications.stop, state.settings.grace)
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task

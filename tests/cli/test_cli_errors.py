@@ -10,7 +10,7 @@ import pytest
 from cli.conftest import dataset_folder
 from support.engine.raised_errors import error_classes
 
-from odfpy.cli.explain import TEXTS, explanations
+from odfpy.codec.explain import TEXTS, explanations
 from odfpy.errors import OdfError
 
 if TYPE_CHECKING:

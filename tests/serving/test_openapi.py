@@ -18,6 +18,7 @@ TEXTS = ("application/json", "text/", "application/x-nd", "application/geo+json"
 WITH_TOKEN = {
     ("post", "ingest"), ("put", "info"), ("put", "{ref}"), ("put", "visibility"), ("get", "token"), ("get", "validate"),
     ("post", "tokens"), ("put", "schedule"), ("put", "paused"), ("delete", "schedule"), ("post", "runs"),
+    ("post", "verification"), ("delete", "verification"),
 }  # fmt: skip
 
 

@@ -1,91 +1,181 @@
-/** Answers as charts, by the rules of `odf sql --plot`: the first column goes across, the other numbers go up. */
-import { useMemo } from "preact/hooks";
-import { compact } from "../format";
-import { useLoad } from "../hooks";
-import { isNumber, kindOf } from "../rows";
+/** Answers as charts, by the rules of `odf sql --plot`: lines over times or numbers, bars for names. */
+import { useEffect, useState } from "preact/hooks";
+import uPlot from "uplot";
+import { compact, count, moment } from "../format";
+import { useLoad, useSize } from "../hooks";
+import { columnsToPlot, kindOfPlot, MOST_BARS, MOST_POINTS, NothingToPlot, type Plot, plotOf } from "../plot";
 import type { Cell, Field } from "../types";
-import { Loading, Problem } from "./basics";
-import { Chart } from "./chart";
+import { Empty, Fact, Facts, Loading, Problem } from "./basics";
 
-const MOST_POINTS = 10_000;
-const MOST_BARS = 40;
-const MOST_SERIES = 6;
+const COLOURS = 6;
+const PIECE = 10_000; // rows that are asked for at once
+const DAY = 86_400;
 
-const isTime = (field: Field): boolean => ["Timestamp", "Date"].includes(kindOf(field));
-
-/** The columns that go up: all numbers but the first column, if that one goes across. */
-function upward(fields: Field[]): number[] {
-  const found = fields.map((_, at) => at).filter((at) => isNumber(fields[at] as Field));
-  return (fields.length > 1 ? found.filter((at) => at > 0) : found).slice(0, MOST_SERIES);
-}
-
-/** Whether an answer has something to draw. */
-export function canBeDrawn(fields: Field[], total: number): boolean {
-  const [first] = fields;
-  if (!first || total < 2 || !upward(fields).length) return false;
-  return isTime(first) || isNumber(first) || total <= MOST_BARS;
-}
+type Load = (from: number, to: number, signal: AbortSignal) => Promise<Cell[][]>;
 
 interface Properties {
   fields: Field[];
   total: number;
+  /** Changes when the rows are those of something else. */
   identity: string;
-  load: (from: number, to: number, signal: AbortSignal) => Promise<Cell[][]>;
+  load: Load;
 }
 
+/** The answer as a chart; of its rows, only what is drawn is kept. */
 export function AnswerChart({ fields, total, identity, load }: Properties) {
-  const { value, error, reload } = useLoad((signal) => load(0, Math.min(total, MOST_POINTS), signal), [identity]);
+  const [done, setDone] = useState(0);
+  const { value, error, reload } = useLoad<Plot | NothingToPlot>(
+    async (signal) => {
+      try {
+        return plotOf(fields, await drawnRows(fields, Math.min(total, MOST_POINTS), load, setDone, signal));
+      } catch (problem) {
+        if (problem instanceof NothingToPlot) return problem;
+        throw problem;
+      }
+    },
+    [identity, total],
+  );
   if (error) return <Problem error={error} retry={reload} />;
-  if (!value) return <Loading />;
-  const [first] = fields;
-  if (!first) return null;
-  const isLine = isTime(first) || isNumber(first);
+  if (!value) return <Loading what={done ? `Loading rows: ${count(done)} of ${count(total)}` : "Loading rows"} />;
+  if (value instanceof NothingToPlot) {
+    const [what, hint] = value.message.split("\n");
+    return <Empty title={what ?? ""}>{hint}</Empty>;
+  }
   return (
     <>
-      <div class="columns">
-        {upward(fields).map((at) => {
-          const name = fields[at]?.name ?? "";
-          return isLine ? <Line key={at} rows={value} at={at} name={name} across={first} isSingle={fields.length === 1} /> : <Bars key={at} rows={value} at={at} name={name} across={first.name} />;
-        })}
-      </div>
-      {total > MOST_POINTS && <p class="dim">The first {compact(MOST_POINTS)} rows.</p>}
+      <PlotFigure plot={value} />
+      {value.kind === "names" && total > MOST_BARS && <p class="dim">The first {MOST_BARS} of {count(total)} rows.</p>}
+      {total > MOST_POINTS && value.kind !== "names" && <p class="dim">The first {count(MOST_POINTS)} of {count(total)} rows.</p>}
     </>
   );
 }
 
-function Line({ rows, at, name, across, isSingle }: { rows: Cell[][]; at: number; name: string; across: Field; isSingle: boolean }) {
-  const drawn = useMemo(() => {
-    const points = rows
-      .map((row, index) => [isSingle ? index : isTime(across) ? Date.parse(String(row[0])) / 1000 : Number(row[0]), row[at] === null ? null : Number(row[at])] as [number, number | null])
-      .filter(([x, y]) => Number.isFinite(x) && (y === null || Number.isFinite(y)))
-      .sort(([one], [other]) => one - other);
-    return { times: points.map(([x]) => x), values: points.map(([, y]) => y) };
-  }, [rows, at, across, isSingle]);
-  const title = isSingle ? `${name} by row` : `${name} by ${across.name}`;
-  return <Chart title={title} unit={name} times={drawn.times} values={drawn.values} isTime={isTime(across) && !isSingle} elsewhere="the rows" />;
+/** Of all rows the cells that are drawn, in pieces of the same blocks. */
+async function drawnRows(fields: Field[], total: number, load: Load, tell: (done: number) => void, signal: AbortSignal): Promise<Cell[][]> {
+  const wanted = columnsToPlot(fields).filter((at) => at >= 0);
+  const most = kindOfPlot(fields) === "names" ? Math.min(total, MOST_BARS) : total;
+  const rows: Cell[][] = [];
+  for (let from = 0; from < most; from += PIECE) {
+    const piece = await load(from, Math.min(most, from + PIECE), signal);
+    for (const row of piece) rows.push(wanted.map((at) => row[at] ?? null));
+    tell(rows.length);
+  }
+  return rows;
 }
 
-function Bars({ rows, at, name, across }: { rows: Cell[][]; at: number; name: string; across: string }) {
-  const numbers = rows.map((row) => Number(row[at] ?? 0));
-  const most = Math.max(...numbers.map(Math.abs), Number.MIN_VALUE);
+/** Labels of an axis of times in UTC: days, or times of day with the day where it begins. */
+function timeTicks(_: uPlot, ticks: number[], __: number, ___: number, step: number): string[] {
+  return ticks.map((tick, index) => {
+    const [day = "", clock = ""] = new Date(tick * 1000).toISOString().split("T");
+    if (step >= DAY) return day;
+    const time = clock.slice(0, step >= 60 ? 5 : 8);
+    return index === 0 || tick % DAY === 0 ? `${time}\n${day}` : time;
+  });
+}
+
+const color = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+function PlotFigure({ plot }: { plot: Plot }) {
+  if (plot.single.length) {
+    return (
+      <Facts>
+        {plot.single.map(([name, value]) => (
+          <Fact key={name} name={name}>
+            <strong class="value">{value || "null"}</strong>
+          </Fact>
+        ))}
+      </Facts>
+    );
+  }
+  return plot.kind === "names" ? <Bars plot={plot} /> : <Lines plot={plot} />;
+}
+
+function Lines({ plot }: { plot: Plot }) {
+  const [element, { width }] = useSize<HTMLDivElement>();
+  useEffect(() => {
+    if (!element.current || width < 50) return;
+    const axis = { stroke: color("--dim"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false } };
+    const isTime = plot.kind === "times";
+    const drawing = new uPlot(
+      {
+        width,
+        height: 360,
+        scales: { x: { time: isTime } },
+        tzDate: (time) => uPlot.tzDate(new Date(time * 1000), "UTC"),
+        axes: [
+          { ...axis, label: plot.across, labelSize: 22, values: isTime ? timeTicks : (_: uPlot, ticks: number[]) => ticks.map(compact) },
+          { ...axis, size: 70, values: (_: uPlot, ticks: number[]) => ticks.map(compact) },
+        ],
+        series: [
+          { label: plot.across, value: (_: uPlot, value: number | null) => (value === null ? "" : isTime ? moment(new Date(value * 1000).toISOString()) : count(value)) },
+          ...plot.series.map((one, at) => ({
+            label: one.name,
+            stroke: color(`--series-${at % COLOURS}`),
+            width: 2,
+            spanGaps: true,
+            points: { show: plot.places.length < 100 },
+            value: (_: uPlot, value: number | null) => (value === null ? "" : String(value)),
+          })),
+        ],
+      },
+      [plot.places, ...plot.series.map((one) => one.values)],
+      element.current,
+    );
+    return () => drawing.destroy();
+  }, [width, plot]);
+  const names = plot.series.map((one) => one.name).join(", ");
   return (
     <figure class="chart">
       <figcaption>
-        {name} by {across}
+        {names} over {plot.across}
       </figcaption>
-      <table class="bars">
+      <div ref={element} role="img" aria-label={`${names} over ${plot.across}, ${count(plot.places.length)} points; the table has the numbers`} />
+    </figure>
+  );
+}
+
+/** Bars to the right, one below the other: names need room. The numbers stand beside them. */
+function Bars({ plot }: { plot: Plot }) {
+  const largest = Math.max(...plot.series.flatMap((one) => one.values.map((value) => Math.abs(value ?? 0)))) || 1;
+  return (
+    <figure class="chart">
+      <figcaption>
+        {plot.series.map((one) => one.name).join(", ")} by {plot.across}
+      </figcaption>
+      <table class="measures">
+        <thead>
+          <tr>
+            <th scope="col">{plot.across}</th>
+            {plot.series.map((one, at) => (
+              <th scope="col" key={one.name}>
+                <span class={`mark series-${at % COLOURS}`} aria-hidden="true" /> {one.name}
+              </th>
+            ))}
+          </tr>
+        </thead>
         <tbody>
-          {rows.map((row, index) => (
-            <tr key={index}>
-              <th scope="row">{row[0] === null ? "null" : String(row[0])}</th>
-              <td class="number">{row[at] === null ? "null" : compact(numbers[index] ?? 0)}</td>
-              <td class="bar-room">
-                <span class={`bar-of ${(numbers[index] ?? 0) < 0 ? "below" : ""}`} style={{ width: `${(Math.abs(numbers[index] ?? 0) / most) * 100}%` }} />
-              </td>
+          {plot.names.map((name, row) => (
+            <tr key={row}>
+              <th scope="row">{name}</th>
+              {plot.series.map((one, at) => (
+                <td key={one.name}>
+                  <Bar value={one.values[row] ?? null} largest={largest} number={at} />
+                </td>
+              ))}
             </tr>
           ))}
         </tbody>
       </table>
     </figure>
+  );
+}
+
+function Bar({ value, largest, number }: { value: number | null; largest: number; number: number }) {
+  if (value === null) return <span class="null">null</span>;
+  return (
+    <span class="measure">
+      <span class={`fill series-${number % COLOURS} ${value < 0 ? "less" : ""}`} style={{ width: `${(Math.abs(value) / largest) * 75}%` }} aria-hidden="true" />
+      <span>{Math.abs(value) < 1e6 ? String(value) : count(value)}</span>
+    </span>
   );
 }

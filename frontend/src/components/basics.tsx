@@ -2,7 +2,8 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ApiError } from "../api";
-import { age, moment } from "../format";
+import { age, count, cut, moment, text } from "../format";
+import type { Cell } from "../types";
 
 type Tone = "plain" | "good" | "bad" | "warn" | "info";
 
@@ -30,6 +31,11 @@ export function Moment({ time, none = "none" }: { time: string | null | undefine
   return time ? <time dateTime={time}>{moment(time)}</time> : <span class="dim">{none}</span>;
 }
 
+/** A sentence with code between backticks, as hints have it. */
+export function Words({ children }: { children: string }) {
+  return <>{children.split("`").map((part, at) => (at % 2 ? <code key={at}>{part}</code> : part))}</>;
+}
+
 /** What went wrong, and a way to try again. */
 export function Problem({ error, retry }: { error: ApiError; retry?: () => void }) {
   const [what, ...more] = error.message.split("\n");
@@ -40,7 +46,9 @@ export function Problem({ error, retry }: { error: ApiError; retry?: () => void 
         {error.code && <code class="code">{error.code}</code>}
       </p>
       {more.map((line) => (
-        <p key={line}>{line}</p>
+        <p key={line}>
+          <Words>{line}</Words>
+        </p>
       ))}
       {retry && (
         <button type="button" onClick={retry}>
@@ -147,6 +155,25 @@ export function Fact({ name, children }: { name: string; children: ComponentChil
       <dt>{name}</dt>
       <dd>{children}</dd>
     </div>
+  );
+}
+
+const SHORT = 200;
+const WHOLE = 100_000;
+
+/** A value of a cell; a long one opens when one wants to read it. */
+export function Value({ value }: { value: Cell | undefined }) {
+  const [isOpen, open] = useState(false);
+  if (value === null || value === undefined) return <span class="null">null</span>;
+  const whole = text(value);
+  if (whole.length <= SHORT) return <span class={whole.length > 32 ? "value" : "value short"}>{whole}</span>;
+  return (
+    <span class="value long">
+      {isOpen ? cut(whole, WHOLE) : `${whole.slice(0, SHORT)}…`}{" "}
+      <button type="button" class="quiet" aria-expanded={isOpen} onClick={() => open(!isOpen)}>
+        {isOpen ? "less" : `more (${count(whole.length)} characters)`}
+      </button>
+    </span>
   );
 }
 

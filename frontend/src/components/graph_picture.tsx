@@ -1,8 +1,9 @@
 /** A graph to move around in: the wheel zooms, the mouse and the arrow keys move, + and - zoom, 0 shows all. */
 import { memo } from "preact/compat";
-import { useEffect, useRef } from "preact/hooks";
+import { useCallback, useEffect, useRef } from "preact/hooks";
 import { age, compact } from "../format";
 import { datasetPath, href, navigate } from "../router";
+import { type Fold, Handles, type Way } from "./graph_folds";
 import { type Box, HEIGHT, type Layout, WIDTH } from "./graph_layout";
 
 const LEAST = 0.02;
@@ -60,13 +61,40 @@ function useView(layout: Layout, selected: string) {
       set({ scale, x: width / 2 - (box.x + WIDTH / 2) * scale, y: height / 2 - (box.y + HEIGHT / 2) * scale });
     }
   };
-  useEffect(fit, [layout]);
+  const kept = useRef<Box | undefined>(undefined);
+  /** A dataset whose handle is used stays where it is. */
+  const keep = (box: Box) => {
+    kept.current = box;
+  };
+  useEffect(() => {
+    const before = kept.current;
+    const box = before && layout.boxes.find((one) => one.id === before.id);
+    kept.current = undefined;
+    const { scale } = view.current;
+    if (before && box) move((before.x - box.x) * scale, (before.y - box.y) * scale);
+    else fit();
+  }, [layout]);
   useEffect(() => () => cancelAnimationFrame(planned.current), []);
-  return { frame, drawing, fit, zoom, move, reach };
+  return { frame, drawing, fit, zoom, move, reach, keep };
 }
 
-export function Picture({ layout, selected }: { layout: Layout; selected: string }) {
-  const { frame, drawing, fit, zoom, move, reach } = useView(layout, selected);
+interface Properties {
+  layout: Layout;
+  selected: string;
+  folds: Fold[];
+  counts: Map<Fold, number>;
+  toggle: (fold: Fold) => void;
+}
+
+export function Picture({ layout, selected, folds, counts, toggle }: Properties) {
+  const { frame, drawing, fit, zoom, move, reach, keep } = useView(layout, selected);
+  const fold = useCallback(
+    (box: Box, way: Way) => {
+      keep(box);
+      toggle(`${way} ${box.id}`);
+    },
+    [toggle],
+  );
   const drag = useRef<{ x: number; y: number } | undefined>(undefined);
   useEffect(() => {
     const element = frame.current;
@@ -120,7 +148,7 @@ export function Picture({ layout, selected }: { layout: Layout; selected: string
           if (box) reach(box);
         }}
         onPointerDown={(event) => {
-          if ((event.target as Element).closest("a")) return;
+          if ((event.target as Element).closest("a, [role=button]")) return;
           drag.current = { x: event.clientX, y: event.clientY };
           event.currentTarget.setPointerCapture(event.pointerId);
         }}
@@ -137,14 +165,18 @@ export function Picture({ layout, selected }: { layout: Layout; selected: string
         }}
       >
         <svg ref={drawing} width={layout.width} height={layout.height}>
-          <Content layout={layout} selected={selected} />
+          <Content layout={layout} selected={selected} folds={folds} counts={counts} fold={fold} />
         </svg>
       </div>
     </div>
   );
 }
 
-const Content = memo(function Content({ layout, selected }: { layout: Layout; selected: string }) {
+interface ContentProperties extends Omit<Properties, "toggle"> {
+  fold: (box: Box, way: Way) => void;
+}
+
+const Content = memo(function Content({ layout, selected, folds, counts, fold }: ContentProperties) {
   return (
     <>
       <defs>
@@ -155,7 +187,10 @@ const Content = memo(function Content({ layout, selected }: { layout: Layout; se
         <path key={line.id} d={line.path} class={line.holdsBack ? "line back" : "line"} marker-end={`url(#${line.holdsBack ? "tip-back" : "tip"})`} />
       ))}
       {layout.boxes.map((box) => (
-        <Node key={box.id} box={box} isSelected={box.name === selected && selected !== ""} />
+        <g key={box.id}>
+          <Node box={box} isSelected={box.name === selected && selected !== ""} />
+          <Handles box={box} width={WIDTH} height={HEIGHT} folds={folds} counts={counts} toggle={(way) => fold(box, way)} />
+        </g>
       ))}
     </>
   );

@@ -1,7 +1,8 @@
 /** The graph of all datasets: zoom, search, what holds a watermark back; what is far away is folded. */
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { get, ofDataset, session } from "../api";
 import { Ago, Empty, Loading, Moment, Problem } from "../components/basics";
+import { type Fold, folded } from "../components/graph_folds";
 import { around, lay, neighbours } from "../components/graph_layout";
 import { Picture } from "../components/graph_picture";
 import { counted } from "../format";
@@ -18,8 +19,10 @@ export function LineagePage() {
   const reach = Number(address.value.searchParams.get("steps") ?? 3);
   const path = name ? ofDataset(name, "lineage") : "lineage";
   const { value: graph, error, reload } = useLoad((signal) => get<Graph>(path, { signal }), [path, session.value.name]);
-  const shown = useMemo(() => (graph ? chosen(graph, name, reach) : new Set<string>()), [graph, name, reach]);
-  const layout = useMemo(() => (graph ? lay(graph, shown) : undefined), [graph, shown]);
+  const [folds, setFolds] = useState<Fold[]>([]);
+  const parts = useMemo(() => (graph ? folded(graph, chosen(graph, name, reach), folds) : undefined), [graph, name, reach, folds]);
+  const layout = useMemo(() => (graph && parts ? lay(graph, parts.shown) : undefined), [graph, parts]);
+  const toggle = useCallback((fold: Fold) => setFolds((now) => (now.includes(fold) ? now.filter((one) => one !== fold) : [...now, fold])), []);
   if (error) {
     return (
       <>
@@ -28,7 +31,7 @@ export function LineagePage() {
       </>
     );
   }
-  if (!graph || !layout) return <Loading what="Finding out what is derived from what" />;
+  if (!graph || !parts || !layout) return <Loading what="Finding out what is derived from what" />;
   if (!graph.nodes.length) {
     return (
       <Empty title="No datasets yet">
@@ -44,7 +47,7 @@ export function LineagePage() {
       </Empty>
     );
   }
-  const folded = graph.nodes.length - layout.boxes.length;
+  const left = graph.nodes.length - layout.boxes.length;
   return (
     <section>
       <div class="bar">
@@ -62,10 +65,15 @@ export function LineagePage() {
       </div>
       <p class="dim" role="status">
         {counted(layout.boxes.length, "dataset")}
-        {folded > 0 && `; ${folded} more are folded: look for one, or take more steps`}. A thick orange line holds a
-        watermark back.
+        {left > 0 && `; ${left} more are folded: look for one, take more steps, or unfold some`}. A thick orange line holds a
+        watermark back.{" "}
+        {folds.length > 0 && (
+          <button type="button" class="quiet" onClick={() => setFolds([])}>
+            Unfold everything
+          </button>
+        )}
       </p>
-      <Picture layout={layout} selected={name} />
+      <Picture layout={layout} selected={name} folds={folds} counts={parts.counts} toggle={toggle} />
       <AsTable graph={graph} />
     </section>
   );

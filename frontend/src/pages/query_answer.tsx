@@ -1,11 +1,11 @@
 /** The answer of a query: rows, a chart, its blocks, a link and files that reproduce it. */
 import { useState } from "preact/hooks";
 import { ApiError, call, get } from "../api";
-import { AnswerChart, canBeDrawn } from "../components/answer_chart";
+import { AnswerChart } from "../components/answer_chart";
 import { Choice, Copy, Fact, Facts, Hash, Problem } from "../components/basics";
 import { Rows } from "../components/rows";
 import { count, duration } from "../format";
-import { setParameters } from "../router";
+import { address, setParameters } from "../router";
 import { columnsOf, inHalves } from "../rows";
 import type { Answer, Cell, Field } from "../types";
 
@@ -31,8 +31,7 @@ export function body(query: string, dialect: Dialect, more: object) {
 export function Shown({ result }: { result: Result }) {
   const { answer, fields, query, dialect, seconds, total } = result;
   const datasets = answer.input?.datasets ?? [];
-  const [form, setForm] = useState<"rows" | "chart">("rows");
-  const isDrawable = canBeDrawn(fields, total);
+  const form: "rows" | "chart" = address.value.searchParams.get("view") === "chart" ? "chart" : "rows";
   const identity = JSON.stringify([query, dialect, datasets, fields.length]);
   const load = (from: number, to: number, signal: AbortSignal) =>
     inHalves(from, to, async (one, other) => {
@@ -47,26 +46,27 @@ export function Shown({ result }: { result: Result }) {
   };
   return (
     <section>
-      {isDrawable && (
-        <Choice
-          label="How the answer is shown"
-          value={form}
-          options={[
-            ["rows", "Rows"],
-            ["chart", "Chart"],
-          ]}
-          choose={setForm}
+      <Choice
+        label="How the answer is shown"
+        value={form}
+        options={[
+          ["rows", "Rows"],
+          ["chart", "Chart"],
+        ]}
+        choose={(value) => setParameters({ view: value === "rows" ? undefined : value })}
+      />
+      {form === "chart" ? (
+        <AnswerChart fields={fields} total={total} load={load} identity={identity} />
+      ) : (
+        <Rows
+          label="Answer"
+          identity={identity}
+          columns={columnsOf(fields)}
+          total={total}
+          load={load}
+          note={` in ${duration(seconds)}${result.isWhole ? "" : ", and more"}`}
         />
       )}
-      {form === "chart" && isDrawable && <AnswerChart fields={fields} total={total} load={load} identity={identity} />}
-      {(form === "rows" || !isDrawable) && <Rows
-        label="Answer"
-        identity={identity}
-        columns={columnsOf(fields)}
-        total={total}
-        load={load}
-        note={` in ${duration(seconds)}${result.isWhole ? "" : ", and more"}`}
-      />}
       <div class="bar">
         <LinkButton link={link} />
         <Proof result={result} />

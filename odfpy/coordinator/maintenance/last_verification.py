@@ -5,11 +5,15 @@ info/verification.yaml    in the dataset's folder
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from odfpy.coordinator.storage.results import Severity, VerifyReport
+from odfpy.chain.ref_store import HEAD
+from odfpy.chain.signatures import SignatureReport
+from odfpy.coordinator.storage.results import Finding, Severity, VerifyReport
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.data.scalars import I64
@@ -17,7 +21,46 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.errors import OdfError
 from odfpy.repository.documents import load_document, save_document
 
-_KIND = "DatasetVerification"
+_KIND: Final = "DatasetVerification"
+
+MOST_FINDINGS: Final = 100
+"""Findings that are kept; all are counted."""
+
+_LONGEST: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFinding:
+    """A finding of a verification, as `Finding` has it; long texts are cut."""
+
+    severity: Severity
+    check: str
+    message: str
+    block: Multihash | None = None
+    sequence_number: I64 | None = None
+    file: str | None = None
+    hint: str | None = None
+    code: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCounts:
+    """The extent of a verification.
+
+    Attributes:
+        milliseconds: how long it took.
+        signed: blocks that somebody has signed.
+        unsigned: blocks that nobody has signed.
+        signers: ids of who has signed, those of the newest block first.
+    """
+
+    blocks: I64
+    slices: I64
+    checkpoints: I64
+    milliseconds: I64
+    signed: I64
+    unsigned: I64
+    signers: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +69,13 @@ class LastVerification:
 
     Attributes:
         time: when it ended.
-        head: the last block that it looked at; what came later is not verified.
+        head: the last block that it looked at, or was to look at; what came later is not verified.
         errors: number of findings that make it fail.
         warnings: number of other findings.
         transforms_replayed: number of transforms that were computed again.
         integrity_only: whether transforms were left out.
+        counts: what it has looked at; None of older records.
+        findings: the first of them, errors before warnings.
     """
 
     time: Timestamp
@@ -39,6 +84,8 @@ class LastVerification:
     warnings: I64
     transforms_replayed: I64
     integrity_only: bool
+    counts: KeptCounts | None = None
+    findings: tuple[KeptFinding, ...] | None = None
 
     @property
     def ok(self) -> bool:
@@ -56,17 +103,56 @@ def remember_verification(dataset: StoredDataset, report: VerifyReport, *, integ
     """
     errors = sum(finding.severity is Severity.ERROR for finding in report.findings)
     with suppress(OdfError, OSError):
-        if report.head is None or dataset.block is not None or dataset.branch is not None:
+        if dataset.block is not None or dataset.branch is not None:
+            return
+        head = report.head or dataset.layout.refs.get(HEAD)  # whose block cannot be read, perhaps
+        if head is None:
             return
         found = LastVerification(
             time=Timestamp.now(),
-            head=report.head,
+            head=head,
             errors=errors,
             warnings=len(report.findings) - errors,
             transforms_replayed=report.transforms_replayed,
             integrity_only=integrity_only,
+            counts=_counts(report),
+            findings=_kept(report.findings),
         )
         save_document(_path(dataset), _KIND, found)
+
+
+def _counts(report: VerifyReport) -> KeptCounts:
+    signatures = report.signatures or SignatureReport()
+    return KeptCounts(
+        blocks=report.blocks,
+        slices=report.slices,
+        checkpoints=report.checkpoints,
+        milliseconds=round(report.seconds * 1000),
+        signed=signatures.signed,
+        unsigned=signatures.unsigned,
+        signers=tuple(map(str, signatures.signers)),
+    )
+
+
+def _kept(findings: Sequence[Finding]) -> tuple[KeptFinding, ...]:
+    ordered = sorted(findings, key=lambda one: one.severity is not Severity.ERROR)
+    return tuple(
+        KeptFinding(
+            severity=one.severity,
+            check=one.check,
+            message=_cut(one.message),
+            block=one.block,
+            sequence_number=one.sequence_number,
+            file=one.file and _cut(one.file),
+            hint=one.hint and _cut(one.hint),
+            code=one.code,
+        )
+        for one in ordered[:MOST_FINDINGS]
+    )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def last_verification(dataset: StoredDataset) -> LastVerification | None:

@@ -80,6 +80,25 @@ class DatasetRows:
                 (path,) = slice_paths(store, [item])
                 yield item, path, read_rows(path, places, vocab=self.dataset.state.vocab)
 
+    def size_of(self, offsets: Sequence[int]) -> int:
+        """About how many bytes some rows take in memory, as the footers of their slices say.
+
+        Args:
+            offsets: of the rows, in growing order.
+        """
+        import pyarrow.parquet as pq
+
+        size = 0.0
+        for item in self.slices:
+            first, last = item.data.offset_interval.start, item.data.offset_interval.end
+            wanted = bisect_right(offsets, last) - bisect_left(offsets, first)
+            if wanted:
+                (path,) = slice_paths(self.dataset.layout.data, [item])
+                footer = pq.read_metadata(path)
+                whole = sum(footer.row_group(at).total_byte_size for at in range(footer.num_row_groups))
+                size += whole * wanted / max(1, footer.num_rows)
+        return int(size)
+
     def read(self, offsets: Sequence[int]) -> list[DatasetRow]:
         """Rows by their offsets, which are in growing order."""
         return [row for _, _, part in self.parts(offsets) for row in self.of_table(part)]

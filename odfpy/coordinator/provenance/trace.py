@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.lineage.lineage import Lineage
+from odfpy.coordinator.provenance.guarded_rows import GuardedDatasets, RowGuard
 from odfpy.coordinator.provenance.row_origins import origins_of
 from odfpy.coordinator.provenance.row_questions import TraceGroup, TraceGroups
 from odfpy.coordinator.provenance.row_traces import CitedRows, Derivation, RowTraces
@@ -340,6 +341,7 @@ def row_provenance(
     column: str | None,
     depth: int | None,
     check: bool,
+    guard: RowGuard | None = None,
 ) -> Provenance:
     """Return what a row of a dataset is made of; other arguments and errors as for `Queries.provenance`.
 
@@ -351,6 +353,7 @@ def row_provenance(
         column: a column, None for whole rows.
         depth: most hops, None for all.
         check: whether cited rows are replayed.
+        guard: what whoever asks may see, None for everything.
     """
     dataset = storage.get(ref)
     _check_question(dataset, offset, column, depth)
@@ -361,7 +364,8 @@ def row_provenance(
 
         return analyze(storage, engines, transform, of.state, state_of)
 
-    datasets = TracedDatasets(storage, engines, analyzed, check)
+    traced = TracedDatasets(storage, engines, analyzed, check)
+    datasets = traced if guard is None else GuardedDatasets(traced, storage, guard)
     return provenance_of(datasets, dataset.handle.id, offset, column=column, depth=depth)
 
 

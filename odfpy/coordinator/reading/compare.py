@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 from odfpy.coordinator.reading.projections import table_of
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.data.vocabulary import DatasetVocabulary
-from odfpy.errors import NoSuchKey, did_you_mean
+from odfpy.errors import NoSuchKey, ResultTooLarge, did_you_mean
 from odfpy.query.dialects import DIALECTS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from odfpy.engine.control import Control
     from odfpy.query.service import Answer, QueryService
 
 _DIALECT: Final = DIALECTS["datafusion"]
@@ -51,6 +52,35 @@ class RowChange:
     count: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnChange:
+    """A column of data that only one of the states has, or that has another type there.
+
+    Attributes:
+        old: its type before, as the engine calls it; None if it was not there.
+        new: its type after; None if it is gone.
+    """
+
+    name: str
+    old: str | None
+    new: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedPage:
+    """Some of the differences, and how many there are.
+
+    Attributes:
+        rows: the differences of the page.
+        counts: rows of all differences, by what has become of them.
+        total: number of differences, of which rows that are the same are one.
+    """
+
+    rows: tuple[RowChange, ...]
+    counts: Mapping[Change, int]
+    total: int
+
+
 @dataclass(frozen=True)
 class Comparison:
     """The differences between two states of a dataset, to be read once; a context manager.
@@ -58,20 +88,62 @@ class Comparison:
     Attributes:
         key: what rows are known by; empty if they are told apart by all they say.
         columns: the columns of data, of either state.
+        column_changes: those that differ.
     """
 
     key: tuple[str, ...]
     columns: tuple[str, ...]
     answer: Answer
+    column_changes: tuple[ColumnChange, ...] = ()
 
     def __iter__(self) -> Iterator[RowChange]:
         """The differences, in the order of the key; cells are plain values, as `odf -o json` prints them."""
+        for batch in self.answer:
+            yield from self._rows(batch)
+
+    def page(self, skip: int, limit: int, most_bytes: int | None = None) -> ComparedPage:
+        """Some of the differences, of which only these take memory; all are counted.
+
+        Args:
+            skip: differences to leave out first.
+            limit: differences at most.
+            most_bytes: bytes that those of the page may take, None for any number.
+
+        Raises:
+            ResultTooLarge: they take more.
+        """
+        import pyarrow.compute as pc
+
+        counts = dict.fromkeys(Change, 0)
+        rows: list[RowChange] = []
+        seen = size = 0
+        for batch in self.answer:
+            numbers = batch.column(0)
+            if self.key:
+                for one in pc.value_counts(numbers).to_pylist():
+                    counts[list(Change)[one["values"]]] += one["counts"]
+            else:
+                signed = numbers.cast("int64")
+                counts[Change.ADDED] += pc.sum(pc.max_element_wise(signed, 0)).as_py() or 0
+                counts[Change.REMOVED] -= pc.sum(pc.min_element_wise(signed, 0)).as_py() or 0
+            first, last = (min(max(at - seen, 0), batch.num_rows) for at in (skip, skip + limit))
+            if last > first:
+                part = batch.slice(first, last - first)
+                size += part.nbytes
+                if most_bytes is not None and size > most_bytes:
+                    raise ResultTooLarge(
+                        f"The page has more than {most_bytes / 2**20:g} MiB", hint="Ask for fewer rows."
+                    )
+                rows += self._rows(part)
+            seen += batch.num_rows
+        return ComparedPage(tuple(rows), counts, seen)
+
+    def _rows(self, batch: pa.RecordBatch) -> Iterator[RowChange]:
         from odfpy.data.rows.plain_values import columns_of, plain
 
-        for batch in self.answer:
-            columns = columns_of(_table(batch))
-            for row in zip(*([plain(cell) for cell in column] for column in columns), strict=True):
-                yield self._with_key(row) if self.key else self._without(row)
+        columns = columns_of(_table(batch))
+        for row in zip(*([plain(cell) for cell in column] for column in columns), strict=True):
+            yield self._with_key(row) if self.key else self._without(row)
 
     def _with_key(self, row: Sequence[Any]) -> RowChange:
         change = list(Change)[row[0]]
@@ -95,7 +167,13 @@ class Comparison:
 
 
 def compare(
-    storage: Storage, service: QueryService, ref: str, old: str, new: str, key: Sequence[str] = ()
+    storage: Storage,
+    service: QueryService,
+    ref: str,
+    old: str,
+    new: str,
+    key: Sequence[str] = (),
+    control: Control | None = None,
 ) -> Comparison:
     """Find the differences between the states of a dataset at two moments.
 
@@ -107,6 +185,7 @@ def compare(
         new: another one.
         key: columns by which rows are known; the primary key of the dataset if empty. Of several rows of one key the
             last counts.
+        control: stops it from elsewhere.
 
     Raises:
         DatasetNotFound, BlockNotFound: with a suggestion.
@@ -131,7 +210,7 @@ def compare(
         text = _by_key(sides, columns, known, offset)
     else:
         text = _by_rows(sides, columns, schemas)
-    return Comparison(known, columns, service.run(Query(text, _DIALECT.name)))
+    return Comparison(known, columns, service.run(Query(text, _DIALECT.name), control), _column_changes(sides, schemas))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +228,16 @@ class _Side:
     def cell(self, column: str, of: str = "") -> str:
         """A column, or null if this side has none of the name."""
         return f"{of}{_q(column)}" if column in self.columns else "NULL"
+
+
+def _column_changes(sides: Sequence[_Side], schemas: Sequence[pa.Schema]) -> tuple[ColumnChange, ...]:
+    """The columns of data that differ, in the order of the new state and then of the old one."""
+    old, new = (
+        {name: str(schema.field(name).type) for name in side.columns}
+        for side, schema in zip(sides, schemas, strict=True)
+    )
+    names = dict.fromkeys((*new, *old))
+    return tuple(ColumnChange(one, old.get(one), new.get(one)) for one in names if old.get(one) != new.get(one))
 
 
 def _by_key(sides: Sequence[_Side], columns: Sequence[str], key: Sequence[str], offset: str | None) -> str:

@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odfpy.coordinator.lineage.lineage import Lineage
-from odfpy.coordinator.storage.results import ProgressSink, engine_listener, silent
+from odfpy.coordinator.storage.results import Progress, ProgressSink, engine_listener, silent
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.verbs.context import WorkspaceContext
+from odfpy.errors import NotConfined
 
 if TYPE_CHECKING:
     from odfpy.coordinator.maintenance.batch import BatchVerifier
@@ -21,6 +22,18 @@ if TYPE_CHECKING:
     from odfpy.coordinator.requests import VerifyRequest
     from odfpy.coordinator.storage.results import VerifyReport
     from odfpy.data.duration import Duration
+    from odfpy.engine.control import Control
+    from odfpy.engine.registry import EngineRegistry
+
+
+def _checked(progress: ProgressSink, control: Control) -> ProgressSink:
+    """A sink that asks at each sign of life whether the work is still wanted."""
+
+    def tell(sign: Progress) -> None:
+        control.check()
+        progress(sign)
+
+    return tell
 
 
 class Maintenance:
@@ -30,11 +43,25 @@ class Maintenance:
         self._context = context
         self._storage = context.storage
 
-    def verify(self, request: VerifyRequest, progress: ProgressSink = silent) -> Iterator[VerifyReport]:
+    def verify(
+        self,
+        request: VerifyRequest,
+        progress: ProgressSink = silent,
+        *,
+        engines: EngineRegistry | None = None,
+        control: Control | None = None,
+    ) -> Iterator[VerifyReport]:
         """Check every file, every chain rule and, by replay, every transform; inputs come before what is derived.
+
+        Args:
+            request: what is verified, and how thoroughly.
+            progress: is told how far the work is.
+            engines: who replays; those of the workspace by default.
+            control: stops it from elsewhere; also tells `progress` how the engines get on.
 
         Raises:
             IntegrityError: if all are meant, and after everything else: a dataset has lost its name.
+            QueryCancelled: the control says that nobody wants it any more.
         """
         from odfpy.coordinator.maintenance.fsck import with_files
         from odfpy.coordinator.maintenance.last_verification import remember_verification
@@ -48,12 +75,16 @@ class Maintenance:
             datasets, nameless = self._storage.match(list(request.refs), to_look_at=True), []
         lineage = Lineage(self._storage)
         datasets = lineage.in_order(datasets, with_inputs=request.recursive)
-        engine_for = None if request.integrity_only else lambda transform: self._context.engines.get(transform.engine)
+        registry = engines or self._context.engines
+        if control is not None:
+            registry = registry.within(control)
+            progress = _checked(progress, control)
+        engine_for = None if request.integrity_only else lambda transform: registry.get(transform.engine)
 
         def reports(batch: BatchVerifier | None) -> Iterator[VerifyReport]:
             for dataset in datasets:
                 mending = self._repaired(dataset, progress) if request.repair else None
-                with self._heard(str(dataset.handle), progress, is_needed=engine_for is not None):
+                with self._heard(str(dataset.handle), progress, control, is_needed=engine_for is not None):
                     report = verify(
                         self._storage,
                         dataset,
@@ -68,18 +99,27 @@ class Maintenance:
                     findings = (*report.findings, *mending.findings)
                     names = named.get(dataset.handle.id, ())
                     report = replace(report, repaired=(*names, *mending.repaired), findings=findings)
-                remember_verification(dataset, report, integrity_only=request.integrity_only)
+                if control is not None:
+                    control.check()  # what was cut short is no verification
+                if not any(finding.code == NotConfined.code for finding in report.findings):
+                    remember_verification(dataset, report, integrity_only=request.integrity_only)
                 yield report
             if nameless:
                 raise nameless[0].error
 
         return reports(None) if not request.against_batch else self._with_batch(reports)
 
-    def _heard(self, name: str, progress: ProgressSink, *, is_needed: bool) -> AbstractContextManager[None]:
+    def _heard(
+        self, name: str, progress: ProgressSink, control: Control | None, *, is_needed: bool
+    ) -> AbstractContextManager[None]:
         """Tell how the engine gets on with replays, where it is needed at all: to prepare it takes time."""
         if not is_needed:
             return nullcontext()
-        return self._context.engines.heard_by(engine_listener(name, progress))
+        listener = engine_listener(name, progress)
+        if control is None:
+            return self._context.engines.heard_by(listener)
+        control.on_progress = listener
+        return nullcontext()
 
     def _with_batch(self, reports: Callable[[BatchVerifier | None], Iterator[VerifyReport]]) -> Iterator[VerifyReport]:
         """Reports with second opinions; the engine that gives them ends with the last one."""

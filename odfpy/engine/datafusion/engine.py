@@ -54,11 +54,17 @@ class DataFusionEngine:
         processes: where they come from, by default those that may take most of the machine's memory.
         seconds: how long one may compute for something else than an ad hoc query, which has a time of its own; None
             for any time.
+        control: what that work is within, None for nothing.
     """
 
     processes: ForkServer = field(default_factory=_default)
     seconds: float | None = None
     name: str = "datafusion"
+    control: Control | None = None
+
+    def within(self, control: Control) -> DataFusionEngine:
+        """The same engine, whose work ends with a control."""
+        return replace(self, control=control)
 
     @property
     def version(self) -> str:
@@ -132,7 +138,7 @@ class DataFusionEngine:
             return map_stream(str(place))
 
     def _ask(self, request: Job, *, is_planning: bool = False) -> Result:
-        with Control(PLANNING_SECONDS if is_planning else self.seconds) as control:
+        with Control(PLANNING_SECONDS if is_planning else self.seconds, within=self.control) as control:
             return ask(self.processes, request, control, is_planning=is_planning)
 
 

@@ -30,6 +30,7 @@ from odfpy.engine.contract import (
     TransformResponseNeedsHistory,
     TransformResponseSuccess,
 )
+from odfpy.engine.control import Control
 from odfpy.engine.settings import EngineSettings, SandboxMode
 from odfpy.engine.spark.process.java import find_java
 from odfpy.engine.tracing import TraceRequest, TraceResponse, TraceResponseSuccess
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from odfpy.dataset.transform import Transform
-    from odfpy.engine.control import Control
     from odfpy.engine.row_stream import RowStream
 
 _SANDBOX_HINT: Final = "See docs/sandbox.md; `odf config set engine.sandbox off` says that it need not be."
@@ -85,11 +85,18 @@ class SparkEngine:
         self._on_progress = on_progress
         self._has_launched = False
         self._only_confined = False
+        self._control: Control | None = None
+
+    def within(self, control: Control) -> SparkEngine:
+        """The same engine, whose jobs end with a control and tell it how they get on."""
+        found = SparkEngine(self.run.path, self.settings, self._on_progress)
+        found._only_confined, found._control = self._only_confined, control
+        return found
 
     def only_confined(self) -> SparkEngine:
         """The same engine for queries of strangers: it raises `NotConfined` where it is not in a whole sandbox."""
         found = SparkEngine(self.run.path, self.settings, self._on_progress)
-        found._only_confined = True
+        found._only_confined, found._control = True, self._control
         return found
 
     @property
@@ -191,6 +198,9 @@ class SparkEngine:
     def _ask(
         self, job: Job, *success: type[R], control: Control | None = None
     ) -> R | TransformResponseInvalidQuery | TransformResponseInternalError:
+        if control is None and self._control is not None:
+            with Control(within=self._control) as own:  # which is forgotten with the job, however many there are
+                return self._ask(job, *success, control=own)
         for _ in range(_ATTEMPTS):
             with closing(self._open(control)) as channel:  # an interrupted client hangs up, which cancels the job
                 if control is not None:

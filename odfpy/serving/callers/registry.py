@@ -36,6 +36,10 @@ class ServedRegistry:
         found = self.find(dataset.handle.alias)
         return found is not None and found.folder == dataset.folder
 
+    def storage_of(self, dataset: StoredDataset) -> Storage:
+        """The workspace of a dataset."""
+        return next(one for one in self.storages if one.root == dataset.workspace_folder.root)
+
     def all(self) -> list[StoredDataset]:
         """All datasets, workspace by workspace, each in the order of their names."""
         return [dataset for storage in self.storages for dataset in storage.datasets()]

@@ -27,6 +27,7 @@ from odfpy.errors import (
     NondeterministicQuery,
     NotConfined,
     NotFound,
+    ObjectNotFound,
     OdfError,
     QueryCancelled,
     QueryEnded,
@@ -173,6 +174,8 @@ def _client_message(work: Callable[[Control], T], control: Control) -> T:
 
 def refusal(error: OdfError) -> Refused | None:
     """Return the answer for the client, if the error is about their question; None if it is the server's."""
+    if isinstance(error, ObjectNotFound):  # a file is gone: its place is nobody's business
+        return None
     for kind, status in _STATUSES:
         if isinstance(error, kind):
             hint = f"\n{error.hint}" if error.hint else ""

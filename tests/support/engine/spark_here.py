@@ -49,6 +49,10 @@ class SparkHere:
     def version(self) -> str:
         return version_of(self.spark)
 
+    def within(self, control: Control) -> SparkHere:
+        del control  # jobs in this process end by themselves
+        return self
+
     def analyze(self, request: AnalyzeRequest) -> AnalyzeResponse:
         return analyze(self.spark, request)
 

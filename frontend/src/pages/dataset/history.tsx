@@ -4,7 +4,7 @@ import { call, get, ofDataset } from "../../api";
 import { Badge, Hash, Loading, Moment, Problem } from "../../components/basics";
 import { shortHash, signers } from "../../format";
 import { useLoad } from "../../hooks";
-import { datasetPath, href } from "../../router";
+import { address, datasetPath, href } from "../../router";
 import { nextOf } from "../../rows";
 import type { Block } from "../../types";
 import { sliceOf, summaryOf } from "./blocks";
@@ -21,7 +21,9 @@ async function page(name: string, path: string, signal?: AbortSignal): Promise<P
 }
 
 export function HistoryTab({ dataset }: TabProperties) {
-  const first = useLoad((signal) => page(dataset.name, "log?limit=100", signal), [dataset.head]);
+  const from = address.value.searchParams.get("from") ?? "";
+  const path = `log?limit=100${from ? `&asOfBlockHash=${encodeURIComponent(from)}` : ""}`;
+  const first = useLoad((signal) => page(dataset.name, path, signal), [dataset.head, path]);
   const references = useLoad((signal) => get<Record<string, string>>(ofDataset(dataset.name, "refs"), { signal }), [dataset.head]);
   const [more, setMore] = useState<Page[]>([]);
   useEffect(() => setMore([]), [first.value]);
@@ -33,6 +35,11 @@ export function HistoryTab({ dataset }: TabProperties) {
   for (const [name, block] of Object.entries(references.value ?? {})) pointing.set(block, [...(pointing.get(block) ?? []), name]);
   return (
     <section>
+      {from && (
+        <p>
+          From block <code>{shortHash(from)}…</code> on, older ones below. <a href={href(datasetPath(dataset.name, "history"))}>All blocks</a>
+        </p>
+      )}
       <ol class="blocks">
         {pages.flatMap((one) => one.blocks).map((block) => (
           <BlockLine key={block.blockHash} dataset={dataset.name} block={block} names={pointing.get(block.blockHash) ?? []} />
@@ -77,6 +84,11 @@ function BlockLine({ dataset, block, names }: { dataset: string; block: Block; n
         <span class="dim">
           <Moment time={content.systemTime} />
         </span>
+        {slice && content.prevBlockHash && (
+          <a href={href(datasetPath(dataset, "changes"), { old: content.prevBlockHash, new: block.blockHash })} aria-label={`What it changed (block ${content.sequenceNumber})`}>
+            What it changed
+          </a>
+        )}
       </div>
       <details>
         <summary>

@@ -7,15 +7,19 @@ import { useKept, useLoad, useTitle } from "../../hooks";
 import { datasetPath, href } from "../../router";
 import type { Dataset } from "../../types";
 import { Access } from "./access";
+import { Changes } from "./changes";
 import { DataTab } from "./data";
 import { HistoryTab } from "./history";
 import { Overview } from "./overview";
 import { RunsTab } from "./runs";
 import { SchemaTab } from "./schema";
 import { SourceTab } from "./source";
+import { VerifyTab } from "./verify";
 
 export interface TabProperties {
   dataset: Dataset;
+  /** Loads the dataset again, when something of it has changed besides its head. */
+  reload?: () => void;
 }
 
 const tabs: readonly (readonly [string, string, FunctionComponent<TabProperties>])[] = [
@@ -25,6 +29,8 @@ const tabs: readonly (readonly [string, string, FunctionComponent<TabProperties>
   ["source", "Source", SourceTab],
   ["history", "History", HistoryTab],
   ["runs", "Runs", RunsTab],
+  ["changes", "What changed", Changes],
+  ["verify", "Verify", VerifyTab],
   ["get", "Get it", Access],
 ];
 
@@ -75,7 +81,7 @@ export function DatasetPage({ name, tab }: { name: string; tab: string }) {
           </a>
         ))}
       </nav>
-      <Tab dataset={value} key={value.head} />
+      <Tab dataset={value} reload={reload} key={value.head} />
     </article>
   );
 }

@@ -1,0 +1,366 @@
+/** The rows that a row was made of, step by step down to the files of sources; each step is replayed. */
+import { useState } from "preact/hooks";
+import { get, ofDataset, session } from "../api";
+import { Badge, Empty, Loading, Moment, Problem, Snippet, Value } from "../components/basics";
+import { count, counted, cut, text } from "../format";
+import { useLoad, useTitle } from "../hooks";
+import { address, datasetPath, href, navigate, setParameters } from "../router";
+import type { Cell, Provenance, TracedDataset, TracedRow } from "../types";
+
+const FIRST = 20; // rows of an input that are shown at once
+const MORE = 200;
+const SYSTEM = "system_time";
+
+type Tone = "good" | "bad" | "warn" | "plain";
+
+/** What came of running the query over the cited rows alone. */
+const CHECKS: Record<string, [Tone, string]> = {
+  checked: ["good", "made again from these rows: the same"],
+  "not confirmed": ["bad", "made again from these rows: not the same"],
+  "could not be checked": ["warn", "could not be made again from these rows"],
+  "not checked": ["plain", "not made again"],
+};
+
+export function ProvenancePage() {
+  const parameters = address.value.searchParams;
+  const name = parameters.get("dataset") ?? "";
+  const offset = parameters.get("offset") ?? "";
+  const column = parameters.get("column") ?? "";
+  const isAsked = name !== "" && /^\d+$/.test(offset);
+  useTitle(isAsked ? `Row ${offset} of ${name}` : "Where a row comes from");
+  return (
+    <article>
+      <h1>Where {isAsked ? `row ${count(Number(offset))}` : "a row"} comes from</h1>
+      <Question name={name} offset={offset} />
+      {isAsked ? (
+        <Asked key={`${name} ${offset}`} name={name} offset={Number(offset)} column={column} />
+      ) : (
+        <Empty title="Which row?">
+          <p>Write a dataset and the offset of a row, or click a row among the data of a dataset.</p>
+        </Empty>
+      )}
+    </article>
+  );
+}
+
+function Question({ name, offset }: { name: string; offset: string }) {
+  const ask = (event: SubmitEvent) => {
+    event.preventDefault();
+    const fields = new FormData(event.currentTarget as HTMLFormElement);
+    navigate(href("provenance", { dataset: String(fields.get("dataset")).trim(), offset: String(fields.get("offset")) }));
+  };
+  return (
+    <form class="bar ask" onSubmit={ask} key={`${name} ${offset}`}>
+      <label>
+        Dataset <input name="dataset" defaultValue={name} required spellcheck={false} />
+      </label>
+      <label>
+        Offset <input name="offset" class="short" type="number" min={0} step={1} defaultValue={offset} required />
+      </label>
+      <button type="submit">Show</button>
+    </form>
+  );
+}
+
+/** One hop: the row, and the rows of the inputs that it was made of. */
+function useHop(name: string, offset: number, column: string) {
+  const query = new URLSearchParams({ offset: String(offset), depth: "1" });
+  if (column) query.set("column", column);
+  const path = ofDataset(name, `provenance?${query}`);
+  return useLoad((signal) => get<Provenance>(path, { signal }), [path, session.value.name]);
+}
+
+function Asked({ name, offset, column }: { name: string; offset: number; column: string }) {
+  const { value, error, reload } = useHop(name, offset, column);
+  if (error) return <Problem error={error} retry={reload} />;
+  if (!value) return <Loading what="Following the row to what it was made of" />;
+  const dataset = value.datasets[0];
+  const row = dataset?.rows.find((one) => one.offset === offset);
+  if (!dataset || !row) return <Empty title="The server does not know this row" />;
+  return (
+    <>
+      <section aria-label="The row" class="panel">
+        <div class="bar">
+          <h2>
+            <DatasetLink dataset={dataset} />, row {count(offset)}
+          </h2>
+          <Operation op={row.op} />
+        </div>
+        <Cells dataset={dataset} row={row} column={column} />
+      </section>
+      <section aria-label="The rows that it was made of">
+        <Step value={value} offset={offset} column={column} />
+      </section>
+    </>
+  );
+}
+
+/** The cells of the row, and the columns that each of them comes from; one of them can be followed alone. */
+function Cells({ dataset, row, column }: { dataset: TracedDataset; row: TracedRow; column: string }) {
+  const names = Object.keys(row.values);
+  return (
+    <>
+      {dataset.followed && (
+        <p>
+          <label for="followed">Follow</label>{" "}
+          <select id="followed" value={column} onChange={(event) => setParameters({ column: event.currentTarget.value })}>
+            <option value="">all columns</option>
+            {names
+              .filter((one) => one !== SYSTEM)
+              .map((one) => (
+                <option key={one} value={one}>
+                  only {one}
+                </option>
+              ))}
+          </select>
+        </p>
+      )}
+      <div class="scroll" tabIndex={0} role="region" aria-label="Cells of the row">
+        <table class="list">
+          <thead>
+            <tr>
+              <th scope="col">Column</th>
+              <th scope="col">Value</th>
+              {dataset.followed && <th scope="col">Comes from</th>}
+            </tr>
+          </thead>
+          <tbody>
+            {names
+              .filter((one) => !column || one === column)
+              .map((one) => (
+                <tr key={one}>
+                  <th scope="row">
+                    <code>{one}</code>
+                  </th>
+                  <td>
+                    <Value value={row.values[one]} />
+                  </td>
+                  {dataset.followed && (
+                    <td>
+                      <Sources dataset={dataset} column={one} />
+                    </td>
+                  )}
+                </tr>
+              ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+}
+
+function Sources({ dataset, column }: { dataset: TracedDataset; column: string }) {
+  const found = dataset.columns.filter((one) => one.column === column);
+  if (!found.length) return <span class="dim">{column === SYSTEM ? "the time of the run" : dataset.hidden.length ? "what you may not read" : "the query"}</span>;
+  return (
+    <>
+      {found.map((one, index) => (
+        <div key={index}>
+          {!one.copied && <code>{cut(one.through.join(" of "), 200)}</code>} {one.copied ? "copied from" : "of"}{" "}
+          <code>{one.source ?? "the row"}</code> of <a href={href(datasetPath(one.inputName))}>{one.inputName}</a>
+        </div>
+      ))}
+    </>
+  );
+}
+
+/** What a row was made of: the outcome of the replay, the query, and the rows of each input. */
+function Step({ value, offset, column }: { value: Provenance; offset: number; column: string }) {
+  const [dataset, ...inputs] = value.datasets;
+  const row = dataset?.rows.find((one) => one.offset === offset);
+  if (!dataset || !row) return null;
+  if (!dataset.followed) return <Origin dataset={dataset} row={row} />;
+  const [tone, words] = CHECKS[dataset.check ?? ""] ?? ["plain", dataset.check ?? ""];
+  const cited = inputs.filter((one) => row.madeOf[one.id] || row.becauseOf[one.id]);
+  return (
+    <div class="step">
+      <p role="status">
+        <Badge tone={tone}>{words}</Badge> {dataset.remark && <span>{dataset.remark}</span>}
+      </p>
+      {row.problem && <p class="dim">It is not known what it was made of: {row.problem}.</p>}
+      {row.ways > 1 && <p class="dim">The same row is made in {count(row.ways)} ways; this is one of them.</p>}
+      {row.takesBack !== null && (
+        <p>
+          It takes back <a href={href("provenance", { dataset: dataset.name, offset: String(row.takesBack) })}>row {count(row.takesBack)}</a> of the same
+          dataset.
+        </p>
+      )}
+      <How dataset={dataset} />
+      {cited.map((input) => (
+        <Input key={input.id} input={input} row={row} columns={followedColumns(dataset, input, column)} />
+      ))}
+      {dataset.hidden.map((id) => (
+        <p key={id} class="dim">
+          Also of rows of a dataset that you may not read: <code>{id}</code>
+        </p>
+      ))}
+      {!cited.length && !dataset.hidden.length && !row.problem && <p class="dim">No rows of its inputs were needed.</p>}
+    </div>
+  );
+}
+
+/** The columns of an input that a column was made of; none where all of them are followed. */
+function followedColumns(dataset: TracedDataset, input: TracedDataset, column: string): string[] {
+  if (!column) return [];
+  return dataset.columns.filter((one) => one.column === column && one.input === input.id && one.source).map((one) => one.source ?? "");
+}
+
+function How({ dataset }: { dataset: TracedDataset }) {
+  if (!dataset.steps.length) return null;
+  return (
+    <details>
+      <summary>By which query</summary>
+      {dataset.steps.map((step, index) => (
+        <Snippet key={index} label={`${step.alias ? `${step.alias}: ` : ""}${step.class}, ${step.reason}`} text={cut(step.query.trim(), 100_000)} />
+      ))}
+    </details>
+  );
+}
+
+/** Rows of one input, each of which opens what it was made of itself. */
+function Input({ input, row, columns }: { input: TracedDataset; row: TracedRow; columns: string[] }) {
+  const [shown, show] = useState(FIRST);
+  const causes = new Set(row.becauseOf[input.id] ?? []);
+  const wanted = new Set([...(row.madeOf[input.id] ?? []), ...causes]);
+  const rows = input.rows.filter((one) => wanted.has(one.offset));
+  const names = Object.keys(rows[0]?.values ?? {}).filter((name) => name !== SYSTEM && (!columns.length || columns.includes(name)));
+  return (
+    <div class="input">
+      <h3>
+        {counted(rows.length, "row")} of <DatasetLink dataset={input} />
+      </h3>
+      <div class="scroll" tabIndex={0} role="region" aria-label={`Rows of ${input.name} that row ${row.offset} was made of`}>
+        <table class="list">
+          <thead>
+            <tr>
+              <th scope="col">Row</th>
+              <th scope="col">op</th>
+              {names.map((name) => (
+                <th scope="col" key={name}>
+                  {name}
+                </th>
+              ))}
+              <th scope="col">Comes from</th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.slice(0, shown).map((one) => (
+              <Line key={one.offset} input={input} row={one} names={names} isCause={causes.has(one.offset)} column={columns.length === 1 ? (columns[0] ?? "") : ""} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {rows.length > shown && (
+        <button type="button" onClick={() => show(shown + MORE)}>
+          Show more rows ({count(rows.length - shown)} left)
+        </button>
+      )}
+    </div>
+  );
+}
+
+interface LineProperties {
+  input: TracedDataset;
+  row: TracedRow;
+  names: string[];
+  isCause: boolean;
+  column: string;
+}
+
+function Line({ input, row, names, isCause, column }: LineProperties) {
+  const [isOpen, open] = useState(false);
+  const id = `from-${input.id.slice(-12)}-${row.offset}`;
+  return (
+    <>
+      <tr>
+        <th scope="row">
+          <a href={href("provenance", { dataset: input.name, offset: String(row.offset) })}>{count(row.offset)}</a>
+          {isCause && <Badge tone="info">caused it</Badge>}
+        </th>
+        <td>
+          <Operation op={row.op} />
+        </td>
+        {names.map((name) => (
+          <td key={name}>
+            <Value value={row.values[name] as Cell} />
+          </td>
+        ))}
+        <td>
+          {input.kind === "Root" ? (
+            <Origin dataset={input} row={row} />
+          ) : (
+            <button
+              type="button"
+              aria-expanded={isOpen}
+              aria-controls={isOpen ? id : undefined}
+              aria-label={`what it was made of: row ${row.offset} of ${input.name}`}
+              onClick={() => open(!isOpen)}
+            >
+              {isOpen ? "▾" : "▸"} what it was made of
+            </button>
+          )}
+        </td>
+      </tr>
+      {isOpen && (
+        <tr id={id} class="nested">
+          <td colSpan={names.length + 3}>
+            <Opened name={input.name} offset={row.offset} column={column} />
+          </td>
+        </tr>
+      )}
+    </>
+  );
+}
+
+function Opened({ name, offset, column }: { name: string; offset: number; column: string }) {
+  const { value, error, reload } = useHop(name, offset, column);
+  if (error) return <Problem error={error} retry={reload} />;
+  if (!value) return <Loading what={`Following row ${count(offset)}`} />;
+  return <Step value={value} offset={offset} column={column} />;
+}
+
+/** How a row of a root dataset came in. */
+function Origin({ dataset, row }: { dataset: TracedDataset; row: TracedRow }) {
+  const { origin } = row;
+  if (!origin) return <span class="dim">nobody knows how it came in</span>;
+  const kind = (origin.stateKind ?? "").replace(/^odf\//, "");
+  return (
+    <span>
+      {origin.file ? (
+        <>
+          file <strong class="value">{cut(origin.file, 500)}</strong> of <code>{origin.source}</code>
+        </>
+      ) : origin.source ? (
+        <>
+          source <strong class="value">{cut(origin.source, 500)}</strong>
+          {origin.state && ` (${kind} ${cut(origin.state, 200)})`}
+        </>
+      ) : (
+        "a source that nobody has named"
+      )}
+      , with <a href={href(datasetPath(dataset.name, "history"), { from: origin.block })}>block {count(origin.sequenceNumber)}</a>,{" "}
+      <Moment time={origin.systemTime} />
+    </span>
+  );
+}
+
+function DatasetLink({ dataset }: { dataset: { name: string } }) {
+  return <a href={href(datasetPath(dataset.name))}>{dataset.name}</a>;
+}
+
+const OPERATIONS: Record<string, [string, string]> = {
+  "+A": ["op-append", "added"],
+  "-R": ["op-retract", "retracted"],
+  "-C": ["op-correct-from", "corrected from"],
+  "+C": ["op-correct-to", "corrected to"],
+};
+
+function Operation({ op }: { op: string }) {
+  const [kind, words] = OPERATIONS[op] ?? ["", text(op)];
+  return (
+    <span class={`legend ${kind}`} title={words}>
+      <span class="op">{op}</span>
+      <span class="hidden"> {words}</span>
+    </span>
+  );
+}

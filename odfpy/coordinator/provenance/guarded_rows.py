@@ -1,0 +1,125 @@
+"""Rows followed for somebody who may not see all datasets, and not any number of rows.
+
+Of an input that they may not read, they learn the id, which is in the chain of what is derived from it. The engine
+reads it all the same: it is what the rows are made of, and the replay needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from odfpy.chain.events import ExecuteTransform
+from odfpy.coordinator.provenance.stored_rows import DatasetRows
+from odfpy.coordinator.storage.storage import Storage
+from odfpy.dataset.identity import DatasetId
+from odfpy.engine.control import Control
+from odfpy.errors import OdfError, QueryCancelled, QueryTimedOut, ResultTooLarge
+from odfpy.provenance.errors import UnknownProvenance
+from odfpy.provenance.hops import Datasets
+from odfpy.provenance.model import Rows, TracedDataset, TracedRow
+
+_LESS = "Ask for fewer hops, with a smaller `depth`; `odf provenance` has no such limit."
+
+
+@dataclass(frozen=True, slots=True)
+class RowGuard:
+    """The limits of whoever asks.
+
+    Attributes:
+        may_read: whether they may see rows of a dataset; None if they may see everything.
+        most_rows: rows of all datasets together.
+        most_bytes: bytes of these in memory.
+        control: says whether the answer is still wanted.
+    """
+
+    may_read: Callable[[DatasetId], bool] | None
+    most_rows: int
+    most_bytes: int
+    control: Control
+
+
+class GuardedDatasets:
+    """The datasets of a workspace, as far as somebody may see them; implements `Datasets`."""
+
+    def __init__(self, traced: Datasets, storage: Storage, guard: RowGuard) -> None:
+        self._traced = traced
+        self._storage = storage
+        self._guard = guard
+        self._rows = guard.most_rows
+        self._bytes = guard.most_bytes
+        self._known: dict[DatasetId, bool] = {}
+
+    def order(self, dataset_id: DatasetId) -> Sequence[DatasetId]:
+        """Implement `Datasets`."""
+        try:
+            return self._traced.order(dataset_id)
+        except OdfError as error:
+            if self._guard.may_read is None:
+                raise
+            raise self._unknown(dataset_id) from error
+
+    def followed(self, dataset_id: DatasetId, offsets: Sequence[int]) -> TracedDataset:
+        """Implement `Datasets`."""
+        self._admit(dataset_id, offsets)
+        try:
+            return self._visible(self._traced.followed(dataset_id, offsets))
+        except (QueryCancelled, QueryTimedOut, ResultTooLarge):
+            raise
+        except OdfError as error:
+            if all(self._may_read(one) for one in self._inputs_of(dataset_id)):
+                raise
+            raise self._unknown(dataset_id) from error  # the error may say something of what they may not read
+
+    def read(self, dataset_id: DatasetId, offsets: Sequence[int]) -> TracedDataset:
+        """Implement `Datasets`."""
+        self._admit(dataset_id, offsets)
+        return self._traced.read(dataset_id, offsets)
+
+    def _admit(self, dataset_id: DatasetId, offsets: Sequence[int]) -> None:
+        self._guard.control.check()
+        self._rows -= len(offsets)
+        if self._rows < 0:
+            raise ResultTooLarge(f"The row is made of more than {self._guard.most_rows} rows", hint=_LESS)
+        self._bytes -= DatasetRows(self._storage.get(dataset_id)).size_of(offsets)
+        if self._bytes < 0:
+            size = f"{self._guard.most_bytes / 2**20:g} MiB"
+            raise ResultTooLarge(f"The rows that the row is made of take more than {size}", hint=_LESS)
+
+    def _may_read(self, dataset_id: DatasetId) -> bool:
+        if self._guard.may_read is None:
+            return True
+        if dataset_id not in self._known:
+            self._known[dataset_id] = self._guard.may_read(dataset_id)
+        return self._known[dataset_id]
+
+    def _visible(self, dataset: TracedDataset) -> TracedDataset:
+        cited = {one for row in dataset.rows for rows in (row.made_of, row.because_of) for one in rows}
+        inputs = dict.fromkeys((*(column.input for column in dataset.columns), *sorted(cited, key=str)))
+        hidden = tuple(one for one in inputs if not self._may_read(one))
+        if not hidden:
+            return dataset
+        return replace(
+            dataset,
+            rows=tuple(self._without(row) for row in dataset.rows),
+            columns=tuple(column for column in dataset.columns if column.input not in hidden),
+            remark=None,
+            hidden=hidden,
+        )
+
+    def _without(self, row: TracedRow) -> TracedRow:
+        return replace(row, made_of=self._only(row.made_of), because_of=self._only(row.because_of))
+
+    def _only(self, rows: Rows) -> Rows:
+        return {one: offsets for one, offsets in rows.items() if self._may_read(one)}
+
+    def _inputs_of(self, dataset_id: DatasetId) -> set[DatasetId]:
+        """All that a dataset was ever derived from."""
+        events = (hashed.block.event for hashed in self._storage.get(dataset_id).chain.in_order())
+        return {one.dataset_id for event in events if isinstance(event, ExecuteTransform) for one in event.query_inputs}
+
+    def _unknown(self, dataset_id: DatasetId) -> UnknownProvenance:
+        name = self._storage.get(dataset_id).handle
+        return UnknownProvenance(
+            f"It cannot be told what rows of {name} are made of", hint="Not all of its inputs are yours to read."
+        )

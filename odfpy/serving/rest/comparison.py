@@ -1,0 +1,142 @@
+"""`/{dataset}/compare`: the rows in which a dataset differs between two moments."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, Field
+
+from odfpy import __version__
+from odfpy.coordinator.reading.compare import ComparedPage, Comparison, RowChange, compare
+from odfpy.coordinator.reading.projections import moment
+from odfpy.engine.control import Control
+from odfpy.query.service import QueryService
+from odfpy.serving.callers.access import AnyCaller, Readable, registry_of
+from odfpy.serving.callers.resolver import CallerResolver
+from odfpy.serving.http.replies import not_modified, reply, tag_of
+from odfpy.serving.rest.models import HASH, NOT_MODIFIED, Rows, Skipped, answers, with_headers
+from odfpy.serving.settings import ServeSettings
+
+router = APIRouter(tags=["queries"])
+
+_TAG: Final = 'W/"f1620566002562203fa5af2732a888ccdf6a254c4b2652cf5b34ff1631cb0c1635741"'
+_LINK: Final = '<compare?old=f1620...&new=f1620...&skip=100&limit=100>; rel="next"'
+_MOMENT: Final = "A system time, a block, a tag or a branch; `head` for now."
+
+
+class MomentModel(BaseModel):
+    """A moment of a dataset."""
+
+    name: Annotated[str, Field(description="As it was asked for.", examples=["v1"])]
+    asAt: Annotated[  # noqa: N815
+        str, Field(description="The time, or the block that the name means now.", examples=[HASH])
+    ]
+
+
+class ColumnChangeModel(BaseModel):
+    """A column that only one of the states has, or that has another type there."""
+
+    column: str
+    old: Annotated[str | None, Field(description="Its type before; null if it was not there.", examples=["int64"])]
+    new: Annotated[str | None, Field(description="Its type after; null if it is gone.")]
+
+
+class CountsModel(BaseModel):
+    """Rows of all differences, by what has become of them."""
+
+    added: int
+    removed: int
+    changed: int
+
+
+class RowChangeModel(BaseModel):
+    """A row that has come, gone or changed, as `odf diff -o json` tells it."""
+
+    change: Annotated[str, Field(description="added, removed or changed.", examples=["changed"])]
+    count: Annotated[int, Field(description="How many such rows, where rows have no key.")]
+    key: dict[str, Any] | None
+    old: dict[str, Any] | None
+    new: dict[str, Any] | None
+
+
+class ComparisonModel(BaseModel):
+    """The differences between the states of a dataset at two moments."""
+
+    dataset: Annotated[str, Field(examples=["com.example.rates"])]
+    old: MomentModel
+    new: MomentModel
+    key: Annotated[list[str], Field(description="Columns by which rows are known; none if by all that they say.")]
+    columns: list[str]
+    columnChanges: list[ColumnChangeModel]  # noqa: N815
+    counts: CountsModel
+    total: Annotated[int, Field(description="Differences on all pages.")]
+    rows: list[RowChangeModel]
+
+
+@router.get(
+    "/compare",
+    response_model=ComparisonModel,
+    responses={**with_headers(ETag=_TAG, Link=_LINK), **NOT_MODIFIED, **answers(400, 401, 404, 422, 429, 503)},
+)
+async def compared(
+    request: Request,
+    caller: AnyCaller,
+    dataset: Readable,
+    old: Annotated[str, Query(max_length=200, description=_MOMENT)],
+    new: Annotated[str, Query(max_length=200, description=_MOMENT)] = "head",
+    key: Annotated[
+        str, Query(max_length=10_000, description="Columns by which rows are known, with commas; the primary key.")
+    ] = "",
+    skip: Skipped = 0,
+    limit: Rows = 100,
+) -> Response:
+    """The rows that have come, gone or changed between two moments, as `odf diff` tells them.
+
+    The header `Link` leads to the next page, of the same blocks.
+    """
+    state = request.app.state
+    settings: ServeSettings = state.settings
+    storage = registry_of(request).storage_of(dataset)
+    columns = [one.strip() for one in key.split(",") if one.strip()]
+    name, most = str(dataset.handle), min(limit, settings.max_rows)
+
+    def work(control: Control) -> Response:
+        places = [MomentModel(name=text, asAt=moment(storage, name, text)) for text in (old, new)]
+        fixed = [one.asAt for one in places]
+        tag = tag_of(__version__, "compare", str(dataset.state.head), fixed, columns, skip, most, [old, new])
+        known = not_modified(request, tag)
+        if known is not None:
+            return known
+        service = QueryService(CallerResolver(registry_of(request), state.reaches, caller), state.engines.of(caller))
+        with compare(storage, service, name, fixed[0], fixed[1], columns, control) as found:
+            page = found.page(skip, most, settings.max_answer)
+        tree = {"dataset": name, "old": places[0].model_dump(), "new": places[1].model_dump(), **_tree(found, page)}
+        return reply(request, tree, tag, _link(fixed, key, skip, most, page.total))
+
+    found: Response = await state.gate.run(request, caller, work)
+    return found
+
+
+def _tree(found: Comparison, page: ComparedPage) -> dict[str, Any]:
+    return {
+        "key": list(found.key),
+        "columns": list(found.columns),
+        "columnChanges": [{"column": one.name, "old": one.old, "new": one.new} for one in found.column_changes],
+        "counts": {change.value: count for change, count in page.counts.items()},
+        "total": page.total,
+        "rows": [_row(one) for one in page.rows],
+    }
+
+
+def _row(one: RowChange) -> dict[str, Any]:
+    return {"change": one.change.value, "count": one.count, "key": one.key or None, "old": one.old, "new": one.new}
+
+
+def _link(fixed: list[str], key: str, skip: int, limit: int, total: int) -> dict[str, str]:
+    """The next page, if there is one."""
+    if not limit or skip + limit >= total:
+        return {}
+    asked = {"old": fixed[0], "new": fixed[1], "skip": skip + limit, "limit": limit} | ({"key": key} if key else {})
+    return {"Link": f'<compare?{urlencode(asked)}>; rel="next"'}

@@ -1,0 +1,187 @@
+"""`/{dataset}/provenance`: the rows that a row was made of, down to the files of sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Final, TypeAlias
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, Field
+
+from odfpy import __version__
+from odfpy.coordinator.provenance.guarded_rows import RowGuard
+from odfpy.coordinator.provenance.trace import row_provenance
+from odfpy.coordinator.storage.storage import Storage
+from odfpy.coordinator.transform.intervals import InputDiverged
+from odfpy.dataset.identity import DatasetId
+from odfpy.engine.control import Control
+from odfpy.errors import DatasetNotFound, OdfError
+from odfpy.provenance.errors import UnknownProvenance
+from odfpy.provenance.report import tree
+from odfpy.serving.callers.access import AnyCaller, Caller, Readable, is_readable, registry_of
+from odfpy.serving.callers.tokens import Scope
+from odfpy.serving.http.errors import Refused
+from odfpy.serving.http.query_limiter import refusal
+from odfpy.serving.http.replies import not_modified, reply, tag_of
+from odfpy.serving.rest.models import HASH, ID, NOT_MODIFIED, answers, with_headers
+from odfpy.serving.settings import ServeSettings
+
+router = APIRouter(tags=["queries"])
+
+_TAG: Final = 'W/"f1620566002562203fa5af2732a888ccdf6a254c4b2652cf5b34ff1631cb0c1635741"'
+_Cited: TypeAlias = Annotated[
+    dict[str, list[int]], Field(description="Offsets by the ids of the inputs.", examples=[{ID: [0, 3]}])
+]
+
+
+class OriginModel(BaseModel):
+    """The way by which a row of a root dataset came in."""
+
+    block: Annotated[str, Field(examples=[HASH])]
+    sequenceNumber: int  # noqa: N815
+    systemTime: str  # noqa: N815
+    source: Annotated[str | None, Field(description="A URL, a path, or the name of a push source.")]
+    file: str | None
+    stateKind: Annotated[str | None, Field(description="Kind of the source state, such as odf/etag.")]  # noqa: N815
+    state: str | None
+
+
+class TracedRowModel(BaseModel):
+    """A row, and what it is made of."""
+
+    offset: int
+    op: Annotated[str, Field(description="+A, -R, -C or +C.", examples=["+A"])]
+    values: dict[str, Any]
+    madeOf: _Cited  # noqa: N815
+    becauseOf: Annotated[_Cited, Field(description="Of a correction, the rows that caused it.")]  # noqa: N815
+    takesBack: Annotated[int | None, Field(description="The row of the same dataset that it takes back.")]  # noqa: N815
+    ways: Annotated[int, Field(description="In how many ways the same row is made; this is one of them.")]
+    problem: Annotated[str | None, Field(description="Why it is not known what it is made of.")]
+    origin: OriginModel | None = None
+
+
+class StepModel(BaseModel):
+    """A step of the query."""
+
+    model_config = {"populate_by_name": True}
+
+    alias: str | None
+    query_class: Annotated[str, Field(alias="class")]
+    reason: str
+    query: str
+
+
+class ColumnSourceModel(BaseModel):
+    """A column from which another one comes."""
+
+    column: str
+    input: str
+    inputName: str  # noqa: N815
+    source: str | None
+    copied: bool
+    through: list[str]
+
+
+class TracedDatasetModel(BaseModel):
+    """A dataset on the way, and those of its rows that have to do with the answer."""
+
+    id: str
+    name: str
+    kind: str
+    followed: Annotated[bool, Field(description="Whether it is told what its rows are made of.")]
+    check: Annotated[str | None, Field(description="Outcome of the replay of the cited rows alone.")]
+    remark: str | None
+    steps: list[StepModel]
+    columns: list[ColumnSourceModel]
+    hidden: Annotated[list[str], Field(description="Ids of inputs whose rows the caller may not read.")]
+    rows: list[TracedRowModel]
+
+
+class NamedModel(BaseModel):
+    """A dataset, by id and name."""
+
+    id: Annotated[str, Field(examples=[ID])]
+    name: Annotated[str, Field(examples=["com.example.daily"])]
+
+
+class ProvenanceModel(BaseModel):
+    """The dataset that was asked about, then those that it is derived from, each before its own inputs."""
+
+    dataset: NamedModel
+    offset: int
+    column: str | None
+    check: Annotated[str, Field(examples=["checked"], description="The worst of the outcomes of all replays.")]
+    datasets: list[TracedDatasetModel]
+
+
+@router.get(
+    "/provenance",
+    response_model=ProvenanceModel,
+    responses={**with_headers(ETag=_TAG), **NOT_MODIFIED, **answers(400, 401, 404, 422, 429, 503)},
+)
+async def provenance(
+    request: Request,
+    caller: AnyCaller,
+    dataset: Readable,
+    offset: Annotated[int, Query(ge=0, le=2**62, description="Offset of the row.")],
+    column: Annotated[
+        str | None, Query(max_length=1000, description="Of columns, tell only what this one comes from.")
+    ] = None,
+    depth: Annotated[
+        int | None, Query(ge=0, le=10_000, description="Follow so many derivatives, one behind the other.")
+    ] = None,
+    check: Annotated[bool, Query(description="Whether to replay the cited rows alone.")] = True,
+) -> Response:
+    """The rows that a row was made of, down to its sources, as `odf provenance -o json` tells them.
+
+    Of inputs that the caller may not read, only the ids are told.
+    """
+    settings: ServeSettings = request.app.state.settings
+    storage = registry_of(request).storage_of(dataset)
+
+    def work(control: Control) -> Response:
+        guard = RowGuard(_visibility(storage, caller), settings.max_rows, settings.max_answer, control)
+        engines = request.app.state.own_engines[storage.root].of(caller).within(control)
+        try:
+            answer = row_provenance(
+                storage,
+                engines,
+                str(dataset.handle.id),
+                offset,
+                column=column,
+                depth=depth,
+                check=check,
+                guard=guard,
+            )
+        except OdfError as error:
+            raise _refused(error) from error
+        found = tree(answer)
+        tag = tag_of(__version__, "provenance", found)
+        return not_modified(request, tag) or reply(request, found, tag)
+
+    found: Response = await request.app.state.gate.run(request, caller, work)
+    return found
+
+
+def _visibility(storage: Storage, caller: Caller) -> Callable[[DatasetId], bool] | None:
+    """Return whether a caller may read a dataset; None for somebody who may read all of them."""
+    if caller.may(Scope.READ, storage):
+        return None
+
+    def may_read(dataset_id: DatasetId) -> bool:
+        try:
+            return is_readable(storage.get(dataset_id), caller)
+        except OdfError:  # it is not here, or damaged
+            return False
+
+    return may_read
+
+
+def _refused(error: OdfError) -> OdfError | Refused:
+    """The refusal for what is about the question, or about the inputs of the dataset; else the error itself."""
+    if isinstance(error, DatasetNotFound):  # its message names folders of the server
+        return Refused(400, "An input of the dataset is not on this server, so it cannot be told what rows are made of")
+    if isinstance(error, (UnknownProvenance, InputDiverged)):
+        hint = f"\n{error.hint}" if error.hint else ""
+        return Refused(400, f"{error.message}{hint}")
+    return refusal(error) or error

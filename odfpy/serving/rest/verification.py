@@ -1,0 +1,268 @@
+"""`/{dataset}/verification`: check a dataset in the background, watch it, and read the report."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from odfpy.codec.explain import Explanation, explanations
+from odfpy.coordinator.maintenance.last_verification import KeptFinding, LastVerification, last_verification
+from odfpy.coordinator.storage.keys import UserKeys
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.dataset.identity import ActorId
+from odfpy.errors import InvalidValue, OdfError
+from odfpy.serving.callers.access import AnyCaller, Caller, DatasetPlace, Readable, Writable
+from odfpy.serving.callers.tokens import Scope
+from odfpy.serving.http.errors import Refused
+from odfpy.serving.rest.models import HASH, answers
+from odfpy.serving.rest.verification_jobs import (
+    AlreadyUnderWay,
+    TooManyUnderWay,
+    VerificationJob,
+    Verifications,
+)
+
+router = APIRouter(tags=["datasets"])
+
+_LATER: Final = {"Retry-After": "10"}
+_PRIVATE: Final = "Only for those who may write here: it may name places and files."
+
+
+class VerificationWanted(BaseModel):
+    """The extent of a verification that is wanted."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    integrityOnly: Annotated[  # noqa: N815
+        bool, Field(description="Hashes and rules only, no replay.", examples=[False])
+    ] = False
+    recursive: Annotated[bool, Field(description="Also what it is derived from.")] = False
+
+
+class UnderWayModel(BaseModel):
+    """A verification that is under way."""
+
+    startedAt: Annotated[str, Field(examples=["2024-03-16T08:00:00Z"])]  # noqa: N815
+    startedBy: Annotated[str | None, Field(description="The name of a token; only for those who may write.")]  # noqa: N815
+    integrityOnly: bool  # noqa: N815
+    recursive: bool
+    verified: Annotated[int, Field(description="Datasets that are done.")]
+    dataset: Annotated[str | None, Field(description="The dataset that it is at.")] = None
+    action: Annotated[str, Field(examples=["replaying"])] = "starting"
+    done: int = 0
+    total: Annotated[int | None, Field(description="Null while nobody knows.")] = None
+    unit: Annotated[str, Field(examples=["blocks"])] = ""
+
+
+class StoppedModel(BaseModel):
+    """The end of the last verification that was begun here, if it has no report."""
+
+    time: str
+    message: Annotated[str, Field(description=_PRIVATE)]
+    hint: Annotated[str | None, Field(description=_PRIVATE)]
+    code: str | None
+
+
+class ExplanationModel(BaseModel):
+    """The meaning of a code, as `odf help` gives it; the text is Markdown."""
+
+    title: Annotated[str, Field(examples=["the bytes are not those that were hashed"])]
+    text: str
+
+
+class FindingModel(BaseModel):
+    """Something that a verification found."""
+
+    severity: Annotated[str, Field(description="error or warning; only errors make a verification fail.")]
+    check: Annotated[str, Field(examples=["slice"])]
+    message: Annotated[str, Field(description=_PRIVATE)]
+    block: Annotated[str | None, Field(examples=[HASH])]
+    sequenceNumber: int | None  # noqa: N815
+    file: Annotated[str | None, Field(description=_PRIVATE)]
+    hint: Annotated[str | None, Field(description=_PRIVATE)]
+    code: Annotated[str | None, Field(examples=["E220"])]
+
+
+class SignerModel(BaseModel):
+    """Somebody who has signed blocks."""
+
+    id: str
+    name: str
+
+
+class SignaturesModel(BaseModel):
+    """The signatures of the blocks that were verified."""
+
+    signed: int
+    unsigned: int
+    signers: list[SignerModel]
+
+
+class ReportModel(BaseModel):
+    """The last verification of a dataset: its extent, and its findings."""
+
+    time: str
+    head: Annotated[str, Field(examples=[HASH], description="The last block that was verified.")]
+    isCurrent: Annotated[bool, Field(description="Whether nothing came after that block.")]  # noqa: N815
+    ok: bool
+    integrityOnly: bool  # noqa: N815
+    transformsReplayed: int  # noqa: N815
+    errors: Annotated[int, Field(description="Findings that make it fail, on the list or not.")]
+    warnings: int
+    blocks: Annotated[int | None, Field(description="Null in reports of older releases, as the next ones are.")]
+    slices: int | None
+    checkpoints: int | None
+    seconds: float | None
+    signatures: SignaturesModel | None
+    findings: Annotated[list[FindingModel], Field(description="The first hundred of them, errors before warnings.")]
+    explanations: Annotated[dict[str, ExplanationModel], Field(description="Of the codes of the findings.")]
+
+
+class VerificationStatus(BaseModel):
+    """The verification that is under way, and the report of the last one."""
+
+    underWay: UnderWayModel | None  # noqa: N815
+    stopped: StoppedModel | None
+    report: ReportModel | None
+
+
+@router.get("/verification", responses=answers(401, 404))
+def status(request: Request, caller: AnyCaller, dataset: Readable) -> VerificationStatus:
+    """The verification that is under way, and the report of the last one, with all findings."""
+    return _status(request, caller, dataset)
+
+
+@router.post("/verification", status_code=202, responses=answers(400, 401, 403, 404, 409, 413, 422, 503))
+def start(request: Request, caller: AnyCaller, place: Writable, wanted: VerificationWanted) -> VerificationStatus:
+    """Begin to verify the dataset in the background; needs the scope write. It ends with the server."""
+    dataset = _there(place)
+    engines = request.app.state.own_engines[dataset.workspace_folder.root].of(caller)
+    name = caller.token.name if caller.token is not None else ""
+    try:
+        _verifications(request).start(
+            dataset, name, engines, integrity_only=wanted.integrityOnly, recursive=wanted.recursive
+        )
+    except AlreadyUnderWay as error:
+        raise Refused(409, "A verification of this dataset is under way") from error
+    except TooManyUnderWay as error:
+        raise Refused(503, "The server has as many verifications under way as it can take", _LATER) from error
+    return _status(request, caller, dataset)
+
+
+@router.delete("/verification", responses=answers(401, 403, 404))
+def cancel(request: Request, caller: AnyCaller, place: Writable) -> VerificationStatus:
+    """Stop the verification that is under way; needs the scope write. What it has found is not kept."""
+    dataset = _there(place)
+    if not _verifications(request).cancel(dataset):
+        raise Refused(404, "No verification of this dataset is under way")
+    return _status(request, caller, dataset)
+
+
+def _verifications(request: Request) -> Verifications:
+    found = request.app.state.verifications
+    assert isinstance(found, Verifications)  # noqa: S101 - `create_app` puts it there
+    return found
+
+
+def _there(place: DatasetPlace) -> StoredDataset:
+    if place.dataset is None:
+        raise Refused(404, "There is no dataset of that name")
+    return place.dataset
+
+
+def _status(request: Request, caller: Caller, dataset: StoredDataset) -> VerificationStatus:
+    job = _verifications(request).of(dataset)
+    is_own = caller.may(Scope.WRITE, dataset.workspace_folder)
+    try:
+        last = last_verification(dataset)
+    except OdfError:  # the next verification says so, and writes another one
+        last = None
+    return VerificationStatus(
+        underWay=None if job is None or not job.is_under_way else _under_way(job, is_own=is_own),
+        stopped=None if job is None else _stopped(job, is_own=is_own),
+        report=None if last is None else _report(last, dataset, is_own=is_own),
+    )
+
+
+def _under_way(job: VerificationJob, *, is_own: bool) -> UnderWayModel:
+    found = UnderWayModel(
+        startedAt=str(job.started_at),
+        startedBy=job.started_by if is_own else None,
+        integrityOnly=job.request.integrity_only,
+        recursive=job.request.recursive,
+        verified=job.verified,
+    )
+    sign = job.progress
+    if sign is None:
+        return found
+    subject = sign.subject if is_own else None
+    parts = {"dataset": subject, "action": sign.action, "done": sign.done, "total": sign.total, "unit": sign.unit}
+    return found.model_copy(update=parts)
+
+
+def _stopped(job: VerificationJob, *, is_own: bool) -> StoppedModel | None:
+    if job.ended_at is None or job.problem is None:
+        return None
+    return StoppedModel(
+        time=str(job.ended_at),
+        message=job.problem.message if is_own else "",
+        hint=job.problem.hint if is_own else None,
+        code=job.problem.code,
+    )
+
+
+def _report(last: LastVerification, dataset: StoredDataset, *, is_own: bool) -> ReportModel:
+    counts, findings = last.counts, last.findings or ()
+    known = explanations() if findings else {}
+    codes = dict.fromkeys(finding.code for finding in findings if finding.code in known)
+    return ReportModel(
+        time=str(last.time),
+        head=str(last.head),
+        isCurrent=last.head == dataset.reloaded().state.head,
+        ok=last.ok,
+        integrityOnly=last.integrity_only,
+        transformsReplayed=last.transforms_replayed,
+        errors=last.errors,
+        warnings=last.warnings,
+        blocks=None if counts is None else counts.blocks,
+        slices=None if counts is None else counts.slices,
+        checkpoints=None if counts is None else counts.checkpoints,
+        seconds=None if counts is None else counts.milliseconds / 1000,
+        signatures=_signatures(last, dataset),
+        findings=[_finding(finding, is_own=is_own) for finding in findings],
+        explanations={code: _explained(known[code]) for code in codes if code is not None},
+    )
+
+
+def _explained(found: Explanation) -> ExplanationModel:
+    return ExplanationModel(title=found.title, text=found.text)
+
+
+def _finding(found: KeptFinding, *, is_own: bool) -> FindingModel:
+    return FindingModel(
+        severity=found.severity.value,
+        check=found.check,
+        message=found.message if is_own else "",
+        block=None if found.block is None else str(found.block),
+        sequenceNumber=found.sequence_number,
+        file=found.file if is_own else None,
+        hint=found.hint if is_own else None,
+        code=found.code,
+    )
+
+
+def _signatures(last: LastVerification, dataset: StoredDataset) -> SignaturesModel | None:
+    if last.counts is None:
+        return None
+    keys = UserKeys()
+    signers = [SignerModel(id=text, name=_name_of(keys, text, dataset)) for text in dict.fromkeys(last.counts.signers)]
+    return SignaturesModel(signed=last.counts.signed, unsigned=last.counts.unsigned, signers=signers)
+
+
+def _name_of(keys: UserKeys, text: str, dataset: StoredDataset) -> str:
+    try:
+        return keys.name_of(ActorId.parse(text), dataset.handle.id)
+    except InvalidValue:  # somebody has changed the file
+        return text

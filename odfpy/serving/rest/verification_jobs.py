@@ -1,0 +1,174 @@
+"""Verifications that a server does in the background: few at a time, one for a dataset; they end with the server.
+
+What a verification comes to is kept beside the dataset (`odfpy.coordinator.maintenance.last_verification`), so it
+outlives the server.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from odfpy.coordinator.requests import VerifyRequest
+from odfpy.coordinator.storage.results import Finding, Progress, VerifyReport
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.data.timestamp import Timestamp
+from odfpy.engine.control import Control
+from odfpy.errors import NotConfined, OdfError, QueryCancelled
+from odfpy.serving.http.logs import log
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.workspace import Workspace
+    from odfpy.engine.registry import EngineRegistry
+
+MOST_AT_ONCE: Final = 2
+"""Verifications of a server that are under way at the same time."""
+
+_MOST_KEPT: Final = 1000
+
+
+class AlreadyUnderWay(Exception):
+    """A verification of the dataset is under way."""
+
+
+class TooManyUnderWay(Exception):
+    """The server has as many verifications under way as it can take."""
+
+
+@dataclass
+class VerificationJob:
+    """A verification that is under way, or has ended without a report.
+
+    Attributes:
+        started_by: name of the token of whoever wanted it.
+        request: what is verified, and how thoroughly.
+        progress: how far it is; None before the first sign of life.
+        verified: how many datasets are done.
+        ended_at: when it ended; None as long as it is under way.
+        problem: why there is no report; None if there is one.
+    """
+
+    started_by: str
+    request: VerifyRequest
+    started_at: Timestamp = field(default_factory=Timestamp.now)
+    progress: Progress | None = None
+    verified: int = 0
+    ended_at: Timestamp | None = None
+    problem: OdfError | Finding | None = None
+    control: Control = field(default_factory=Control)
+    thread: threading.Thread | None = None
+
+    @property
+    def is_under_way(self) -> bool:
+        """True until it has ended."""
+        return self.ended_at is None
+
+    def hear(self, sign: Progress) -> None:
+        """Remember a sign of life."""
+        self.progress = sign
+
+
+class Verifications:
+    """The verifications of a server. For all threads."""
+
+    def __init__(self, workspaces: Iterable[Workspace]) -> None:
+        self._workspaces = {one.storage.root: one for one in workspaces}
+        self._jobs: dict[Path, VerificationJob] = {}
+        self._lock = threading.Lock()
+        self._is_over = False
+
+    def start(
+        self,
+        dataset: StoredDataset,
+        started_by: str,
+        engines: EngineRegistry,
+        *,
+        integrity_only: bool = False,
+        recursive: bool = False,
+    ) -> VerificationJob:
+        """Begin a verification.
+
+        Args:
+            dataset: the dataset.
+            started_by: name of the token of whoever wants it.
+            engines: who replays.
+            integrity_only: no replay.
+            recursive: also what it is derived from.
+
+        Raises:
+            AlreadyUnderWay, TooManyUnderWay: it cannot begin now.
+        """
+        refs = (str(dataset.handle.id),)
+        job = VerificationJob(started_by, VerifyRequest(refs=refs, integrity_only=integrity_only, recursive=recursive))
+        workspace = self._workspaces[dataset.workspace_folder.root]
+        with self._lock:
+            known = self._jobs.get(dataset.folder)
+            if known is not None and known.is_under_way:
+                raise AlreadyUnderWay
+            if self._is_over or sum(one.is_under_way for one in self._jobs.values()) >= MOST_AT_ONCE:
+                raise TooManyUnderWay
+            ended = [folder for folder, one in self._jobs.items() if not one.is_under_way]
+            for folder in ended[: len(self._jobs) - _MOST_KEPT]:
+                del self._jobs[folder]
+            self._jobs[dataset.folder] = job
+            job.thread = threading.Thread(
+                target=_run, args=(workspace, job, engines), name=f"verification of {dataset.handle}", daemon=True
+            )
+            job.thread.start()
+        return job
+
+    def of(self, dataset: StoredDataset) -> VerificationJob | None:
+        """The last verification of a dataset that was begun here, under way or not; None if there is none."""
+        return self._jobs.get(dataset.folder)
+
+    def cancel(self, dataset: StoredDataset) -> bool:
+        """End the verification of a dataset; gives back whether one was under way."""
+        job = self.of(dataset)
+        if job is None or not job.is_under_way:
+            return False
+        job.control.cancel()
+        return True
+
+    def stop(self, seconds: float) -> None:
+        """End all of them, and wait for that; no more begin.
+
+        Args:
+            seconds: how long to wait at most.
+        """
+        deadline = time.monotonic() + seconds
+        with self._lock:
+            self._is_over = True
+            jobs = [one for one in self._jobs.values() if one.is_under_way]
+        for job in jobs:
+            job.control.cancel()
+        for job in jobs:
+            if job.thread is not None:
+                job.thread.join(max(0.0, deadline - time.monotonic()))
+
+
+def _run(workspace: Workspace, job: VerificationJob, engines: EngineRegistry) -> None:
+    try:
+        with job.control:
+            reports = workspace.maintenance.verify(job.request, job.hear, engines=engines, control=job.control)
+            for report in reports:
+                job.verified += 1
+                job.problem = job.problem or _hindered(report)
+    except QueryCancelled as error:
+        job.problem = error.with_message("The verification was stopped", hint=None)
+    except OdfError as error:
+        job.problem = error
+    except Exception as error:  # noqa: BLE001 - a thread has nobody else to tell
+        log("failed", level=logging.ERROR, error=error, path="verification")
+        job.problem = OdfError("The server could not do that; its log says why")
+    finally:
+        job.ended_at = Timestamp.now()
+
+
+def _hindered(report: VerifyReport) -> Finding | None:
+    """The finding that says that the engine may not replay for whoever wants it, which says nothing of the dataset."""
+    return next((finding for finding in report.findings if finding.code == NotConfined.code), None)
