@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { compact, count, moment } from "../format";
 import { useLoad, useSize } from "../hooks";
+import { repainted } from "../theme";
 import { columnsToPlot, kindOfPlot, MOST_BARS, MOST_POINTS, NothingToPlot, type Plot, plotOf } from "../plot";
 import type { Cell, Field } from "../types";
 import { Empty, Fact, Facts, Loading, Problem } from "./basics";
@@ -92,6 +93,7 @@ function PlotFigure({ plot }: { plot: Plot }) {
 
 function Lines({ plot }: { plot: Plot }) {
   const [element, { width }] = useSize<HTMLDivElement>();
+  const paint = repainted.value;
   useEffect(() => {
     if (!element.current || width < 50) return;
     const axis = { stroke: color("--dim"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false } };
@@ -122,7 +124,7 @@ function Lines({ plot }: { plot: Plot }) {
       element.current,
     );
     return () => drawing.destroy();
-  }, [width, plot]);
+  }, [width, plot, paint]);
   const names = plot.series.map((one) => one.name).join(", ");
   return (
     <figure class="chart">

@@ -175,11 +175,11 @@ def test_all_rows_are_exported(reader: Visit, tmp_path: Path) -> None:
 def test_numbers_are_drawn(reader: Visit) -> None:
     page = asked(reader, f'select name, id from "{STATIONS}" where op = 0 and name is not null')
     page.get_by_role("button", name="Chart").click()
-    expect(page.locator(".bars tr")).to_have_count(3)
+    expect(page.locator(".measures tbody tr")).to_have_count(3)
     page = asked(reader, f'select id, id * 2 as twice from "{MANY}" order by id')
     expect(page.get_by_role("status")).to_contain_text("of 1,234")
     page.get_by_role("button", name="Chart").click()
-    expect(page.get_by_role("img", name="twice by id")).to_be_visible()
+    expect(page.get_by_role("img", name="twice over id")).to_be_visible()
 
 
 def test_a_proof_is_downloaded_and_found_true_and_a_changed_one_is_not(reader: Visit, tmp_path: Path) -> None:

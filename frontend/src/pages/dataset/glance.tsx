@@ -29,7 +29,7 @@ export function Glance({ dataset, graph }: { dataset: Dataset; graph: Graph | un
             <Change key={block.blockHash} name={dataset.name} block={block} />
           ))}
         </ol>
-        <a href={href(datasetPath(dataset.name, "history"))}>Whole history</a>
+        <a href={href(datasetPath(dataset.name, "changes"))}>Which rows changed?</a> <a href={href(datasetPath(dataset.name, "history"))}>Whole history</a>
       </section>
     </div>
   );
@@ -134,12 +134,15 @@ function Trust({ dataset }: { dataset: Dataset }) {
       <p>
         {verification ? (
           <>
-            <Verified dataset={dataset} /> <Ago time={verification.time} />
+            <a href={href(datasetPath(dataset.name, "verify"))}>
+              <Verified dataset={dataset} />
+            </a>{" "}
+            <Ago time={verification.time} />
             <span class="dim">: {verification.isReplayed ? "hashes, rules and every transform again" : "hashes and rules"}</span>
           </>
         ) : (
           <>
-            <Badge tone="warn">never verified here</Badge>
+            <Badge tone="warn">never verified here</Badge> <a href={href(datasetPath(dataset.name, "verify"))}>Verify it</a>
           </>
         )}
       </p>
