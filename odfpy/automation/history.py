@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from odfpy.automation.runs import Run, recorded_runs
+from odfpy.automation.runs import recorded_runs
 from odfpy.automation.state import SchedulerState
-from odfpy.data.timestamp import Timestamp
+from odfpy.data.timestamp import NANOS_PER_SECOND, Timestamp
 from odfpy.errors import DatasetNotFound
 from odfpy.query.dialects import dialect_named
 
 if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace
+
+_FAILED: Final = ("failed", "interrupted")
 
 
 def last_runs(
@@ -32,37 +36,67 @@ def last_runs(
         only_failed: only those that failed or were interrupted.
         since: only those that have ended since then.
     """
-    literal = dialect_named("datafusion").literal
-    conditions = []
-    dataset_id = None
-    if ref is not None:
-        try:
-            dataset_id = str(workspace.storage.get(ref).handle.id)  # also runs under a former name
-            conditions.append(f"dataset_id = {literal(dataset_id)}")
-        except DatasetNotFound:
-            conditions.append(f"(dataset = {literal(ref)} OR dataset_id = {literal(ref)})")
-    if only_failed:
-        conditions.append("outcome IN ('failed', 'interrupted')")
-    if since is not None:
-        conditions.append(f"at >= arrow_cast({literal(str(since))}, 'Timestamp(Millisecond, Some(\"UTC\"))')")
-    under_way = [] if only_failed else _under_way(workspace, dataset_id, ref)
-    wanted = max(0, num - len(under_way))
-    ended = recorded_runs(workspace, num=wanted, condition=" AND ".join(conditions) or None) if wanted else iter(())
-    return [*under_way[:num], *map(_plain, ended)]
+    chosen = _Chosen(_id_of(workspace, ref), ref, only_failed, since)
+    under_way, ended = _remembered(workspace)
+    rows = {row["id"]: row for row in ended if chosen.has(row)}  # some of them may not be in the dataset yet
+    for row in recorded_runs(workspace, num=num, condition=chosen.condition):
+        rows.setdefault(row["id"], _plain(row))
+    newest = sorted(rows.values(), key=lambda row: str(row["at"]), reverse=True)
+    return [*filter(chosen.has, under_way), *newest][:num]
 
 
-def _under_way(workspace: Workspace, dataset_id: str | None, ref: str | None) -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """The runs that are asked for: in SQL, and one by one."""
+
+    dataset_id: str | None
+    ref: str | None
+    only_failed: bool
+    since: Timestamp | None
+
+    @property
+    def condition(self) -> str | None:
+        literal = dialect_named("datafusion").literal
+        parts = []
+        if self.dataset_id is not None:  # also runs under a former name
+            parts.append(f"dataset_id = {literal(self.dataset_id)}")
+        elif self.ref is not None:
+            parts.append(f"(dataset = {literal(self.ref)} OR dataset_id = {literal(self.ref)})")
+        if self.only_failed:
+            parts.append(f"outcome IN ({', '.join(map(literal, _FAILED))})")
+        if self.since is not None:
+            parts.append(f"at >= arrow_cast({literal(str(self.since))}, 'Timestamp(Millisecond, Some(\"UTC\"))')")
+        return " AND ".join(parts) or None
+
+    def has(self, row: Mapping[str, Any]) -> bool:
+        if self.dataset_id is not None and row["dataset_id"] != self.dataset_id:
+            return False
+        if self.dataset_id is None and self.ref is not None and self.ref not in (row["dataset"], row["dataset_id"]):
+            return False
+        if self.only_failed and row["outcome"] not in _FAILED:
+            return False
+        return self.since is None or Timestamp.parse(row["at"]) >= self.since
+
+
+def _id_of(workspace: Workspace, ref: str | None) -> str | None:
+    """The id of a dataset; None if it is not there any more, so that only its name is known."""
+    try:
+        return None if ref is None else str(workspace.storage.get(ref).handle.id)
+    except DatasetNotFound:
+        return None
+
+
+def _remembered(workspace: Workspace) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The rows of runs under way, and of the last ones that have ended, the newest first."""
     folder = workspace.storage.odf / "automation"
     if not (folder / "state.db").exists():
-        return []
+        return [], []
     state = SchedulerState(folder)
     try:
-        found = state.unfinished()
+        now = Timestamp.now().nanos / NANOS_PER_SECOND
+        return [run.row(None, now) for run in reversed(state.unfinished())], state.ended()
     finally:
         state.close()
-    now = Timestamp.now().nanos / 1e9
-    chosen: list[Run] = [run for run in reversed(found) if ref is None or run.dataset_id == dataset_id]
-    return [run.row(None, now) for run in chosen]
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

@@ -105,6 +105,12 @@ class SchedulerState:
             found = self._database.execute("SELECT * FROM runs WHERE row IS NULL ORDER BY number").fetchall()
         return [_run_of(one) for one in found]
 
+    def ended(self) -> list[dict[str, Any]]:
+        """Return the rows of the last runs that have ended, the newest first; earlier ones are only in the log."""
+        with self._told():
+            found = self._database.execute("SELECT row FROM runs WHERE row IS NOT NULL ORDER BY number DESC").fetchall()
+        return [json.loads(row) for (row,) in found]
+
     def unlogged(self) -> list[dict[str, Any]]:
         """Return the rows of runs that have ended and may not be in the log of runs."""
         with self._told():
