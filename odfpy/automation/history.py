@@ -107,10 +107,21 @@ def last_runs(workspace: Workspace, chosen: RunFilter, *, num: int) -> list[dict
     found = list(islice((row for row in known if chosen.takes(row)), num))
     missing = num - len(found)
     if missing > 0:
-        RUNS.take_in(workspace)
         but = {row["id"] for row in known}
-        found += map(_plain, RUNS.records(workspace, num=missing, condition=chosen.condition(but)))
+        found += map(_plain, recorded_runs(workspace, num=missing, condition=chosen.condition(but)))
     return found
+
+
+def recorded_runs(workspace: Workspace, *, num: int, condition: str | None = None) -> Iterator[dict[str, Any]]:
+    """The last runs in the dataset of runs, the newest first.
+
+    Args:
+        workspace: whose.
+        num: how many at most.
+        condition: in SQL, over the columns.
+    """
+    RUNS.take_in(workspace)
+    return RUNS.records(workspace, num=num, condition=condition)
 
 
 def _known(workspace: Workspace) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Who hears of what a scheduler does."""
+"""Listeners, which hear of what a scheduler does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class NoticeKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Who is told what a scheduler does; each is called in its thread, and must return soon.
+    """A listener, which is told what a scheduler does; each is called in its thread, and must return soon.
 
     Attributes:
         on_run: of each run that has begun (`outcome` is `running`) or ended, with its row.

@@ -129,7 +129,7 @@ class Scheduler:
         if not self._await_lock(stop, once=once):
             return False
         try:
-            self._begin()
+            self.begin()
             while not stop.is_set():
                 self.beat()
                 if once and self._agenda.is_idle and not self._ended:
@@ -137,7 +137,7 @@ class Scheduler:
                 stop.wait(BEAT)
             self._wind_down(grace)
         finally:
-            self._close()
+            self.close()
         return True
 
     def hurry(self) -> None:
@@ -170,8 +170,8 @@ class Scheduler:
                 return False
         return True
 
-    def _begin(self) -> None:
-        """Open what is remembered, and take over what the last scheduler has left."""
+    def begin(self) -> None:
+        """Open what is remembered, and take over what the last scheduler has left; only for the holder of the lock."""
         self._state = state = SchedulerState(self._folder)
         self._agenda.remember(state.pasts())
         self._promises.remember(state.late())
@@ -192,7 +192,8 @@ class Scheduler:
         if self._ended:
             self._write_down()
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Bring all rows into the log of runs, and let another scheduler work."""
         self._log.stop()
         if self._state is not None:
             self._state.close()
@@ -203,7 +204,7 @@ class Scheduler:
     def _look(self, now: float) -> None:
         for watched in self._watch.schedules(self._clocks.steady()):
             self._take_schedule(watched, now)
-        for watched in list(self._watch.moved()):
+        for watched in list(self._watch.moved(self._clocks.steady())):
             self._take_news(watched, now)
         self._take_requests(now)
 

@@ -1,4 +1,4 @@
-"""What a scheduler must not forget: `.odf/automation/state.db`, written before a run begins and after it has ended.
+"""The memory of a scheduler, `.odf/automation/state.db`: written before a run begins, and after it has ended.
 
 jobs        the past of each job
 runs        runs that are under way, then ended ones until they are in the log of runs, and the last ones after that

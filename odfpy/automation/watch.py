@@ -29,6 +29,9 @@ from odfpy.errors import OdfError
 SWEEP: Final = 10.0
 """Seconds after which all schedules are looked at, whoever may have changed them."""
 
+_LOOK: Final = 0.9
+"""Seconds between two looks at the heads."""
+
 Stamp = tuple[int, int, int] | None
 """Tells whether a file is another one than before; None where there is none."""
 
@@ -75,6 +78,7 @@ class Watch:
         self.watched: dict[str, Watched] = {}
         self.stamps: tuple[Stamp, Stamp] = (None, None)
         self.swept: float | None = None
+        self._next_look = 0.0
         self._storage = storage
         self._seen_rows = seen_rows
         self._tell = tell
@@ -106,8 +110,15 @@ class Watch:
             watched.planned = None
             yield watched
 
-    def moved(self) -> Iterator[Watched]:
-        """Yield the datasets for which there may be something new, since a head has moved."""
+    def moved(self, steady: float) -> Iterator[Watched]:
+        """Yield the datasets for which there may be something new, since a head has moved; looks once a second.
+
+        Args:
+            steady: seconds of a clock that nobody sets.
+        """
+        if steady < self._next_look:
+            return
+        self._next_look = steady + _LOOK
         known: dict[str, Stamp] = {}
         for watched in self.watched.values():
             for path, stamp in watched.heads.items():

@@ -21,6 +21,7 @@ LONGEST: Final = 1 << 16
 """Characters of a message, of a hint, and of all fields together."""
 
 _MODULES: Final[Mapping[str, str]] = {
+    "odfpy.automation.errors": "E780 E781 E782 E783",
     "odfpy.chain.object_store": "E222",
     "odfpy.chain.required_signers": "E654",
     "odfpy.chain.revocations": "E471 E472 E473",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace
 
 _SYNC: Final = 1.0
+_LAST: Final = 50_000
 _MANIFEST: Final = """\
 kind: DatasetSnapshot
 version: 1
@@ -121,14 +122,26 @@ class RecordedDataset:
             num: how many at most.
             condition: in SQL, over the columns.
         """
+        try:
+            count = workspace.storage.get(self.name).state.num_records
+        except DatasetNotFound:
+            return
+        if not count:  # another process makes it just now
+            return
+        # What people want is mostly among the last ones, and then nothing else is read.
+        found = self._select(workspace, num, condition, max(0, count - _LAST))
+        if len(found) < num and count > _LAST:
+            found = self._select(workspace, num, condition, 0)
+        yield from found
+
+    def _select(self, workspace: Workspace, num: int, condition: str | None, first: int) -> list[dict[str, Any]]:
         from odfpy.query.query import Query
 
-        with suppress(DatasetNotFound):
-            workspace.storage.get(self.name)
-            where = f"WHERE {condition}" if condition else ""
-            columns = ", ".join(f'"{name}"' for name in self.columns)
-            text = f'SELECT {columns} FROM "{self.name}" {where} ORDER BY "offset" DESC'  # noqa: S608  the caller's
-            yield from workspace.queries.sql(Query(text, "datafusion", limit=num)).to_pylist()
+        where = " AND ".join([f'"offset" >= {first}', *([f"({condition})"] if condition else [])])
+        columns = ", ".join(f'"{name}"' for name in self.columns)
+        text = f'SELECT {columns} FROM "{self.name}" WHERE {where} ORDER BY "offset" DESC'  # noqa: S608  the caller's
+        found: list[dict[str, Any]] = workspace.queries.sql(Query(text, "datafusion", limit=num)).to_pylist()
+        return found
 
 
 class RecordLog:

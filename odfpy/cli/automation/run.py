@@ -43,7 +43,7 @@ def run(
 
 
 def listener_of(output: Output) -> Listener:
-    """Who prints a line for each run: for people, or JSON.
+    """A listener that prints a line for each run: for people, or JSON.
 
     Args:
         output: where.
