@@ -18,7 +18,7 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
@@ -67,6 +67,7 @@ LEFT_OUT: Final = "not listed"
 """The action of a row that stands for many accesses of nobody known; `files` says how many."""
 
 _SYNC: Final = 1.0
+_PATIENCE: Final = 30.0
 _MINUTE: Final = 60.0
 _MOST_STRANGERS: Final = 100
 _LONGEST: Final = 500
@@ -87,6 +88,8 @@ class AuditLog:
         self._waiting: list[bytes] = []
         self._lock = threading.Lock()
         self._stopped = threading.Event()
+        self._woken = threading.Event()
+        self._asked: list[threading.Event] = []
         self._thread: threading.Thread | None = None
         self._minute = 0.0
         self._strangers = 0
@@ -132,8 +135,22 @@ class AuditLog:
         with self._lock:
             self._tell_uncounted()
         self._stopped.set()
+        self._woken.set()
         if self._thread is not None:
             self._thread.join()
+
+    def bring_in(self) -> None:
+        """Bring all that was handed in so far into the dataset now, for somebody who looks at it."""
+        brought = threading.Event()
+        with self._lock:
+            is_running = self._thread is not None and not self._stopped.is_set()
+            if is_running:
+                self._asked.append(brought)
+        if not is_running:
+            self._try_to_take_in()
+            return
+        self._woken.set()
+        brought.wait(_PATIENCE)
 
     # --- The thread ---
 
@@ -144,19 +161,24 @@ class AuditLog:
         file: BinaryIO | None = None
         began = 0.0
         while True:
-            is_last = self._stopped.wait(_SYNC)
+            self._woken.wait(_SYNC)
+            self._woken.clear()
+            is_last = self._stopped.is_set()
             with self._lock:
                 lines, self._waiting = self._waiting, []
+                asked, self._asked = self._asked, []
             if lines:
                 if file is None:
                     file, began = self._begun(), time.monotonic()
                 file.write(b"".join(lines))
                 file.flush()
                 os.fsync(file.fileno())
-            if file is not None and (is_last or time.monotonic() - began >= self._interval):
+            if file is not None and (is_last or asked or time.monotonic() - began >= self._interval):
                 file.close()
                 file = None
                 self._try_to_take_in()
+            for one in asked:
+                one.set()
             if is_last:
                 return
 
@@ -226,19 +248,22 @@ def _whole_lines(file: Path) -> bytes:
     return data[: data.rfind(b"\n") + 1]
 
 
-def accesses(workspace: Workspace, *, num: int, condition: str | None = None) -> Iterator[dict[str, Any]]:
+def accesses(
+    workspace: Workspace, *, num: int, condition: str | None = None, columns: Iterable[str] = COLUMNS
+) -> Iterator[dict[str, Any]]:
     """The last accesses, the newest first.
 
     Args:
         workspace: whose.
         num: how many at most.
-        condition: in SQL, over `COLUMNS`.
+        condition: in SQL, over `COLUMNS` and `offset`, which numbers accesses in the order in which they came.
+        columns: names of those that are wanted.
     """
     from odfpy.query.query import Query
 
     with suppress(DatasetNotFound):
         workspace.storage.get(DATASET)
         where = f"WHERE {condition}" if condition else ""
-        columns = ", ".join(f'"{name}"' for name in COLUMNS)
-        text = f'SELECT {columns} FROM "{DATASET}" {where} ORDER BY "offset" DESC'  # noqa: S608  the caller's
+        wanted = ", ".join(f'"{name}"' for name in columns)
+        text = f'SELECT {wanted} FROM "{DATASET}" {where} ORDER BY "offset" DESC'  # noqa: S608  the caller's
         yield from workspace.queries.sql(Query(text, "datafusion", limit=num)).to_pylist()

@@ -21,6 +21,7 @@ _TAGS: Final = [
     {"name": "Smart Transfer Protocol", "description": "Objects at URLs that were given out in such a conversation."},
     {"name": "events", "description": "Heads as they move."},
     {"name": "datasets", "description": "A dataset in short, and who may read it."},
+    {"name": "administration", "description": "Shares, recipients, grants, tokens, the audit log: for admins."},
 ]
 
 _REFUSAL: Final = {"application/json": {"schema": {"$ref": "#/components/schemas/RefusalModel"}}}

@@ -189,6 +189,13 @@ class Principals:
             query = sa.select(PRINCIPALS.c.name).join(MEMBERS, MEMBERS.c.member_id == PRINCIPALS.c.id)
             return sorted(connection.scalars(query.where(MEMBERS.c.group_id == into.id)))
 
+    def groups_of(self, member: str) -> list[str]:
+        """Names of the groups that a principal is in. Raises as `get`."""
+        with self._database.reading() as connection:
+            who = self._get(connection, member)
+            query = sa.select(PRINCIPALS.c.name).join(MEMBERS, MEMBERS.c.group_id == PRINCIPALS.c.id)
+            return sorted(connection.scalars(query.where(MEMBERS.c.member_id == who.id)))
+
     # --- Tokens ---
 
     def new_token(

@@ -1,0 +1,184 @@
+"""`/{dataset}/readers`: who may read a dataset, and what of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, HTTPException, Request, Response
+from pydantic import BaseModel, Field
+
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.coordinator.workspace import Workspace
+from odfpy.data.timestamp import Timestamp
+from odfpy.serving.callers.access import AnyCaller, alias_in, is_readable, registry_of, unauthorized_error
+from odfpy.serving.callers.principals import opened_sharing
+from odfpy.serving.callers.tokens import Scope, Tokens
+from odfpy.serving.callers.visibility import visibility_of
+from odfpy.serving.rest.administration.admin import AdministrationRoute, required_admin
+from odfpy.serving.rest.administration.forms import PAGED, APage, like, refusals
+from odfpy.serving.rest.administration.grants import words_of
+from odfpy.serving.rest.login import is_admin
+from odfpy.sharing.decisions import Reach
+from odfpy.sharing.model import Principal, PrincipalKind, SharedTable, Shown
+
+router = APIRouter(tags=["administration"], route_class=AdministrationRoute)
+
+_TABLE = {"path": "sales.eu.orders", "shown": "current", "at": None}
+_READER = {
+    "name": "acme",
+    "kind": "recipient",
+    "isDisabled": False,
+    "readsAll": False,
+    "tables": [
+        {
+            **_TABLE,
+            "isWhole": False,
+            "grants": [
+                {"number": 3, "principal": "partners", "path": "sales", "words": "columns day, total of all rows"}
+            ],
+        }
+    ],
+}
+
+
+class TokenOfReaderModel(BaseModel):
+    """An access token that reads the dataset, since it reads the whole workspace."""
+
+    model_config = like({"name": "ci", "scope": "write", "expiresAt": None})
+
+    name: str
+    scope: Scope
+    expiresAt: str | None  # noqa: N815
+
+
+class PathModel(BaseModel):
+    """A shared table that shows the dataset."""
+
+    model_config = like(_TABLE)
+
+    path: str
+    shown: Shown
+    at: Annotated[str | None, Field(description="A tag or branch; null for the head.")]
+
+
+class ReachingGrantModel(BaseModel):
+    """A grant by which somebody reads the dataset."""
+
+    model_config = like({"number": 3, "principal": "partners", "path": "sales", "words": "everything"})
+
+    number: int
+    principal: Annotated[str, Field(description="The reader, or the group that they are in.")]
+    path: str
+    words: Annotated[str, Field(description="Columns and rows, for people.")]
+
+
+class ReadTableModel(PathModel):
+    """A shared table that shows the dataset, as somebody reads it."""
+
+    model_config = like({**_TABLE, "isWhole": True, "grants": []})
+
+    isWhole: Annotated[bool, Field(description="Whether nothing of the table is hidden from them.")]  # noqa: N815
+    grants: list[ReachingGrantModel]
+
+
+class ReaderModel(BaseModel):
+    """A user or recipient whose grants reach the dataset."""
+
+    model_config = like(_READER)
+
+    name: str
+    kind: PrincipalKind
+    isDisabled: Annotated[bool, Field(description="Whether they are kept out now.")]  # noqa: N815
+    readsAll: Annotated[  # noqa: N815
+        bool, Field(description="Whether they see the whole changelog, so that they may also pull and query it.")
+    ]
+    tables: list[ReadTableModel]
+
+
+class ReadersModel(BaseModel):
+    """All who may read a dataset over the network."""
+
+    model_config = like(
+        {
+            "visibility": "private",
+            "tokens": [{"name": "ci", "scope": "write", "expiresAt": None}],
+            "tables": [_TABLE],
+            "readers": [_READER],
+        }
+    )
+
+    visibility: Annotated[str, Field(description="public: everybody; private: the others that are named here.")]
+    tokens: Annotated[list[TokenOfReaderModel], Field(description="Good for the whole workspace.")]
+    tables: Annotated[list[PathModel], Field(description="As which the dataset is shared.")]
+    readers: Annotated[list[ReaderModel], Field(description="A page of them, by name.")]
+
+
+def _asked(request: Request, caller: AnyCaller) -> StoredDataset:
+    """The dataset that the path names, for an admin; others learn what they would learn of it anyway."""
+    workspace: Workspace = request.app.state.workspaces[0]
+    found = registry_of(request).find(alias_in(request))
+    if found is not None and (is_admin(caller, workspace.storage) or is_readable(found, caller)):
+        required_admin(caller, workspace)
+        return found
+    if caller.token is None:
+        raise unauthorized_error("This needs an admin of the workspace")
+    raise HTTPException(404, "There is no dataset of that name, or not for this token")
+
+
+@router.get("/readers", responses={**PAGED, **refusals(404)})
+def readers(
+    request: Request,
+    response: Response,
+    dataset: Annotated[StoredDataset, Depends(_asked)],
+    page: APage,
+) -> ReadersModel:
+    """Who may read the dataset over the network, and what of it; only for admins. The header counts `readers`."""
+    sharing = opened_sharing(request.app.state.workspaces[0].storage)
+    tables, now = sharing.shares.tables_of(str(dataset.handle.id)), Timestamp.now()
+    reaching = [_reader(who, reach, tables) for who, reach in sharing.reaches()] if tables else []
+    found = [one for one in reaching if one is not None]
+    tokens = Tokens(dataset.workspace_folder.odf).list()
+    return ReadersModel(
+        visibility=visibility_of(dataset.folder).value,
+        tokens=[
+            TokenOfReaderModel(
+                name=one.name, scope=one.scope, expiresAt=str(one.expires_at) if one.expires_at else None
+            )
+            for one in tokens
+            if not one.is_over(now)
+        ],
+        tables=[_path(one) for one in tables],
+        readers=list(page.of(response, found, lambda one: (one.name, one.kind.value))),
+    )
+
+
+def _reader(who: Principal, reach: Reach, tables: Sequence[SharedTable]) -> ReaderModel | None:
+    seen = [(one, view) for one in tables if (view := reach.view(one)) is not None]
+    if not seen:
+        return None
+    return ReaderModel(
+        name=who.name,
+        kind=who.kind,
+        isDisabled=who.is_disabled,
+        readsAll=any(
+            view.is_all and one.source.shown is Shown.CHANGELOG and one.source.at is None for one, view in seen
+        ),
+        tables=[
+            ReadTableModel(
+                **_path(one).model_dump(),
+                isWhole=view.is_all,
+                grants=[
+                    ReachingGrantModel(
+                        number=grant.id, principal=grant.principal, path=str(grant.path), words=words_of(grant)
+                    )
+                    for grant in reach.grants_on(one)
+                ],
+            )
+            for one, view in seen
+        ],
+    )
+
+
+def _path(one: SharedTable) -> PathModel:
+    return PathModel(path=str(one.path), shown=one.source.shown, at=one.source.at)
