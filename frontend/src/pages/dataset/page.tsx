@@ -10,6 +10,7 @@ import { Access } from "./access";
 import { DataTab } from "./data";
 import { HistoryTab } from "./history";
 import { Overview } from "./overview";
+import { ReadersTab } from "./readers";
 import { SchemaTab } from "./schema";
 import { SourceTab } from "./source";
 
@@ -17,7 +18,9 @@ export interface TabProperties {
   dataset: Dataset;
 }
 
-const tabs: readonly (readonly [string, string, FunctionComponent<TabProperties>])[] = [
+type Tab = readonly [string, string, FunctionComponent<TabProperties>];
+
+const forAll: readonly Tab[] = [
   ["overview", "Overview", Overview],
   ["data", "Data", DataTab],
   ["schema", "Schema", SchemaTab],
@@ -25,6 +28,7 @@ const tabs: readonly (readonly [string, string, FunctionComponent<TabProperties>
   ["history", "History", HistoryTab],
   ["get", "Get it", Access],
 ];
+const forAdmins: readonly Tab[] = [["access", "Access", ReadersTab]];
 
 export function DatasetPage({ name, tab }: { name: string; tab: string }) {
   useTitle(name);
@@ -48,6 +52,7 @@ export function DatasetPage({ name, tab }: { name: string; tab: string }) {
     return <Problem error={error} retry={reload} />;
   }
   if (!value) return <Loading />;
+  const tabs = session.value.isAdmin ? [...forAll, ...forAdmins] : forAll;
   const known = tabs.find(([path]) => path === tab) ?? tabs[0];
   const Tab = known?.[2] ?? Overview;
   const isFavourite = favourites.includes(value.id);
