@@ -1,5 +1,5 @@
 /** What the parts of the administration have in common. */
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { type ApiError, call, get } from "../../api";
 import type { Field } from "../../components/forms";
 import type { Dataset } from "../../types";
@@ -19,9 +19,16 @@ export function useNotice(): [string, (text: string) => void] {
   return useState("");
 }
 
+/** Takes the focus, too: the button that began it all may be gone. */
 export function Notice({ text }: { text: string }) {
+  const element = useRef<HTMLParagraphElement>(null);
+  useEffect(() => {
+    if (!text) return;
+    const timer = setTimeout(() => element.current?.focus(), 50); // after the dialog has given it back
+    return () => clearTimeout(timer);
+  }, [text]);
   return (
-    <p class="notice" role="status">
+    <p class="notice" role="status" tabIndex={-1} ref={element}>
       {text}
     </p>
   );

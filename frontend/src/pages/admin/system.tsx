@@ -166,7 +166,7 @@ function Settings() {
       {value && shown.length === 0 && <p role="status">None.</p>}
       {shown.length > 0 && (
         <div class="scroll" tabIndex={0} role="region" aria-label="Settings">
-          <table class="list">
+          <table class="list settings">
             <thead>
               <tr>
                 {["Setting", "Value", "From", "Meaning"].map((column) => (

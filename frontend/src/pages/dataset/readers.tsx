@@ -9,6 +9,7 @@ import { personPath } from "../admin/paths";
 import type { TabProperties } from "./page";
 
 const PAGE = 100;
+const FEW = 6;
 
 interface SharedAs {
   path: string;
@@ -21,12 +22,14 @@ interface Reader {
   kind: "user" | "recipient";
   isDisabled: boolean;
   readsAll: boolean;
+  numTables: number;
   tables: (SharedAs & { isWhole: boolean; grants: { number: number; principal: string; path: string; words: string }[] })[];
 }
 
 interface Readers {
   visibility: "public" | "private";
   tokens: { name: string; scope: string; expiresAt: string | null }[];
+  numTables: number;
   tables: SharedAs[];
   readers: Reader[];
 }
@@ -54,9 +57,9 @@ export function ReadersTab({ dataset }: TabProperties) {
         </p>
       ) : (
         <p class="lead">
-          <Badge tone="good">private</Badge> {counted(found.tokens.length, "access token")} of the workspace
-          {found.tables.length > 0 && `, and of users and recipients ${count(total)}${search ? " that fit" : ""}`}; nobody else over the
-          network.
+          <Badge tone="good">private</Badge> {counted(found.tokens.length, "access token")} of the workspace, and{" "}
+          {counted(total, "other reader")}
+          {search && " that fit"}; nobody else over the network.
         </p>
       )}
       <h2>Users and recipients</h2>
@@ -67,14 +70,14 @@ export function ReadersTab({ dataset }: TabProperties) {
       ) : (
         <p class="dim">
           It is shared as{" "}
-          {found.tables.map((one, at) => (
+          {found.tables.slice(0, FEW).map((one, at) => (
             <span key={one.path}>
               {at > 0 && ", "}
               <code>{one.path}</code> ({one.shown === "changelog" ? "all changes" : "current state"}
               {one.at && ` at ${one.at}`})
             </span>
           ))}
-          .
+          {found.numTables > FEW && ` and ${count(found.numTables - FEW)} more tables`}.
         </p>
       )}
       {(total > 10 || search) && (
@@ -128,21 +131,34 @@ function ReaderTable({ readers }: { readers: Reader[] }) {
               </th>
               <td>
                 {reader.readsAll && <Badge tone="warn">all of it: may also pull and query it</Badge>}
-                <ul class="words">
-                  {reader.tables.flatMap((table) =>
-                    table.grants.map((grant) => (
-                      <li key={`${table.path} ${grant.number}`}>
-                        <code>{table.path}</code>: {grant.words}
-                        {grant.principal !== reader.name && <span class="dim">, by the group {grant.principal}</span>}
-                      </li>
-                    )),
-                  )}
-                </ul>
+                <Reads reader={reader} tables={reader.tables.slice(0, FEW)} />
+                {reader.tables.length > FEW && (
+                  <details>
+                    <summary>{count(reader.numTables - FEW)} more tables</summary>
+                    <Reads reader={reader} tables={reader.tables.slice(FEW)} />
+                    {reader.numTables > reader.tables.length && <p>and {count(reader.numTables - reader.tables.length)} others</p>}
+                  </details>
+                )}
               </td>
             </tr>
           ))}
         </tbody>
       </table>
     </div>
+  );
+}
+
+function Reads({ reader, tables }: { reader: Reader; tables: Reader["tables"] }) {
+  return (
+    <ul class="words">
+      {tables.flatMap((table) =>
+        table.grants.map((grant) => (
+          <li key={`${table.path} ${grant.number}`}>
+            <code>{table.path}</code>: {grant.words}
+            {grant.principal !== reader.name && <span class="dim">, by the group {grant.principal}</span>}
+          </li>
+        )),
+      )}
+    </ul>
   );
 }

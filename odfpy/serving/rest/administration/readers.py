@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from pydantic import BaseModel, Field
@@ -19,17 +20,20 @@ from odfpy.serving.rest.administration.admin import AdministrationRoute, require
 from odfpy.serving.rest.administration.forms import PAGED, APage, like, refusals
 from odfpy.serving.rest.administration.grants import words_of
 from odfpy.serving.rest.login import is_admin
-from odfpy.sharing.decisions import Reach
+from odfpy.sharing.decisions import Reach, View
 from odfpy.sharing.model import Principal, PrincipalKind, SharedTable, Shown
+from odfpy.sharing.names import SharePath, folded
 
 router = APIRouter(tags=["administration"], route_class=AdministrationRoute)
 
+_MOST_TABLES: Final = 100
 _TABLE = {"path": "sales.eu.orders", "shown": "current", "at": None}
 _READER = {
     "name": "acme",
     "kind": "recipient",
     "isDisabled": False,
     "readsAll": False,
+    "numTables": 1,
     "tables": [
         {
             **_TABLE,
@@ -93,7 +97,8 @@ class ReaderModel(BaseModel):
     readsAll: Annotated[  # noqa: N815
         bool, Field(description="Whether they see the whole changelog, so that they may also pull and query it.")
     ]
-    tables: list[ReadTableModel]
+    numTables: int  # noqa: N815
+    tables: Annotated[list[ReadTableModel], Field(description=f"The first {_MOST_TABLES}, by path.")]
 
 
 class ReadersModel(BaseModel):
@@ -103,6 +108,7 @@ class ReadersModel(BaseModel):
         {
             "visibility": "private",
             "tokens": [{"name": "ci", "scope": "write", "expiresAt": None}],
+            "numTables": 1,
             "tables": [_TABLE],
             "readers": [_READER],
         }
@@ -110,7 +116,10 @@ class ReadersModel(BaseModel):
 
     visibility: Annotated[str, Field(description="public: everybody; private: the others that are named here.")]
     tokens: Annotated[list[TokenOfReaderModel], Field(description="Good for the whole workspace.")]
-    tables: Annotated[list[PathModel], Field(description="As which the dataset is shared.")]
+    numTables: int  # noqa: N815
+    tables: Annotated[
+        list[PathModel], Field(description=f"As which the dataset is shared: the first {_MOST_TABLES}, by path.")
+    ]
     readers: Annotated[list[ReaderModel], Field(description="A page of them, by name.")]
 
 
@@ -135,9 +144,9 @@ def readers(
 ) -> ReadersModel:
     """Who may read the dataset over the network, and what of it; only for admins. The header counts `readers`."""
     sharing = opened_sharing(request.app.state.workspaces[0].storage)
-    tables, now = sharing.shares.tables_of(str(dataset.handle.id)), Timestamp.now()
-    reaching = [_reader(who, reach, tables) for who, reach in sharing.reaches()] if tables else []
-    found = [one for one in reaching if one is not None]
+    tables, now = _Tables(sharing.shares.tables_of(str(dataset.handle.id))), Timestamp.now()
+    reading = [(who, reach) for who, reach in sharing.reaches() if tables.are_seen(reach)]
+    wanted = page.of(response, reading, lambda one: (one[0].name, one[0].kind.value))
     tokens = Tokens(dataset.workspace_folder.odf).list()
     return ReadersModel(
         visibility=visibility_of(dataset.folder).value,
@@ -148,22 +157,51 @@ def readers(
             for one in tokens
             if not one.is_over(now)
         ],
-        tables=[_path(one) for one in tables],
-        readers=list(page.of(response, found, lambda one: (one.name, one.kind.value))),
+        numTables=len(tables.all),
+        tables=[_path(one) for one in tables.all[:_MOST_TABLES]],
+        readers=[_reader(who, reach, tables) for who, reach in wanted],
     )
 
 
-def _reader(who: Principal, reach: Reach, tables: Sequence[SharedTable]) -> ReaderModel | None:
-    seen = [(one, view) for one in tables if (view := reach.view(one)) is not None]
-    if not seen:
-        return None
+class _Tables:
+    """The tables that show a dataset, found by what grants are on: most grants are on other tables."""
+
+    def __init__(self, tables: Sequence[SharedTable]) -> None:
+        self.all = tables
+        self._places: dict[str, list[SharedTable]] = defaultdict(list)
+        for one in tables:
+            path = one.path
+            for place in (SharePath(path.share), SharePath(path.share, path.schema), path):
+                self._places[folded(str(place))].append(one)
+
+    def are_seen(self, reach: Reach) -> bool:
+        """Return whether somebody sees something of any."""
+        return any(map(reach.sees, self._granted(reach)))
+
+    def seen(self, reach: Reach) -> list[tuple[SharedTable, View]]:
+        """Those that somebody sees something of, by path, with what that is.
+
+        Args:
+            reach: of somebody.
+        """
+        views = ((one, reach.view(one)) for one in {one.id: one for one in self._granted(reach)}.values())
+        found = [(one, view) for one, view in views if view is not None]
+        return sorted(found, key=lambda each: folded(str(each[0].path)))
+
+    def _granted(self, reach: Reach) -> Iterator[SharedTable]:
+        for path in reach.paths or ():
+            yield from self._places.get(folded(str(path)), ())
+
+
+def _reader(who: Principal, reach: Reach, tables: _Tables) -> ReaderModel:
+    seen = tables.seen(reach)
+    whole = (one for one, view in seen if view.is_all)
     return ReaderModel(
         name=who.name,
         kind=who.kind,
         isDisabled=who.is_disabled,
-        readsAll=any(
-            view.is_all and one.source.shown is Shown.CHANGELOG and one.source.at is None for one, view in seen
-        ),
+        readsAll=any(one.source.shown is Shown.CHANGELOG and one.source.at is None for one in whole),
+        numTables=len(seen),
         tables=[
             ReadTableModel(
                 **_path(one).model_dump(),
@@ -175,7 +213,7 @@ def _reader(who: Principal, reach: Reach, tables: Sequence[SharedTable]) -> Read
                     for grant in reach.grants_on(one)
                 ],
             )
-            for one, view in seen
+            for one, view in seen[:_MOST_TABLES]
         ],
     )
 

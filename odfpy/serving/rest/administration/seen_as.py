@@ -122,7 +122,9 @@ def tables_seen(
     there = [one for one in admin.sharing.shares.tables(within=_within(reach)) if reach.view(one) is not None]
     wanted = page.of(response, there, lambda one: (str(one.path), one.comment))
     last = time.monotonic() + _PATIENCE
-    return [_described(request, found, reach, one, last) for one in wanted]
+    seen = [_described(request, found, reach, one, last) for one in wanted]
+    note(request.scope, path=None)  # each of them was noted; it is about all
+    return seen
 
 
 @router.get(f"/{KIND}/{{name}}/tables/{{share}}/{{schema}}/{{table}}", responses=refusals(400, 404, 429, 503))

@@ -25,6 +25,7 @@ from odfpy.serving.rest.administration.forms import (
     like,
     refusals,
 )
+from odfpy.serving.rest.catalog import Catalog
 from odfpy.serving.sharing.audited import note
 from odfpy.sharing.checked import shared_files
 from odfpy.sharing.model import SharedTable, Shown, SourceKind, TableSource
@@ -97,7 +98,8 @@ def shared_tables(
     path = None if share is None else SharePath(share, schema)
     found = admin.sharing.shares.tables(path)
     storages = registry_of(request).storages
-    names = _names(storages) if page.search else {}
+    catalog: Catalog = request.app.state.catalog
+    names = {str(one.dataset.handle.id): one.name for one in catalog.entries()} if page.search else {}
     wanted = page.of(
         response, found, lambda one: (str(one.path), one.comment, names.get(one.source.location, one.source.location))
     )
@@ -182,7 +184,3 @@ def dataset_name(dataset_id: str, storages: tuple[Storage, ...]) -> str | None:
         except OdfError:
             continue
     return None
-
-
-def _names(storages: tuple[Storage, ...]) -> dict[str, str]:
-    return {str(one.handle.id): str(one.handle) for storage in storages for one in storage.datasets()}
