@@ -77,9 +77,10 @@ export function FormDialog({ title, fields, initial = {}, action, submit, close,
     <Dialog title={title} close={close}>
       <form ref={form} class="stack" onSubmit={send} noValidate>
         {children}
-        {shown.map((field) => (
+        {shown.map((field, at) => (
           <Input
             key={field.name}
+            isFirst={at === 0}
             field={field}
             value={values[field.name] ?? ""}
             problem={problems[field.name]}
@@ -100,7 +101,7 @@ export function FormDialog({ title, fields, initial = {}, action, submit, close,
   );
 }
 
-function Input(props: { field: Field; value: string; problem: string | undefined; set: (value: string) => void }) {
+function Input(props: { field: Field; isFirst: boolean; value: string; problem: string | undefined; set: (value: string) => void }) {
   const { field, value, problem, set } = props;
   const id = useId();
   const about = [problem && `${id}-problem`, field.hint && `${id}-hint`].filter(Boolean).join(" ") || undefined;
@@ -108,6 +109,7 @@ function Input(props: { field: Field; value: string; problem: string | undefined
     id,
     name: field.name,
     value,
+    autofocus: props.isFirst,
     "aria-describedby": about,
     "aria-invalid": problem ? ("true" as const) : undefined,
     "aria-required": field.isOptional || field.kind === "select" ? undefined : ("true" as const),

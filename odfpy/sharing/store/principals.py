@@ -132,7 +132,7 @@ class Principals:
             kinds: what it may be; anything if empty.
             attributes: take the place of all that there were.
             is_disabled: whether their tokens are refused, from the next request on.
-            is_admin: whether they may make tokens for others.
+            is_admin: whether they may administer the workspace over the network.
 
         Raises:
             SharedObjectNotFound: with a suggestion.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from serving.administration.conftest import NAME, Administered
+from support.servers.administered import NAME, Administered
 from support.servers.serving import ask as ask_server
 
 from odfpy.sharing.names import SharePath

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from serving.administration.conftest import NAME, Administered
+from support.servers.administered import NAME, Administered
 from support.servers.serving import ask as ask_server
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from serving.administration.conftest import Administered
+from support.servers.administered import Administered
 from support.servers.serving import ask as ask_server
 
 

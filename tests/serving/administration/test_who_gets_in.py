@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from serving.administration.conftest import NAME, Administered
+from support.servers.administered import NAME, Administered
 
 from odfpy.sharing.audit import accesses
 
@@ -81,6 +81,24 @@ def test_a_cookie_without_the_header_changes_nothing(served: Administered) -> No
 def test_a_user_who_is_an_admin_gets_in(served: Administered) -> None:
     assert [one["name"] for one in served.get("platform/shares", who="chief")] == ["sales"]
     assert served.get(f"{NAME}/readers", who="chief")["visibility"] == "private"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "tokens", {"name": "more", "scope": "write"}),
+        ("POST", "tokens", {"name": "more", "scope": "admin"}),
+        ("POST", "tables", {"path": "sales.eu.files", "kind": "parquet", "source": "/etc"}),
+        ("POST", "repositories", {"name": "mine", "url": "https://example.com"}),
+        ("DELETE", "repositories/mine", None),
+    ],
+)
+def test_a_user_who_is_an_admin_gives_no_more_than_they_have(
+    served: Administered, method: str, path: str, body: Any
+) -> None:
+    answer = served.ask(method, f"platform/{path}", body, who="chief")
+    assert answer.status == 403
+    assert "needs an access token with the scope admin" in answer.json["message"]
 
 
 def test_nonsense_is_refused_with_a_reason(served: Administered) -> None:

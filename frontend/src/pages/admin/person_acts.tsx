@@ -1,6 +1,7 @@
 /** What can be done about a recipient, user or group: each act is a dialog. */
 import { useState } from "preact/hooks";
 import { Confirm, FormDialog, ShownOnce, type Values } from "../../components/forms";
+import { moment } from "../../format";
 import { href, navigate } from "../../router";
 import { attributesOf, change, expires, isAboutTime, of, orNothing, suggestPrincipals, textOf } from "./common";
 import type { Kind, PrincipalDetail } from "./types";
@@ -71,7 +72,7 @@ export function Acts(properties: Properties) {
           await change("PATCH", path, { isAdmin: !person.isAdmin });
           done(person.isAdmin ? `${name} is no admin any more.` : `${name} is an admin.`);
         }}>
-          <p>{person.isAdmin ? `${name} sees these pages no more.` : `${name} may do all that you can do on these pages, such as to make tokens and to grant data to anybody.`}</p>
+          <p>{person.isAdmin ? `${name} sees these pages no more.` : `${name} may do all that you can do on these pages, such as to grant data to anybody. Tokens that write, files outside of the workspace and repositories need an access token with the scope admin.`}</p>
         </Confirm>
       );
     case "disable":
@@ -191,7 +192,7 @@ function Link({ person, path, close }: Properties & { path: string }) {
   if (made) {
     return (
       <ShownOnce title={`An activation link for ${person.name}`} text={made.url} close={close}>
-        Whoever opens it first gets the profile file of {person.name}. It works once, until {made.expiresAt}.
+        Whoever opens it first gets the profile file of {person.name}. It works once, until {moment(made.expiresAt)}.
       </ShownOnce>
     );
   }

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { Badge, Moment } from "../../components/basics";
 import { Confirm, FormDialog, ShownOnce, type Values } from "../../components/forms";
 import { ListTable, useList } from "../../components/list";
+import { moment } from "../../format";
 import { change, expires, isAboutTime, Notice, of, orNothing, useNotice } from "./common";
 import type { AccessToken } from "./types";
 
@@ -67,7 +68,7 @@ export function TokensTab() {
           action="Make the token"
           close={() => add(false)}
           submit={submit}
-          fieldOf={(error) => (isAboutTime(error) ? "expires" : "name")}
+          fieldOf={(error) => (error.status === 403 ? "scope" : isAboutTime(error) ? "expires" : "name")}
           initial={{ scope: "read", expires: "90d" }}
           fields={[
             { name: "name", label: "Name", hint: "What logs will call it, such as ci or alice." },
@@ -83,7 +84,7 @@ export function TokensTab() {
       )}
       {made && (
         <ShownOnce title={`The access token ${made.name}`} text={made.accessToken} close={() => show(undefined)}>
-          Whoever has it {SCOPES[made.scope]}, {made.expiresAt ? `until ${made.expiresAt}` : "for ever"}.
+          Whoever has it {SCOPES[made.scope]}, {made.expiresAt ? `until ${moment(made.expiresAt)}` : "for ever"}.
         </ShownOnce>
       )}
       {removed && (

@@ -59,6 +59,8 @@ def access_tokens(response: Response, admin: AnAdmin, page: APage) -> list[Acces
 def new_access_token(request: Request, admin: AnAdmin, body: NewAccessTokenModel) -> MadeTokenModel:
     """Make an access token. It is shown once."""
     note(request.scope, path=body.name)
+    if body.scope > Scope.READ:
+        admin.require_scope(f"A token with the scope {body.scope.value}")
     tokens = Tokens(admin.workspace.odf)
     text = tokens.new(body.name, body.scope, lifetime(body.expires))
     made = tokens.find(text)

@@ -17,6 +17,7 @@ from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import AlreadyExists, EngineUnavailable, NotFound, OdfError, UsageError
 from odfpy.serving.callers.access import AnyCaller, Caller, unauthorized_error
 from odfpy.serving.callers.principals import opened_sharing
+from odfpy.serving.callers.tokens import Scope
 from odfpy.serving.http.errors import Refused
 from odfpy.serving.http.logs import log
 from odfpy.serving.rest.login import is_admin
@@ -45,10 +46,12 @@ class Admin:
     Attributes:
         name: how logs call them.
         workspace: the workspace.
+        has_scope: whether their access token has the scope admin; users who are admins have none.
     """
 
     name: str
     workspace: Workspace
+    has_scope: bool = False
 
     @property
     def sharing(self) -> Sharing:
@@ -59,6 +62,18 @@ class Admin:
         """
         return opened_sharing(self.workspace.storage)
 
+    def require_scope(self, what: str) -> None:
+        """Check that they may do what reaches beyond reading the datasets of the workspace.
+
+        Args:
+            what: what they want, as the subject of a sentence.
+
+        Raises:
+            HTTPException: 403, they are a user who is an admin, and nobody gives others more than they have.
+        """
+        if not self.has_scope:
+            raise HTTPException(403, f"{what} needs an access token with the scope admin")
+
 
 def admin(request: Request, caller: AnyCaller) -> Admin:
     """Return the admin who asks.
@@ -67,7 +82,7 @@ def admin(request: Request, caller: AnyCaller) -> Admin:
         HTTPException: 401 or 403, they are none.
     """
     workspace: Workspace = request.app.state.workspaces[0]
-    return Admin(required_admin(caller, workspace), workspace)
+    return Admin(required_admin(caller, workspace), workspace, caller.may(Scope.ADMIN, workspace.storage))
 
 
 def required_admin(caller: Caller, workspace: Workspace) -> str:

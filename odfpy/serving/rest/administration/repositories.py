@@ -60,6 +60,7 @@ def repositories(response: Response, admin: AnAdmin, page: APage) -> list[Reposi
 def add_repository(request: Request, admin: AnAdmin, body: NewRepositoryModel) -> RepositoryModel:
     """Give a place a name."""
     note(request.scope, path=body.name)
+    admin.require_scope("A new repository")
     made = admin.workspace.remotes.repositories.add(body.name, body.url)
     return _model(made, frozenset(Credentials().servers()))
 
@@ -72,6 +73,7 @@ def remove_repository(
 ) -> Response:
     """Forget a repository; what is in it stays."""
     note(request.scope, path=name)
+    admin.require_scope("To forget a repository")
     admin.workspace.remotes.repositories.delete(name)
     return Response(status_code=204)
 

@@ -8,11 +8,10 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
 from odfpy.coordinator.storage.storage import Storage
-from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import OdfError
 from odfpy.http.url import without_user
 from odfpy.serving.callers.access import registry_of
-from odfpy.serving.rest.administration.admin import AdministrationRoute, AnAdmin
+from odfpy.serving.rest.administration.admin import Admin, AdministrationRoute, AnAdmin
 from odfpy.serving.rest.administration.forms import (
     PAGED,
     APage,
@@ -111,7 +110,7 @@ def add_table(request: Request, admin: AnAdmin, body: NewTableModel) -> SharedTa
     """Add a table, and its schema if there is none of that name. Nobody can read it before there is a grant."""
     path = SharePath.parse(body.path)
     note(request.scope, path=str(path))
-    source = source_of(admin.workspace, body.kind, body.source, body.shown, body.at)
+    source = source_of(admin, body.kind, body.source, body.shown, body.at)
     return described(admin.sharing.shares.add_table(path, source, body.comment), registry_of(request).storages)
 
 
@@ -129,11 +128,11 @@ def remove_table(request: Request, admin: AnAdmin, share: ShareName, schema: Sch
     return Response(status_code=204)
 
 
-def source_of(workspace: Workspace, kind: SourceKind, place: str, shown: Shown, at: str | None) -> TableSource:
+def source_of(admin: Admin, kind: SourceKind, place: str, shown: Shown, at: str | None) -> TableSource:
     """The source of a shared table, once all of it can be shared.
 
     Args:
-        workspace: the workspace.
+        admin: who wants to share it.
         kind: what it is.
         place: name of a dataset, or where other tables are.
         shown: of a dataset, its current state or all changes.
@@ -141,9 +140,11 @@ def source_of(workspace: Workspace, kind: SourceKind, place: str, shown: Shown, 
 
     Raises:
         DatasetNotFound, BlockNotFound, CannotShare: there is nothing that could be shared.
+        HTTPException: 403, it is outside of the workspace, and they are not trusted with that.
     """
     if kind is SourceKind.DATASET:
-        return shared_dataset(workspace.storage.get(place), shown, at)
+        return shared_dataset(admin.workspace.storage.get(place), shown, at)
+    admin.require_scope("To share a table that is no dataset")
     return shared_files(kind, place)
 
 

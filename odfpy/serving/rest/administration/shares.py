@@ -134,7 +134,7 @@ def apply(admin: AnAdmin, body: DeclarationModel) -> list[StepModel]:
 
     def resolve(table: DeclaredTable) -> TableSource:
         kind, place = table.source
-        return source_of(admin.workspace, kind, place, table.shown, table.at)
+        return source_of(admin, kind, place, table.shown, table.at)
 
     found = steps(admin.sharing, load_declared(body.yaml.encode(), "the file"), resolve, prune=body.prune)
     for step in found if not body.dryRun else ():
