@@ -132,7 +132,7 @@ class PasswordModel(BaseModel):
     password: Annotated[SecretStr, Field(max_length=1000)]
 
 
-def principal(request: Request, admin: AnAdmin, kind: Kind, name: PrincipalName) -> Principal:
+def _principal(request: Request, admin: AnAdmin, kind: Kind, name: PrincipalName) -> Principal:
     """The principal that the path names.
 
     Raises:
@@ -144,7 +144,7 @@ def principal(request: Request, admin: AnAdmin, kind: Kind, name: PrincipalName)
     return found
 
 
-APrincipal = Annotated[Principal, Depends(principal)]
+APrincipal = Annotated[Principal, Depends(_principal)]
 
 
 @router.get(f"/{KIND}", responses={**PAGED, **refusals()})

@@ -142,7 +142,7 @@ def readers(
     dataset: Annotated[StoredDataset, Depends(_asked)],
     page: APage,
 ) -> ReadersModel:
-    """Who may read the dataset over the network, and what of it; only for admins. The header counts `readers`."""
+    """Tell who may read the dataset over the network, and what of it; for admins. The header counts `readers`."""
     sharing = opened_sharing(request.app.state.workspaces[0].storage)
     tables, now = _Tables(sharing.shares.tables_of(str(dataset.handle.id))), Timestamp.now()
     reading = [(who, reach) for who, reach in sharing.reaches() if tables.are_seen(reach)]
