@@ -132,6 +132,18 @@ def test_what_cannot_be_undone_is_confirmed_by_name(page: Page, served: Administ
     assert served.get("platform/tokens?search=doomed") == []
 
 
+def test_somebody_is_kept_out_and_let_in(page: Page, served: Administered) -> None:
+    enter(page, served, "admin/users/user")
+    page.get_by_role("button", name="Keep out").click()
+    page.get_by_role("button", name="Keep user out").click()
+    expect(page.get_by_text("kept out", exact=True)).to_be_visible()
+    assert served.ask("GET", "token", who="user").status == 401
+    page.get_by_role("button", name="Let in again").click()
+    page.get_by_role("button", name="Let user in again").click()
+    expect(page.get_by_role("button", name="Keep out")).to_be_visible()
+    assert served.ask("GET", "token", who="user").status == 200
+
+
 def test_two_clicks_tell_who_may_read_a_dataset(page: Page, served: Administered) -> None:
     enter(page, served, f"datasets/{NAME}")
     page.get_by_role("link", name="Access", exact=True).click()

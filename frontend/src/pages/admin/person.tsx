@@ -35,12 +35,12 @@ export function PersonPage({ kind, name }: { kind: Kind; name: string }) {
     );
   }
   if (!person) return <Loading />;
+  const isGroup = kind === "groups";
   const button = (what: Act["what"], label: string, tone = "") => (
     <button type="button" class={tone} onClick={() => begin({ what })}>
       {label}
     </button>
   );
-  const isGroup = kind === "groups";
   return (
     <>
       <Notice text={notice} />
@@ -49,7 +49,7 @@ export function PersonPage({ kind, name }: { kind: Kind; name: string }) {
       </p>
       <h2>
         {person.name} <Badge tone="info">{person.kind}</Badge>
-        {person.isDisabled && <Badge tone="bad">kept out</Badge>}
+        {person.isDisabled && <Badge tone="bad">{isGroup ? "grants nothing" : "kept out"}</Badge>}
         {person.isAdmin && <Badge tone="warn">admin</Badge>}
       </h2>
       <Facts>
@@ -89,7 +89,7 @@ export function PersonPage({ kind, name }: { kind: Kind; name: string }) {
         {kind === "users" && button("password", person.hasPassword ? "Change password" : "Set a password")}
         {kind === "users" && person.hasPassword && button("no password", "Remove password")}
         {kind === "users" && button("admin", person.isAdmin ? "Make them no admin" : "Make them an admin")}
-        {button("disable", person.isDisabled ? "Let in again" : "Keep out")}
+        {isGroup ? button("disable", person.isDisabled ? "Let it grant again" : "Let it grant nothing") : button("disable", person.isDisabled ? "Let in again" : "Keep out")}
         {button("remove", "Remove", "danger")}
       </div>
       {isGroup && <Members person={person} begin={begin} />}

@@ -76,14 +76,7 @@ export function Acts(properties: Properties) {
         </Confirm>
       );
     case "disable":
-      return (
-        <Confirm title={person.isDisabled ? `Let ${name} in again?` : `Keep ${name} out?`} action={person.isDisabled ? `Let ${name} in` : `Keep ${name} out`} close={close} run={async () => {
-          await change("PATCH", path, { isDisabled: !person.isDisabled });
-          done(person.isDisabled ? `${name} is let in.` : `${name} is kept out.`);
-        }}>
-          <p>{person.isDisabled ? "Tokens and grants from before are good again." : kind === "groups" ? "The grants of the group are for nobody, until you let it in again." : "All of their tokens are refused from the next request on, until you let them in again."}</p>
-        </Confirm>
-      );
+      return <Disable {...properties} path={path} />;
     case "remove":
       return (
         <Confirm title={`Remove the ${person.kind} ${name}?`} action={`Remove ${name}`} close={close} run={async () => {
@@ -130,6 +123,24 @@ export function Acts(properties: Properties) {
       );
     }
   }
+}
+
+function Disable({ kind, person, path, close, done }: Properties & { path: string }) {
+  const { name, isDisabled } = person;
+  const [off, on, consequence] =
+    kind === "groups"
+      ? [`Let ${name} grant nothing`, `Let ${name} grant again`, "Its members lose what it grants from the next request on, until you let it grant again."]
+      : [`Keep ${name} out`, `Let ${name} in again`, "All of their tokens are refused from the next request on, until you let them in again."];
+  const title = isDisabled ? on : off;
+  const run = async () => {
+    await change("PATCH", path, { isDisabled: !isDisabled });
+    done(`Done: ${title}.`);
+  };
+  return (
+    <Confirm title={`${title}?`} action={title} close={close} run={run}>
+      <p>{isDisabled ? "Tokens and grants from before are good again." : consequence}</p>
+    </Confirm>
+  );
 }
 
 const url = { name: "url", label: "URL of the server, as they reach it", isOptional: true, hint: "The setting sharing.url if empty, or else how you have come here." };
