@@ -34,12 +34,16 @@ function Later({ load }: { load: () => Promise<FunctionComponent> }) {
   return Page ? <Page /> : <Loading />;
 }
 
+/** Pages with parts of their own have these behind their name: `admin/grants`. */
+const withParts = ["admin"];
+
 const loaders: Record<string, () => Promise<FunctionComponent>> = {
   lineage: () => import("./pages/lineage").then((module) => module.LineagePage),
   query: () => import("./pages/query").then((module) => module.QueryPage),
   runs: () => import("./pages/automation/page").then((module) => module.RunsPage),
   provenance: () => import("./pages/provenance").then((module) => module.ProvenancePage),
   compare: () => import("./pages/compare").then((module) => module.ComparePage),
+  admin: () => import("./pages/admin/page").then((module) => module.AdminPage),
   proof: () => import("./pages/proof").then((module) => module.ProofPage),
 };
 
@@ -51,8 +55,10 @@ function Page() {
     const [name = "", tab = "overview"] = path.slice("datasets/".length).split("/-/");
     return <DatasetPage key={name} name={name.split("/").map(decodeURIComponent).join("/")} tab={tab} />;
   }
-  const load = loaders[path];
-  if (load) return <Later key={path} load={load} />;
+  const [front = ""] = path.split("/");
+  const page = withParts.includes(front) ? front : path;
+  const load = loaders[page];
+  if (load) return <Later key={page} load={load} />;
   return (
     <div class="empty">
       <h1>There is no such page</h1>
@@ -89,6 +95,7 @@ function Frame() {
           <NavLink path="runs">Runs</NavLink>
           <NavLink path="query">Query</NavLink>
           <NavLink path="proof">Check a proof</NavLink>
+          {session.value.isAdmin && <NavLink path="admin">Administration</NavLink>}
         </nav>
         <div class="person">
           <ThemeButton />

@@ -95,7 +95,11 @@ class RunFilter:
         return " AND ".join(conditions) or None
 
 
-def last_runs(workspace: Workspace, chosen: RunFilter, *, num: int) -> list[dict[str, Any]]:
+ALL: Final = RunFilter()
+"""Runs of all datasets."""
+
+
+def last_runs(workspace: Workspace, chosen: RunFilter = ALL, *, num: int) -> list[dict[str, Any]]:
     """Return the last runs, those under way first, then the newest.
 
     Args:

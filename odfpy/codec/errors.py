@@ -63,7 +63,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "odfpy.serving.http.tls": "E631",
     "odfpy.serving.notifications.webhooks": "E633",
     "odfpy.sharing.errors": "E760 E761 E762",
-    "odfpy.sharing.store.database": "E763",
+    "odfpy.sharing.store.database": "E763 E766",
     "odfpy.sharing.tables.contract": "E764",
     "odfpy.sharing.recipient": "E765",
 }

@@ -18,7 +18,7 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,14 +114,18 @@ class RecordedDataset:
             with suppress(AlreadyExists):  # another process was faster
                 workspace.add(load_snapshots(manifest, self.name))
 
-    def records(self, workspace: Workspace, *, num: int, condition: str | None = None) -> Iterator[dict[str, Any]]:
+    def records(
+        self, workspace: Workspace, *, num: int, condition: str | None = None, columns: Iterable[str] | None = None
+    ) -> Iterator[dict[str, Any]]:
         """The last records, the newest first.
 
         Args:
             workspace: whose.
             num: how many at most.
-            condition: in SQL, over the columns.
+            condition: in SQL, over the columns and `offset`, which numbers records in the order in which they came.
+            columns: names of those that are wanted; all by default.
         """
+        names = tuple(self.columns if columns is None else columns)
         try:
             count = workspace.storage.get(self.name).state.num_records
         except DatasetNotFound:
@@ -129,17 +133,19 @@ class RecordedDataset:
         if not count:  # another process makes it just now
             return
         # What people want is mostly among the last ones, and then nothing else is read.
-        found = self._select(workspace, num, condition, max(0, count - _LAST))
+        found = self._select(workspace, names, num, condition, max(0, count - _LAST))
         if len(found) < num and count > _LAST:
-            found = self._select(workspace, num, condition, 0)
+            found = self._select(workspace, names, num, condition, 0)
         yield from found
 
-    def _select(self, workspace: Workspace, num: int, condition: str | None, first: int) -> list[dict[str, Any]]:
+    def _select(
+        self, workspace: Workspace, names: Iterable[str], num: int, condition: str | None, first: int
+    ) -> list[dict[str, Any]]:
         from odfpy.query.query import Query
 
         where = " AND ".join([f'"offset" >= {first}', *([f"({condition})"] if condition else [])])
-        columns = ", ".join(f'"{name}"' for name in self.columns)
-        text = f'SELECT {columns} FROM "{self.name}" WHERE {where} ORDER BY "offset" DESC'  # noqa: S608  the caller's
+        wanted = ", ".join(f'"{name}"' for name in names)
+        text = f'SELECT {wanted} FROM "{self.name}" WHERE {where} ORDER BY "offset" DESC'  # noqa: S608  the caller's
         found: list[dict[str, Any]] = workspace.queries.sql(Query(text, "datafusion", limit=num)).to_pylist()
         return found
 
@@ -201,6 +207,16 @@ class RecordLog:
                     self._waiting = lines + self._waiting
                 self._close()  # its end may be half a line, after which nothing can come
                 raise
+
+    def bring_in(self) -> None:
+        """Bring all that was handed in so far into the dataset now, for somebody who looks at it."""
+        try:
+            self.sync()
+        except OSError as error:
+            self._warn("written", error.strerror or str(error))
+        with self._writing:
+            self._close()
+        self._try_to_take_in()
 
     def stop(self) -> None:
         """Bring all that was handed in into the dataset."""

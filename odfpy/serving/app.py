@@ -5,7 +5,7 @@
     /query, /verify                     questions in SQL, and answers that can be checked
     /ui/...                             pages for people
     /docs, /openapi.json                what there is to ask for, for people and for programs
-    /platform/...                       sessions, logins, and tokens that admins make
+    /platform/...                       sessions and logins, and what admins do
     /delta-sharing/...                  the Delta Sharing protocol, an application of its own
     /mcp                                the Model Context Protocol, if `odf serve --mcp` says so: a guest
     /{name}/..., /{account}/{name}/...  a dataset
@@ -48,6 +48,8 @@ from odfpy.serving.rest import ingest as rest_ingest
 from odfpy.serving.rest import login as rest_login
 from odfpy.serving.rest import query as rest_query
 from odfpy.serving.rest import session as rest_session
+from odfpy.serving.rest.administration import ROUTERS as ADMINISTRATION
+from odfpy.serving.rest.administration import readers
 from odfpy.serving.rest.automation import overview as automation_overview
 from odfpy.serving.rest.automation import schedule as dataset_schedule
 from odfpy.serving.rest.automation.known import Automations
@@ -78,6 +80,7 @@ DATASET_ROUTERS: Sequence[APIRouter] = (
     comparison.router,
     verification.router,
     rest_ingest.router,
+    readers.router,
     datasets_api.dataset,
 )
 """What there is of each dataset. The last one takes `/{account}/{name}`, any two words: others go before it."""
@@ -102,6 +105,7 @@ def create_app(
     settings = settings or ServeSettings()
     app = DescribedApp(lifespan=_lifespan)
     app.state.settings = settings
+    app.state.workspaces = tuple(workspaces)
     app.state.datasets = ServedRegistry([workspace.storage for workspace in workspaces])
     app.state.catalog = Catalog(app.state.datasets.storages)
     app.state.automations = Automations(workspaces)
@@ -135,6 +139,8 @@ def create_app(
     app.include_router(rest_query.router)
     app.include_router(rest_login.router)
     app.include_router(rest_session.router)
+    for router in ADMINISTRATION:
+        app.include_router(router)
     app.include_router(lineage.server)
     app.include_router(automation_overview.router)
     app.include_router(ui.router)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.coordinator.record_log import RecordedDataset, RecordLog
@@ -85,6 +85,10 @@ class AuditLog:
             self._log.record({"action": LEFT_OUT, "files": self._left_out, "granted": False})
             self._left_out = 0
 
+    def bring_in(self) -> None:
+        """Bring all that was handed in so far into the dataset now, for somebody who looks at it."""
+        self._log.bring_in()
+
     def stop(self) -> None:
         """Bring all that was handed in into the dataset."""
         with self._lock:
@@ -101,12 +105,15 @@ def take_in(workspace: Workspace) -> int:
     return AUDIT.take_in(workspace)
 
 
-def accesses(workspace: Workspace, *, num: int, condition: str | None = None) -> Iterator[dict[str, Any]]:
+def accesses(
+    workspace: Workspace, *, num: int, condition: str | None = None, columns: Iterable[str] | None = None
+) -> Iterator[dict[str, Any]]:
     """The last accesses, the newest first.
 
     Args:
         workspace: whose.
         num: how many at most.
-        condition: in SQL, over the columns.
+        condition: in SQL, over the columns and `offset`, which numbers accesses in the order in which they came.
+        columns: names of those that are wanted; all by default.
     """
-    return AUDIT.records(workspace, num=num, condition=condition)
+    return AUDIT.records(workspace, num=num, condition=condition, columns=columns)

@@ -30,7 +30,7 @@ class Principal:
         attributes: what conditions on rows may name, such as the country of a partner.
         is_disabled: whether they are kept out for now.
         created_at: when they were added.
-        is_admin: whether they may make tokens for others.
+        is_admin: whether they may administer the workspace over the network.
     """
 
     id: int

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
 from odfpy.sharing.decisions import Reach
-from odfpy.sharing.model import Principal
+from odfpy.sharing.model import Principal, PrincipalKind
 from odfpy.sharing.store.database import Database
 from odfpy.sharing.store.grants import Grants
 from odfpy.sharing.store.passwords import Passwords
@@ -63,6 +64,12 @@ class Sharing:
         logs = (one for one in self.shares.changelogs() if one.source.at is None)
         views = ((one, reach.view(one)) for one in logs)
         return frozenset(one.source.location for one, view in views if view is not None and view.is_all)
+
+    def reaches(self) -> Iterator[tuple[Principal, Reach]]:
+        """Yield every user and recipient, by name, with what they may see."""
+        held = self.grants.of_everybody()
+        for one in self.principals.all(PrincipalKind.USER, PrincipalKind.RECIPIENT):
+            yield one, Reach(held.get(one.id, ()), one.attributes)
 
     def reach(self, principal: Principal) -> Reach:
         """Return what a principal may see, by the grants that they and their groups have now."""

@@ -129,10 +129,16 @@ export function Snippet({ text, label }: { text: string; label: string }) {
 export function Dialog({ title, close, children }: { title: string; close: () => void; children: ComponentChildren }) {
   const element = useRef<HTMLDialogElement>(null);
   useEffect(() => {
+    const before = document.activeElement;
     element.current?.showModal();
+    return () => {
+      // Whoever opened the dialog goes on where they were, or in front of what took its place.
+      const there = before instanceof HTMLElement && before.isConnected ? before : document.getElementById("content");
+      setTimeout(() => (there?.isConnected ? there : document.getElementById("content"))?.focus({ preventScroll: true }));
+    };
   }, []);
   return (
-    <dialog ref={element} onClose={close} onClick={(event) => event.target === element.current && close()}>
+    <dialog ref={element} aria-label={title} onClose={close} onClick={(event) => event.target === element.current && close()}>
       <header>
         <h2>{title}</h2>
         <button type="button" class="quiet" onClick={close} aria-label="Close">

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from odfpy.cli.grammar import session_of
-from odfpy.errors import NotFound, UsageError, did_you_mean
+from odfpy.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
-    from odfpy.coordinator.workspace import Workspace
-    from odfpy.sharing.model import TableSource
     from odfpy.sharing.sharing import Sharing
 
 
@@ -60,32 +57,3 @@ def attributes_of(given: list[str] | None) -> dict[str, str] | None:
             raise UsageError(f"Not an attribute: {text!r}", hint="Write --attribute NAME=VALUE, such as country=DE.")
         found[name] = value
     return found
-
-
-def check_columns(workspace: Workspace, source: TableSource, columns: Sequence[str] | None, rows: str | None) -> None:
-    """Check that a table has the columns that a grant names; one without data yet may get any.
-
-    Args:
-        workspace: where the table is.
-        source: the table.
-        columns: those that the grant is for.
-        rows: its condition.
-
-    Raises:
-        UsageError: a column is not there, with a suggestion.
-        InvalidCondition: the condition names one that is not there.
-    """
-    from odfpy.sharing.conditions import check_condition
-    from odfpy.sharing.tables.opener import TableOpener
-
-    table = TableOpener([workspace.storage], [workspace.queries.service]).open(source)
-    there = table.schema(table.latest).names
-    if not there:
-        return
-    known = {name.lower() for name in there}
-    for name in columns or ():
-        if name.lower() not in known:
-            hint = did_you_mean(name, there, otherwise=f"It has {', '.join(there)}.")
-            raise UsageError(f"The table has no column {name!r}", hint=hint)
-    if rows is not None:
-        check_condition(rows, there)

@@ -86,7 +86,7 @@ def set_password(
 def set_admin(
     context: typer.Context, name: UserName, state: Annotated[str, typer.Argument(help="on or off.", metavar="on|off")]
 ) -> None:
-    """Let a user make tokens for others over the network, or not any more."""
+    """Let a user administer the workspace over the network, or not any more."""
     if state not in {"on", "off"}:
         raise UsageError(f"Neither on nor off: {state!r}", hint=f"`odf user admin {name} on`, or off.")
     found = sharing_of(context).principals.change(name, _kind_of(context), is_admin=state == "on")

@@ -19,7 +19,7 @@ from odfpy.data.duration import Duration
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.token_secret import end_after, hash_of, is_token, new_token
 from odfpy.errors import AlreadyExists, InvalidValue, NotFound, OdfError, did_you_mean, member_named
-from odfpy.files import make_folder
+from odfpy.files import locked_folder, make_folder
 from odfpy.repository.documents import load_document, save_document
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}")
@@ -102,19 +102,23 @@ class Tokens:
             raise InvalidValue(
                 f"Not a name of a token: {name!r}", hint="Letters, digits and . _ @ -, at most 100 of them."
             )
+        text, now = new_token(), Timestamp.now()
+        made = AccessToken(name, scope, now, None if lifetime is None else end_after(now, lifetime))
+        try:
+            make_folder(self._folder)
+            self._folder.chmod(0o700)
+            with locked_folder(self._folder):  # of two at once with the same name, one is made
+                self._require_new(name)
+                save_document(self._path(text), "AccessToken", made)
+        except OSError as error:
+            raise OdfError(f"Cannot write {self._folder}: {error.strerror}") from error
+        return text
+
+    def _require_new(self, name: str) -> None:
         if any(known.name == name for known in self.list()):
             raise AlreadyExists(
                 f"An access token {name!r} is there already", hint=f"First run `odf token revoke {name}`."
             )
-        text, now = new_token(), Timestamp.now()
-        end = None if lifetime is None else end_after(now, lifetime)
-        try:
-            make_folder(self._folder)
-            self._folder.chmod(0o700)
-        except OSError as error:
-            raise OdfError(f"Cannot write {self._folder}: {error.strerror}") from error
-        save_document(self._path(text), "AccessToken", AccessToken(name, scope, now, end))
-        return text
 
     def list(self) -> list[AccessToken]:
         """All tokens, by name, also those that are over."""

@@ -20,7 +20,7 @@ from odfpy.serving.http.logs import log
 
 _WITHOUT_BODY = (204, 304)
 _NOT_ALLOWED = 405
-_METHODS = ("get", "head", "post", "put", "delete")
+_METHODS = ("get", "head", "post", "put", "patch", "delete")
 _STATUSES = ((DatasetLocked, 409), (DatasetNotFound, 404), (UsageError, 400))
 
 

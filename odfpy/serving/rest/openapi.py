@@ -22,6 +22,7 @@ _TAGS: Final = [
     {"name": "events", "description": "Heads as they move."},
     {"name": "datasets", "description": "A dataset in short, and who may read it."},
     {"name": "automation", "description": "Schedules, and runs of the scheduler."},
+    {"name": "administration", "description": "Shares, recipients, grants, tokens, the audit log: for admins."},
 ]
 
 _REFUSAL: Final = {"application/json": {"schema": {"$ref": "#/components/schemas/RefusalModel"}}}

@@ -38,7 +38,7 @@ class Audited:
             await self._app(scope, receive, counted)
         finally:
             try:
-                self._record(_access(scope, seen))
+                self._record(access_of(scope, seen["status"], seen["bytes"]))
             except Exception as error:  # noqa: BLE001 - an answer that was given stays given
                 log("not audited", level=logging.ERROR, error=error)
 
@@ -48,7 +48,14 @@ def note(scope: Scope, **what: Any) -> None:
     scope.setdefault("state", {}).setdefault("audit", {}).update(what)
 
 
-def _access(scope: Scope, seen: Mapping[str, int]) -> dict[str, Any]:
+def access_of(scope: Scope, status: int, size: int) -> dict[str, Any]:
+    """An answered request as the audit log has it.
+
+    Args:
+        scope: of the request.
+        status: of the answer.
+        size: bytes of its body.
+    """
     state = scope.get("state", {})
     told = state.get("audit", {})
     client = scope.get("client")
@@ -60,8 +67,9 @@ def _access(scope: Scope, seen: Mapping[str, int]) -> dict[str, Any]:
     return {
         **found,
         "who": state.get("token_name"),
-        "granted": 200 <= seen["status"] < 400,
-        **seen,
+        "granted": 200 <= status < 400,
+        "status": status,
+        "bytes": size,
         "address": client[0] if client else None,
         "client": headers.get(b"user-agent", b"").decode("utf-8", "replace") or None,
     }

@@ -66,6 +66,28 @@ def has_visible_row(file: TableFile, view: View) -> bool:
         return any(shown.any_row(shown.whole(batch), names) for batch in stored.batches(wanted))
 
 
+def num_visible_rows(file: TableFile, view: View) -> int:
+    """The number of rows of a file that show; only the columns that decide are read.
+
+    Args:
+        file: a file of a table.
+        view: what may be seen.
+
+    Raises:
+        OdfError: it cannot be read.
+    """
+    import pyarrow as pa
+
+    stored = RowsOfFile(file.path, BATCH_ROWS)
+    if view.has_all_rows:
+        return sum(stored.sizes) if file.live is None else int(file.live.sum())
+    names = [*stored.names, *file.partition_values]
+    deciding = [name for name in stored.names if folded(name) in view.deciding_columns]
+    with RowFilter(view, pa.schema([]), file) as shown:
+        batches = live_batches(stored, file.live, deciding or stored.names[:1])
+        return sum(shown.num_rows(shown.whole(batch), names) for batch in batches)
+
+
 class RowFilter:
     """Leaves out of batches what is hidden, and brings the rest into the form that clients see."""
 
@@ -133,6 +155,16 @@ class RowFilter:
         """
         condition = self._view.condition(names)
         return batch.num_rows > 0 and (condition is None or bool(self._true(batch, [condition])[0].any()))
+
+    def num_rows(self, batch: pa.RecordBatch, names: Sequence[str]) -> int:
+        """Return how many rows of a batch show.
+
+        Args:
+            batch: the columns that decide.
+            names: all columns of the table.
+        """
+        condition = self._view.condition(names)
+        return int(batch.num_rows if condition is None else self._true(batch, [condition])[0].sum())
 
     def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a batch that show, as clients see them."""

@@ -28,6 +28,10 @@ class SharingDatabaseError(OdfError, code="E763"):
     """The database of shares, users and grants cannot be used."""
 
 
+class ConcurrentChange(OdfError, code="E766"):
+    """Shares, users or grants were changed by somebody else at the same time."""
+
+
 class Database:
     """A database of sharing, in the newest form. Used by several threads and processes at once."""
 
@@ -87,6 +91,7 @@ class Database:
 
         Raises:
             SharingDatabaseError: the database is not there, damaged, or cannot be written.
+            ConcurrentChange: what is written does not go together with what others have written meanwhile.
         """
         with self._failures(), self._engine.connect() as connection:
             # IMMEDIATE, or two that have read and now want to write would wait for each other.
@@ -106,8 +111,11 @@ class Database:
     def _failures(self) -> Iterator[None]:
         try:
             yield
-        except sa.exc.IntegrityError:
-            raise
+        except sa.exc.IntegrityError as error:
+            raise ConcurrentChange(
+                "Somebody else has changed shares, users or grants at the same time; nothing was changed here",
+                hint="Look at what is there now, and try again.",
+            ) from error
         except sa.exc.SQLAlchemyError as error:
             reason = getattr(error, "orig", None) or error
             raise SharingDatabaseError(

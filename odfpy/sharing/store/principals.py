@@ -132,7 +132,7 @@ class Principals:
             kinds: what it may be; anything if empty.
             attributes: take the place of all that there were.
             is_disabled: whether their tokens are refused, from the next request on.
-            is_admin: whether they may make tokens for others.
+            is_admin: whether they may administer the workspace over the network.
 
         Raises:
             SharedObjectNotFound: with a suggestion.
@@ -188,6 +188,13 @@ class Principals:
             into = self._get(connection, group, (PrincipalKind.GROUP,))
             query = sa.select(PRINCIPALS.c.name).join(MEMBERS, MEMBERS.c.member_id == PRINCIPALS.c.id)
             return sorted(connection.scalars(query.where(MEMBERS.c.group_id == into.id)))
+
+    def groups_of(self, member: str) -> list[str]:
+        """Names of the groups that a principal is in. Raises as `get`."""
+        with self._database.reading() as connection:
+            who = self._get(connection, member)
+            query = sa.select(PRINCIPALS.c.name).join(MEMBERS, MEMBERS.c.group_id == PRINCIPALS.c.id)
+            return sorted(connection.scalars(query.where(MEMBERS.c.member_id == who.id)))
 
     # --- Tokens ---
 

@@ -213,6 +213,13 @@ class Shares:
         with self._database.reading() as connection:
             return [_table(row) for row in connection.execute(_TABLES.where(*logs))]
 
+    def tables_of(self, dataset_id: str) -> list[SharedTable]:
+        """All tables that show a dataset, by path."""
+        order = (SHARES.c.folded, SCHEMAS.c.folded, SHARED_TABLES.c.folded)
+        its = (SHARED_TABLES.c.kind == SourceKind.DATASET.value, SHARED_TABLES.c.location == dataset_id)
+        with self._database.reading() as connection:
+            return [_table(row) for row in connection.execute(_TABLES.where(*its).order_by(*order))]
+
     def table(self, path: SharePath) -> SharedTable:
         """The table of a path.
 

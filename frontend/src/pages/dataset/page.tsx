@@ -12,6 +12,7 @@ import { DataTab } from "./data";
 import { HistoryTab } from "./history";
 import { Overview } from "./overview";
 import { RunsTab } from "./runs";
+import { ReadersTab } from "./readers";
 import { SchemaTab } from "./schema";
 import { SourceTab } from "./source";
 import { VerifyTab } from "./verify";
@@ -22,7 +23,9 @@ export interface TabProperties {
   reload?: () => void;
 }
 
-const tabs: readonly (readonly [string, string, FunctionComponent<TabProperties>])[] = [
+type Tab = readonly [string, string, FunctionComponent<TabProperties>];
+
+const forAll: readonly Tab[] = [
   ["overview", "Overview", Overview],
   ["data", "Data", DataTab],
   ["schema", "Schema", SchemaTab],
@@ -33,6 +36,7 @@ const tabs: readonly (readonly [string, string, FunctionComponent<TabProperties>
   ["verify", "Verify", VerifyTab],
   ["get", "Get it", Access],
 ];
+const forAdmins: readonly Tab[] = [["access", "Access", ReadersTab]];
 
 export function DatasetPage({ name, tab }: { name: string; tab: string }) {
   useTitle(name);
@@ -56,6 +60,7 @@ export function DatasetPage({ name, tab }: { name: string; tab: string }) {
     return <Problem error={error} retry={reload} />;
   }
   if (!value) return <Loading />;
+  const tabs = session.value.isAdmin ? [...forAll, ...forAdmins] : forAll;
   const known = tabs.find(([path]) => path === tab) ?? tabs[0];
   const Tab = known?.[2] ?? Overview;
   const isFavourite = favourites.includes(value.id);

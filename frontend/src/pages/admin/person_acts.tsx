@@ -1,0 +1,237 @@
+/** What can be done about a recipient, user or group: each act is a dialog. */
+import { useState } from "preact/hooks";
+import { Confirm, FormDialog, ShownOnce, type Values } from "../../components/forms";
+import { moment } from "../../format";
+import { href, navigate } from "../../router";
+import { attributesOf, change, expires, isAboutTime, of, orNothing, suggestPrincipals, textOf } from "./common";
+import type { Kind, PrincipalDetail } from "./types";
+
+export interface Act {
+  what:
+    | "profile"
+    | "link"
+    | "attributes"
+    | "password"
+    | "no password"
+    | "admin"
+    | "disable"
+    | "remove"
+    | "revoke"
+    | "add member"
+    | "remove member";
+  token?: number;
+  member?: string;
+}
+
+interface Properties {
+  act: Act;
+  kind: Kind;
+  person: PrincipalDetail;
+  close: () => void;
+  done: (text: string) => void;
+  reload: () => void;
+}
+
+export function Acts(properties: Properties) {
+  const { act, kind, person, close, done } = properties;
+  const { name } = person;
+  const path = of(kind, name);
+  switch (act.what) {
+    case "profile":
+      return <Profile {...properties} path={path} />;
+    case "link":
+      return <Link {...properties} path={path} />;
+    case "attributes":
+      return (
+        <FormDialog
+          title={`Attributes of ${name}`}
+          action="Change them"
+          close={close}
+          initial={{ attributes: textOf(person.attributes) }}
+          fields={[{ name: "attributes", label: "Attributes", kind: "area", hint: "These, and no others; one on each line, such as country=DE.", isOptional: true }]}
+          submit={async (values) => {
+            await change("PATCH", path, { attributes: attributesOf(values["attributes"] ?? "") });
+            done("The attributes are changed, from the next request on.");
+          }}
+        />
+      );
+    case "password":
+      return <Password name={name} path={path} close={close} done={done} />;
+    case "no password":
+      return (
+        <Confirm title={`Remove the password of ${name}?`} action="Remove the password" close={close} run={async () => {
+          await change("DELETE", `${path}/password`);
+          done("The password is removed.");
+        }}>
+          <p>Nobody can log in as {name} with it any more, and sessions that began with it end.</p>
+        </Confirm>
+      );
+    case "admin":
+      return (
+        <Confirm title={person.isAdmin ? `Make ${name} no admin?` : `Make ${name} an admin?`} action={person.isAdmin ? `Make ${name} no admin` : `Make ${name} an admin`} close={close} run={async () => {
+          await change("PATCH", path, { isAdmin: !person.isAdmin });
+          done(person.isAdmin ? `${name} is no admin any more.` : `${name} is an admin.`);
+        }}>
+          <p>{person.isAdmin ? `${name} sees these pages no more.` : `${name} may do all that you can do on these pages, such as to grant data to anybody. Tokens that write, files outside of the workspace and repositories need an access token with the scope admin.`}</p>
+        </Confirm>
+      );
+    case "disable":
+      return <Disable {...properties} path={path} />;
+    case "remove":
+      return (
+        <Confirm title={`Remove the ${person.kind} ${name}?`} action={`Remove ${name}`} close={close} run={async () => {
+          await change("DELETE", path);
+          close();
+          navigate(href(`admin/${kind}`));
+        }}>
+          <p>{kind === "groups" ? "Its grants go with it; its members stay." : "All of their tokens and grants go with them."} This cannot be undone.</p>
+        </Confirm>
+      );
+    case "revoke":
+      return (
+        <Confirm title={act.token === undefined ? `Revoke all tokens of ${name}?` : `Revoke token ${act.token} of ${name}?`} action="Revoke" close={close} run={async () => {
+          const { revoked } = await change<{ revoked: number }>("DELETE", act.token === undefined ? `${path}/tokens` : `${path}/tokens/${act.token}`);
+          done(`Revoked: ${revoked}.`);
+        }}>
+          <p>Profile files with them are refused from the next request on. This cannot be undone.</p>
+        </Confirm>
+      );
+    case "add member":
+      return (
+        <FormDialog
+          title={`Add a member to ${name}`}
+          action="Add them"
+          close={close}
+          fieldOf={() => "member"}
+          fields={[{ name: "member", label: "Recipient or user", suggest: suggestPrincipals("recipients", "users") }]}
+          submit={async (values) => {
+            const member = values["member"]?.trim() ?? "";
+            await change("PUT", of("groups", name, "members", member));
+            done(`${member} is in ${name}.`);
+          }}
+        />
+      );
+    case "remove member": {
+      const member = act.member ?? "";
+      return (
+        <Confirm title={`Take ${member} out of ${name}?`} action={`Take ${member} out`} close={close} run={async () => {
+          await change("DELETE", of("groups", name, "members", member));
+          done(`${member} is not in ${name} any more.`);
+        }}>
+          <p>The grants of the group are theirs no more, from the next request on.</p>
+        </Confirm>
+      );
+    }
+  }
+}
+
+function Disable({ kind, person, path, close, done }: Properties & { path: string }) {
+  const { name, isDisabled } = person;
+  const [off, on, consequence] =
+    kind === "groups"
+      ? [`Let ${name} grant nothing`, `Let ${name} grant again`, "Its members lose what it grants from the next request on, until you let it grant again."]
+      : [`Keep ${name} out`, `Let ${name} in again`, "All of their tokens are refused from the next request on, until you let them in again."];
+  const title = isDisabled ? on : off;
+  const run = async () => {
+    await change("PATCH", path, { isDisabled: !isDisabled });
+    done(`Done: ${title}.`);
+  };
+  return (
+    <Confirm title={`${title}?`} action={title} close={close} run={run}>
+      <p>{isDisabled ? "Tokens and grants from before are good again." : consequence}</p>
+    </Confirm>
+  );
+}
+
+const url = { name: "url", label: "URL of the server, as they reach it", isOptional: true, hint: "The setting sharing.url if empty, or else how you have come here." };
+
+function fieldOfTimes(error: Parameters<typeof isAboutTime>[0]): string | undefined {
+  return isAboutTime(error) ? "expires" : /URL/.test(error.message) ? "url" : undefined;
+}
+
+function Profile({ person, path, close, reload }: Properties & { path: string }) {
+  const [made, show] = useState<string>();
+  const submit = async (values: Values) => {
+    const { profile } = await change<{ profile: object }>("POST", `${path}/profile`, {
+      expires: orNothing(values["expires"]),
+      overlap: orNothing(values["overlap"]),
+      url: orNothing(values["url"]),
+      version: Number(values["version"]),
+    });
+    show(`${JSON.stringify(profile, null, 2)}\n`);
+    reload();
+  };
+  if (made) {
+    return (
+      <ShownOnce title={`The profile file of ${person.name}`} text={made} file={`${person.name}.share`} close={close}>
+        Whoever has this file reads what {person.name} is granted. Send it on a safe way.
+      </ShownOnce>
+    );
+  }
+  return (
+    <FormDialog
+      title={`A new profile file for ${person.name}`}
+      action="Make the file"
+      close={close}
+      submit={submit}
+      fieldOf={fieldOfTimes}
+      initial={{ version: "1" }}
+      fields={[
+        expires,
+        { name: "overlap", label: "Older files are good for", hint: "Such as 7d; they are left alone if empty.", isOptional: true },
+        url,
+        {
+          name: "version",
+          label: "Version of the file",
+          kind: "select",
+          options: [
+            ["1", "1, which all clients know"],
+            ["2", "2"],
+          ],
+        },
+      ]}
+    />
+  );
+}
+
+function Link({ person, path, close }: Properties & { path: string }) {
+  const [made, show] = useState<{ url: string; expiresAt: string }>();
+  const submit = async (values: Values) => {
+    const body = { goodFor: values["goodFor"], expires: orNothing(values["expires"]), url: orNothing(values["url"]) };
+    show(await change("POST", `${path}/link`, body));
+  };
+  if (made) {
+    return (
+      <ShownOnce title={`An activation link for ${person.name}`} text={made.url} close={close}>
+        Whoever opens it first gets the profile file of {person.name}. It works once, until {moment(made.expiresAt)}.
+      </ShownOnce>
+    );
+  }
+  return (
+    <FormDialog
+      title={`An activation link for ${person.name}`}
+      action="Make the link"
+      close={close}
+      submit={submit}
+      fieldOf={fieldOfTimes}
+      initial={{ goodFor: "3d" }}
+      fields={[{ name: "goodFor", label: "The link is good for", hint: "Such as 3d." }, { ...expires, label: "The token is good for" }, url]}
+    />
+  );
+}
+
+function Password({ name, path, close, done }: { name: string; path: string; close: () => void; done: (text: string) => void }) {
+  return (
+    <FormDialog
+      title={`A password for ${name}`}
+      action="Set the password"
+      close={close}
+      fieldOf={() => "password"}
+      fields={[{ name: "password", label: "Password", kind: "password", hint: "At least 8 characters; a few words are easier to remember than signs. Sessions that began with the one before end." }]}
+      submit={async ({ password }) => {
+        await change("PUT", `${path}/password`, { password });
+        done(`${name} has a new password.`);
+      }}
+    />
+  );
+}

@@ -1,0 +1,124 @@
+/** The shared tables as a recipient or user sees them. */
+import { get } from "../../api";
+import { Badge, Loading, Problem } from "../../components/basics";
+import { ListTable, useList } from "../../components/list";
+import { count, counted, text } from "../../format";
+import { useLoad, useTitle } from "../../hooks";
+import { href } from "../../router";
+import { of } from "./common";
+import { personPath } from "./paths";
+import type { Kind, Preview, SeenTable } from "./types";
+
+interface Properties {
+  kind: Kind;
+  name: string;
+}
+
+export function PreviewPage({ kind, name, table }: Properties & { table: string[] }) {
+  useTitle(`As ${name} · Administration`);
+  return (
+    <>
+      <p>
+        <a href={href(personPath(kind, name))}>{name}</a>
+        {table.length > 0 && (
+          <>
+            {" · "}
+            <a href={href(personPath(kind, name, "tables"))}>All tables that they see</a>
+          </>
+        )}
+      </p>
+      <div class="preview">
+        <p>
+          <Badge tone="warn">Preview</Badge> This is what <strong>{name}</strong> sees. You see it without their token, and the
+          audit log has it as your access.
+        </p>
+        {table.length === 3 ? <Rows kind={kind} name={name} table={table} /> : <Tables kind={kind} name={name} />}
+      </div>
+    </>
+  );
+}
+
+/** The parts of a path: names of shares with full stops have slashes between them. */
+const partsOf = (path: string): string[] => (path.includes("/") ? path.split("/") : path.split("."));
+
+function Tables({ kind, name }: Properties) {
+  const list = useList<SeenTable>(of(kind, name, "tables"), 20);
+  return (
+    <>
+      <h2>Tables</h2>
+      <ListTable
+        list={list}
+        noun="table"
+        columns={["Table", "Columns", "Rows", "By grants for"]}
+        empty={<p>{name} sees nothing that is shared.</p>}
+        row={(table) => (
+          <tr key={table.path}>
+            <th scope="row">
+              <a href={href(personPath(kind, name, "tables", ...partsOf(table.path)))}>{table.path}</a>
+              {table.comment && <div class="dim line">{table.comment}</div>}
+            </th>
+            <td>
+              {table.problem ? <Badge tone="bad">{table.problem}</Badge> : table.columns.map((column) => column.name).join(", ")}
+            </td>
+            <td class="number">{table.numRows === null ? <span class="dim">look</span> : count(table.numRows)}</td>
+            <td>
+              <Words of={table.words} />
+            </td>
+          </tr>
+        )}
+      />
+    </>
+  );
+}
+
+function Words({ of: words }: { of: string[] }) {
+  return (
+    <ul class="words">
+      {words.map((one) => (
+        <li key={one}>{one}</li>
+      ))}
+    </ul>
+  );
+}
+
+function Rows({ kind, name, table }: Properties & { table: string[] }) {
+  const path = `${of(kind, name, "tables", ...table)}?limit=50`;
+  const { value, error, reload } = useLoad((signal) => get<Preview>(path, { signal }), [path]);
+  if (error) return <Problem error={error} retry={reload} />;
+  if (!value) return <Loading what="Looking" />;
+  return (
+    <>
+      <h2>{value.path}</h2>
+      {value.isDisabled && <p class="wrong">{name} is kept out now, and sees nothing until you let them in.</p>}
+      <Words of={value.words} />
+      <p role="status">
+        {counted(value.numRows ?? 0, "row")} in {counted(value.columns.length, "column")}
+        {value.rows.length < (value.numRows ?? 0) && `; the first ${value.rows.length}:`}
+      </p>
+      <div class="scroll" tabIndex={0} role="region" aria-label={`Rows of ${value.path}`}>
+        <table class="list">
+          <thead>
+            <tr>
+              {value.columns.map((column) => (
+                <th key={column.name} scope="col" title={column.type}>
+                  {column.name}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {value.rows.map((row, at) => (
+              <tr key={at}>
+                {row.map((cell, column) => (
+                  <td key={column}>{cell === null ? <span class="null">null</span> : cut(text(cell))}</td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+}
+
+const cut = (value: string): string => (value.length > 300 ? `${value.slice(0, 300)}…` : value);

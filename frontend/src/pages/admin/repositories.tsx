@@ -1,0 +1,95 @@
+/** Repositories, and servers with a login. */
+import { useState } from "preact/hooks";
+import { get } from "../../api";
+import { Badge, Problem } from "../../components/basics";
+import { Confirm, FormDialog } from "../../components/forms";
+import { ListTable, useList } from "../../components/list";
+import { useLoad } from "../../hooks";
+import { change, Notice, of, useNotice } from "./common";
+import type { Repository } from "./types";
+
+export function RepositoriesTab() {
+  const list = useList<Repository>("platform/repositories");
+  const servers = useLoad((signal) => get<{ url: string }[]>("platform/servers", { signal }), []);
+  const [isAdding, add] = useState(false);
+  const [removed, remove] = useState<Repository>();
+  const [notice, tell] = useNotice();
+  return (
+    <>
+      <Notice text={notice} />
+      <h2>Repositories</h2>
+      <p class="dim">Places where datasets are pulled from and pushed to, under a name.</p>
+      <ListTable
+        list={list}
+        noun="repository"
+        nouns="repositories"
+        columns={["Name", "Place", "Login", "Actions"]}
+        empty={null}
+        tools={
+          <button type="button" class="primary" onClick={() => add(true)}>
+            Add a repository
+          </button>
+        }
+        row={(one) => (
+          <tr key={one.name}>
+            <th scope="row">{one.name}</th>
+            <td>{one.url}</td>
+            <td>{one.hasLogin ? <Badge tone="good">this server has a token for it</Badge> : <span class="dim">none</span>}</td>
+            <td class="actions">
+              <button type="button" class="quiet" aria-label={`Forget the repository ${one.name}`} onClick={() => remove(one)}>
+                Forget
+              </button>
+            </td>
+          </tr>
+        )}
+      />
+      <h2>Servers with a login</h2>
+      {servers.error && <Problem error={servers.error} retry={servers.reload} />}
+      {servers.value?.length === 0 && (
+        <p class="dim">
+          None. <code>odf login URL</code> on this server's machine makes one.
+        </p>
+      )}
+      <ul>
+        {servers.value?.map((one) => (
+          <li key={one.url}>{one.url}</li>
+        ))}
+      </ul>
+      {isAdding && (
+        <FormDialog
+          title="Add a repository"
+          action="Add the repository"
+          close={() => add(false)}
+          fieldOf={(error) => (error.status === 409 || /name/i.test(error.message) ? "name" : "url")}
+          fields={[
+            { name: "name", label: "Name", hint: "As in odf pull NAME/DATASET." },
+            { name: "url", label: "Place", hint: "Such as odf+https://data.example.com, s3://bucket/folder, or a path on the server." },
+          ]}
+          submit={async ({ name, url }) => {
+            await change("POST", "platform/repositories", { name, url });
+            add(false);
+            tell(`The repository ${name} is there.`);
+            list.reload();
+          }}
+        />
+      )}
+      {removed && (
+        <Confirm
+          title={`Forget the repository ${removed.name}?`}
+          action={`Forget ${removed.name}`}
+          close={() => remove(undefined)}
+          run={async () => {
+            await change("DELETE", of("repositories", removed.name));
+            tell(`The repository ${removed.name} is forgotten.`);
+            remove(undefined);
+            list.reload();
+          }}
+        >
+          <p>
+            What is in {removed.url} stays. Datasets that are pulled from it or pushed to it by this name find it no more.
+          </p>
+        </Confirm>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,1 @@
+var i=(n,t,...o)=>`admin/${[n,t,...o].map(encodeURIComponent).join("/")}`;export{i as a};

@@ -1,0 +1,37 @@
+"""Administration over REST: shares, principals, grants, access tokens, the audit log, repositories, the machine.
+
+Only admins get in. What is changed or previewed here is an access in the audit log, refused or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fastapi import APIRouter
+
+from odfpy.serving.rest.administration import (
+    access_tokens,
+    audit,
+    grants,
+    principals,
+    profiles,
+    repositories,
+    seen_as,
+    shared_tables,
+    shares,
+    system,
+)
+
+ROUTERS: Sequence[APIRouter] = (
+    shares.router,
+    shared_tables.router,
+    grants.router,
+    access_tokens.router,
+    audit.router,
+    repositories.router,
+    system.router,
+    principals.router,
+    profiles.router,
+    seen_as.router,
+)
+"""All that is below `/platform`. Those come last whose paths begin with one of several words."""

@@ -1,0 +1,117 @@
+"""Forms that the calls of admins have in common: texts, names in paths, and pages of lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, TypeVar
+
+from fastapi import Depends, Path, Query, Response
+from pydantic import AfterValidator, ConfigDict, Field
+
+from odfpy.data.duration import DURATION_FORM, Duration
+from odfpy.serving.rest.datasets import TOTAL
+from odfpy.serving.rest.models import RefusalModel, answers
+
+T = TypeVar("T")
+
+_LONGEST_NAME: Final = 255
+_MOST_OFFSET: Final = 10_000_000
+_MOST_NUMBER: Final = 2**31 - 1
+
+
+def _checked(text: str) -> str:
+    """Return a text that every database takes: no halves of surrogate pairs, which JSON may have, and no NUL."""
+    if "\0" in text or any("\ud800" <= sign <= "\udfff" for sign in text):
+        raise ValueError("this is no text")
+    return text
+
+
+IsText = AfterValidator(_checked)
+Name = Annotated[str, Field(max_length=_LONGEST_NAME), IsText]
+"""A name in a body."""
+
+Line = Annotated[str, Field(max_length=1000), IsText]
+Long = Annotated[str, Field(max_length=20_000), IsText]
+
+ShareName = Annotated[str, Path(max_length=_LONGEST_NAME, description="Name of the share."), IsText]
+SchemaName = Annotated[str, Path(max_length=_LONGEST_NAME, description="Name of the schema."), IsText]
+TableName = Annotated[str, Path(max_length=_LONGEST_NAME, description="Name of the table."), IsText]
+PrincipalName = Annotated[
+    str, Path(max_length=_LONGEST_NAME, description="Name of the recipient, user or group."), IsText
+]
+Number = Annotated[int, Path(ge=0, le=_MOST_NUMBER, description="Number, as lists show it.")]
+
+Lifetime = Annotated[str, Field(max_length=100, description=f"{DURATION_FORM[1].capitalize()}.")]
+
+
+def lifetime(text: str | None) -> Duration | None:
+    """A length of time; None for none.
+
+    Raises:
+        InvalidValue: the text is none.
+    """
+    return None if text is None else Duration.parse(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The part of a list that is wanted.
+
+    Attributes:
+        search: what its items speak of, in small letters.
+        limit: how many items at most.
+        offset: how many to leave out first.
+    """
+
+    search: str
+    limit: int
+    offset: int
+
+    def of(self, response: Response, items: Sequence[T], speaks: Callable[[T], Sequence[str | None]]) -> Sequence[T]:
+        """The items that are wanted; a header tells how many there are on all pages.
+
+        Args:
+            response: gets the header.
+            items: the whole list, in order.
+            speaks: the texts of an item that the search looks at.
+        """
+        if self.search:
+            items = [one for one in items if any(self.search in (text or "").lower() for text in speaks(one))]
+        response.headers[TOTAL] = str(len(items))
+        return items[self.offset : self.offset + self.limit]
+
+
+def _page(
+    search: Annotated[str, Query(max_length=200, description="Part of what an item says, whatever the case.")] = "",
+    limit: Annotated[int, Query(ge=1, le=1000, description="Items at most.")] = 100,
+    offset: Annotated[int, Query(ge=0, le=_MOST_OFFSET, description="Items to leave out first.")] = 0,
+) -> Page:
+    return Page(search.lower(), limit, offset)
+
+
+APage = Annotated[Page, Depends(_page)]
+
+PAGED: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"headers": {TOTAL: {"description": "Items on all pages.", "schema": {"type": "integer"}}}}
+}
+"""The header of lists, for the OpenAPI."""
+
+
+def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Refusals of the calls of admins, as the OpenAPI lists them: those that all of them have, and some more."""
+    why = {
+        400: "The request makes no sense; the message says why.",
+        404: "There is nothing of that name.",
+        409: "There is one of that name already, or somebody else has changed it at the same time.",
+    }
+    own: dict[int | str, dict[str, Any]] = {
+        one: {"description": why[one], "model": RefusalModel} for one in statuses if one in why
+    }
+    admins = {"description": "Only admins of the workspace may.", "model": RefusalModel}
+    return {**answers(401, 422, *(one for one in statuses if one not in why)), 403: admins, **own}
+
+
+def like(*examples: Any) -> ConfigDict:
+    """The configuration of a model that refuses unknown fields, with examples."""
+    return ConfigDict(extra="forbid", json_schema_extra={"examples": list(examples)})

@@ -1,0 +1,252 @@
+"""`/platform/recipients`, `/platform/users`, `/platform/groups`: to whom something can be granted.
+
+All three are principals, and most calls are for any of them. So the kind is a part of the path, `{kind}`, which is one
+of these three words and nothing else.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends, Path, Request, Response
+from pydantic import BaseModel, Field, SecretStr
+from starlette.convertors import StringConvertor, register_url_convertor
+
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import UsageError
+from odfpy.serving.rest.administration.admin import AdministrationRoute, AnAdmin
+from odfpy.serving.rest.administration.forms import PAGED, APage, Line, Name, PrincipalName, like, refusals
+from odfpy.serving.rest.administration.grants import GrantModel, grant_model
+from odfpy.serving.sharing.audited import note
+from odfpy.sharing.model import Principal, PrincipalKind
+from odfpy.sharing.sharing import Sharing
+from odfpy.sharing.store.principals import PrincipalToken
+
+_MOST_ATTRIBUTES: Final = 100
+_ACME = {
+    "name": "acme",
+    "kind": "recipient",
+    "attributes": {"country": "DE"},
+    "isDisabled": False,
+    "isAdmin": False,
+    "createdAt": "2026-01-01T00:00:00Z",
+    "members": None,
+}
+_TOKEN = {"number": 7, "createdAt": "2026-01-01T00:00:00Z", "expiresAt": None, "revokedAt": None, "isGood": True}
+
+
+class Kinds(Enum):
+    """The kinds of principals, as paths have them."""
+
+    RECIPIENTS = "recipients"
+    USERS = "users"
+    GROUPS = "groups"
+
+    @property
+    def one(self) -> PrincipalKind:
+        """One of them."""
+        return PrincipalKind(self.value.removesuffix("s"))
+
+
+class _KindConvertor(StringConvertor):
+    """Lets a part of a path be one of the three words, so that other paths stay what they are."""
+
+    regex = "|".join(kind.value for kind in Kinds)
+
+
+register_url_convertor("principals", _KindConvertor())
+
+KIND: Final = "{kind:principals}"
+Kind = Annotated[Kinds, Path(description="recipients, users or groups.")]
+
+
+router = APIRouter(prefix="/platform", tags=["administration"], route_class=AdministrationRoute)
+
+Attributes = Annotated[
+    dict[Name, Line], Field(max_length=_MOST_ATTRIBUTES, description="What conditions of grants may name.")
+]
+
+
+class NewPrincipalModel(BaseModel):
+    """A new recipient, user or group."""
+
+    model_config = like({"name": "acme", "attributes": {"country": "DE"}})
+
+    name: Name
+    attributes: Attributes = {}
+
+
+class ChangesModel(BaseModel):
+    """Changes of a recipient, user or group; what is absent stays."""
+
+    model_config = like({"attributes": {"country": "FR"}, "isDisabled": False})
+
+    attributes: Annotated[Attributes | None, Field(description="These, and no others.")] = None
+    isDisabled: Annotated[bool | None, Field(description="Whether to keep them out.")] = None  # noqa: N815
+    isAdmin: Annotated[bool | None, Field(description="Of users: whether they administer the workspace.")] = None  # noqa: N815
+
+
+class PrincipalModel(BaseModel):
+    """A recipient, user or group."""
+
+    model_config = like(_ACME)
+
+    name: str
+    kind: PrincipalKind
+    attributes: dict[str, str]
+    isDisabled: bool  # noqa: N815
+    isAdmin: bool  # noqa: N815
+    createdAt: str | None  # noqa: N815
+    members: Annotated[list[str] | None, Field(description="Of a group.")] = None
+
+
+class PrincipalTokenModel(BaseModel):
+    """A token of a recipient or user, without its secret."""
+
+    model_config = like(_TOKEN)
+
+    number: int
+    createdAt: str  # noqa: N815
+    expiresAt: str | None  # noqa: N815
+    revokedAt: str | None  # noqa: N815
+    isGood: Annotated[bool, Field(description="Whether it neither has ended nor was revoked.")]  # noqa: N815
+
+
+class PrincipalDetailModel(PrincipalModel):
+    """A recipient, user or group, and all that there is of it."""
+
+    model_config = like({**_ACME, "hasPassword": False, "groups": ["partners"], "tokens": [_TOKEN], "grants": []})
+
+    hasPassword: bool  # noqa: N815
+    groups: Annotated[list[str], Field(description="The groups that they are in.")]
+    tokens: Annotated[list[PrincipalTokenModel], Field(description="The oldest first.")]
+    grants: Annotated[list[GrantModel], Field(description="Their own, without those of their groups.")]
+
+
+class PasswordModel(BaseModel):
+    """A password for a user."""
+
+    model_config = like({"password": "four words of mine"})
+
+    password: Annotated[SecretStr, Field(max_length=1000)]
+
+
+def _principal(request: Request, admin: AnAdmin, kind: Kind, name: PrincipalName) -> Principal:
+    """The principal that the path names.
+
+    Raises:
+        SharedObjectNotFound: with a suggestion.
+    """
+    found = admin.sharing.principals.get(name, kind.one)
+    if request.method != "GET":
+        note(request.scope, path=found.name)
+    return found
+
+
+APrincipal = Annotated[Principal, Depends(_principal)]
+
+
+@router.get(f"/{KIND}", responses={**PAGED, **refusals()})
+def principals(response: Response, admin: AnAdmin, page: APage, kind: Kind) -> list[PrincipalModel]:
+    """The recipients, users or groups, by name. The search looks at names and attributes."""
+    found = page.of(
+        response,
+        admin.sharing.principals.all(kind.one),
+        lambda one: (one.name, *one.attributes, *one.attributes.values()),
+    )
+    return [_model(admin.sharing, one) for one in found]
+
+
+@router.post(f"/{KIND}", responses=refusals(400, 409))
+def add_principal(request: Request, admin: AnAdmin, kind: Kind, body: NewPrincipalModel) -> PrincipalModel:
+    """Add a recipient, user or group, who has neither a token nor a grant yet."""
+    note(request.scope, path=body.name[:255])
+    return _model(admin.sharing, admin.sharing.principals.add(kind.one, body.name, body.attributes))
+
+
+@router.get(f"/{KIND}/{{name}}", responses=refusals(404))
+def show_principal(admin: AnAdmin, found: APrincipal) -> PrincipalDetailModel:
+    """A recipient, user or group, with tokens, groups and grants."""
+    sharing, now = admin.sharing, Timestamp.now()
+    is_group = found.kind is PrincipalKind.GROUP
+    return PrincipalDetailModel(
+        **_model(sharing, found).model_dump(),
+        hasPassword=sharing.passwords.has_one(found),
+        groups=sharing.principals.groups_of(found.name),
+        tokens=[] if is_group else [token_model(one, now) for one in sharing.principals.tokens(found.name)],
+        grants=[grant_model(one) for one in sharing.grants.all(found.name)],
+    )
+
+
+@router.patch(f"/{KIND}/{{name}}", responses=refusals(400, 404))
+def change_principal(admin: AnAdmin, found: APrincipal, body: ChangesModel) -> PrincipalModel:
+    """Give somebody other attributes, keep them out or let them in, make a user an admin or not."""
+    if body.isAdmin is not None and found.kind is not PrincipalKind.USER:
+        raise UsageError(f"{found.name} is a {found.kind.value}, and only users are admins", hint="Leave out isAdmin.")
+    changed = admin.sharing.principals.change(
+        found.name, found.kind, attributes=body.attributes, is_disabled=body.isDisabled, is_admin=body.isAdmin
+    )
+    return _model(admin.sharing, changed)
+
+
+@router.delete(f"/{KIND}/{{name}}", status_code=204, response_class=Response, responses=refusals(404))
+def remove_principal(admin: AnAdmin, found: APrincipal) -> Response:
+    """Remove a recipient or user with tokens and grants, or a group with its grants."""
+    admin.sharing.principals.remove(found.name, found.kind)
+    return Response(status_code=204)
+
+
+@router.put("/groups/{name}/members/{member}", responses=refusals(400, 404))
+def add_member(request: Request, admin: AnAdmin, name: PrincipalName, member: PrincipalName) -> PrincipalModel:
+    """Put a recipient or user into a group, so that its grants are theirs, too."""
+    note(request.scope, path=f"{name}: {member}")
+    admin.sharing.principals.join(name, member)
+    return _model(admin.sharing, admin.sharing.principals.get(name, PrincipalKind.GROUP))
+
+
+@router.delete("/groups/{name}/members/{member}", responses=refusals(404))
+def remove_member(request: Request, admin: AnAdmin, name: PrincipalName, member: PrincipalName) -> PrincipalModel:
+    """Take a member out of a group, from the next request on."""
+    note(request.scope, path=f"{name}: {member}")
+    admin.sharing.principals.leave(name, member)
+    return _model(admin.sharing, admin.sharing.principals.get(name, PrincipalKind.GROUP))
+
+
+@router.put("/users/{name}/password", status_code=204, response_class=Response, responses=refusals(400, 404))
+def set_password(request: Request, admin: AnAdmin, name: PrincipalName, body: PasswordModel) -> Response:
+    """Give a user a password to log in with; tokens that came of the one before end."""
+    note(request.scope, path=name)
+    admin.sharing.passwords.set(name, body.password.get_secret_value())
+    return Response(status_code=204)
+
+
+@router.delete("/users/{name}/password", status_code=204, response_class=Response, responses=refusals(404))
+def remove_password(request: Request, admin: AnAdmin, name: PrincipalName) -> Response:
+    """Take a user's password away, and with it the tokens that came of it."""
+    note(request.scope, path=name)
+    admin.sharing.passwords.remove(name)
+    return Response(status_code=204)
+
+
+def token_model(one: PrincipalToken, now: Timestamp) -> PrincipalTokenModel:
+    """A token as answers have it."""
+    return PrincipalTokenModel(
+        number=one.id,
+        createdAt=str(one.created_at),
+        expiresAt=str(one.expires_at) if one.expires_at else None,
+        revokedAt=str(one.revoked_at) if one.revoked_at else None,
+        isGood=not one.is_over(now),
+    )
+
+
+def _model(sharing: Sharing, one: Principal) -> PrincipalModel:
+    return PrincipalModel(
+        name=one.name,
+        kind=one.kind,
+        attributes=dict(one.attributes),
+        isDisabled=one.is_disabled,
+        isAdmin=one.is_admin,
+        createdAt=str(one.created_at) if one.created_at else None,
+        members=sharing.principals.members(one.name) if one.kind is PrincipalKind.GROUP else None,
+    )

@@ -1,0 +1,131 @@
+"""Profile files, activation links and tokens of recipients and users. A secret is in one answer, and nowhere else."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
+
+from odfpy.data.timestamp import Timestamp
+from odfpy.data.token_secret import end_after
+from odfpy.errors import UsageError
+from odfpy.serving.rest.administration.admin import Admin, AdministrationRoute, AnAdmin
+from odfpy.serving.rest.administration.forms import IsText, Lifetime, Number, lifetime, like, refusals
+from odfpy.serving.rest.administration.principals import KIND, APrincipal
+from odfpy.serving.settings import checked_url
+from odfpy.serving.sharing.app import PREFIX
+from odfpy.serving.sharing.state import base_of
+from odfpy.settings.sections import SharingSection
+from odfpy.sharing.model import Principal, PrincipalKind
+from odfpy.sharing.profile import check_version, profile
+
+router = APIRouter(prefix="/platform", tags=["administration"], route_class=AdministrationRoute)
+
+_URL = "https://data.example.com"
+_PROFILE = {"shareCredentialsVersion": 1, "endpoint": f"{_URL}/delta-sharing/", "bearerToken": "odf_x3b..."}
+
+Url = Annotated[
+    str | None,
+    Field(max_length=2000, description="URL of the server as recipients reach it; the setting sharing.url by default."),
+    IsText,
+]
+Expires = Annotated[Lifetime | None, Field(description="How long the token is good for; for ever if absent.")]
+
+
+class ProfileRequestModel(BaseModel):
+    """A profile file that is wanted."""
+
+    model_config = like({"expires": "90d", "overlap": "7d"})
+
+    expires: Expires = None
+    overlap: Annotated[
+        Lifetime | None, Field(description="How long tokens from before go on to be good; untouched if absent.")
+    ] = None
+    url: Url = None
+    version: Annotated[int, Field(ge=1, le=100, description="1, which all clients know, or 2.")] = 1
+
+
+class ProfileModel(BaseModel):
+    """A profile file with a new token. It cannot be had again."""
+
+    model_config = like({"profile": _PROFILE, "number": 8, "expiresAt": None})
+
+    profile: Annotated[dict[str, Any], Field(description="What goes into the file.", repr=False)]
+    number: Annotated[int, Field(description="Number of the token.")]
+    expiresAt: str | None  # noqa: N815
+
+
+class LinkRequestModel(BaseModel):
+    """An activation link that is wanted."""
+
+    model_config = like({"goodFor": "3d", "expires": "90d"})
+
+    goodFor: Annotated[Lifetime, Field(description="How long the link is good for.")] = "3d"  # noqa: N815
+    expires: Expires = None
+    url: Url = None
+
+
+class LinkModel(BaseModel):
+    """A link behind which somebody finds their profile file, once. It cannot be had again."""
+
+    model_config = like({"url": f"{_URL}/delta-sharing/activate/Zx...", "expiresAt": "2026-01-04T00:00:00Z"})
+
+    url: Annotated[str, Field(repr=False)]
+    expiresAt: str  # noqa: N815
+
+
+class RevokedModel(BaseModel):
+    """The number of tokens that have ended."""
+
+    model_config = like({"revoked": 2})
+
+    revoked: int
+
+
+@router.post(f"/{KIND}/{{name}}/profile", responses=refusals(400, 404))
+def new_profile(request: Request, admin: AnAdmin, found: APrincipal, body: ProfileRequestModel) -> ProfileModel:
+    """Make a profile file, with a new token: whoever has it reads what they are granted. It is shown once."""
+    endpoint, version = _endpoint(request, admin, body.url), check_version(body.version)
+    text, token = admin.sharing.principals.new_token(found.name, lifetime(body.expires), overlap=lifetime(body.overlap))
+    data = profile(endpoint, text, token.expires_at, version=version)
+    return ProfileModel(
+        profile=json.loads(data), number=token.id, expiresAt=str(token.expires_at) if token.expires_at else None
+    )
+
+
+@router.post(f"/{KIND}/{{name}}/link", responses=refusals(400, 404))
+def new_link(request: Request, admin: AnAdmin, found: APrincipal, body: LinkRequestModel) -> LinkModel:
+    """Make a link behind which somebody finds their profile file, once. It is shown once."""
+    endpoint = _endpoint(request, admin, body.url)
+    good_for = lifetime(body.goodFor)
+    assert good_for is not None  # noqa: S101 - the model has one
+    _require_tokens(found)
+    end = end_after(Timestamp.now(), good_for)
+    secret = admin.sharing.principals.new_activation(found.name, good_for, lifetime(body.expires))
+    return LinkModel(url=f"{endpoint}/activate/{secret}", expiresAt=str(end))
+
+
+@router.delete(f"/{KIND}/{{name}}/tokens", responses=refusals(404))
+def revoke_all(admin: AnAdmin, found: APrincipal) -> RevokedModel:
+    """End all tokens of somebody, from the next request on; urls of files that were given for them end, too."""
+    return RevokedModel(revoked=admin.sharing.principals.revoke(found.name))
+
+
+@router.delete(f"/{KIND}/{{name}}/tokens/{{number}}", responses=refusals(404))
+def revoke(admin: AnAdmin, found: APrincipal, number: Number) -> RevokedModel:
+    """End one token of somebody, from the next request on."""
+    return RevokedModel(revoked=admin.sharing.principals.revoke(found.name, number))
+
+
+def _require_tokens(found: Principal) -> None:
+    if found.kind is PrincipalKind.GROUP:
+        raise UsageError(f"{found.name} is a group, and groups have no tokens", hint="Its members have.")
+
+
+def _endpoint(request: Request, admin: Admin, url: str | None) -> str:
+    """The URL that a profile file names: as the request says, as the setting says, or as the admin has come here."""
+    known = url or admin.workspace.config.section(SharingSection).url or base_of(request)
+    found = checked_url(known)
+    return found if found.endswith(PREFIX) else f"{found}{PREFIX}"

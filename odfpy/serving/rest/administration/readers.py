@@ -1,0 +1,222 @@
+"""`/{dataset}/readers`: who may read a dataset, and what of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends, HTTPException, Request, Response
+from pydantic import BaseModel, Field
+
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.coordinator.workspace import Workspace
+from odfpy.data.timestamp import Timestamp
+from odfpy.serving.callers.access import AnyCaller, alias_in, is_readable, registry_of, unauthorized_error
+from odfpy.serving.callers.principals import opened_sharing
+from odfpy.serving.callers.tokens import Scope, Tokens
+from odfpy.serving.callers.visibility import visibility_of
+from odfpy.serving.rest.administration.admin import AdministrationRoute, required_admin
+from odfpy.serving.rest.administration.forms import PAGED, APage, like, refusals
+from odfpy.serving.rest.administration.grants import words_of
+from odfpy.serving.rest.login import is_admin
+from odfpy.sharing.decisions import Reach, View
+from odfpy.sharing.model import Principal, PrincipalKind, SharedTable, Shown
+from odfpy.sharing.names import SharePath, folded
+
+router = APIRouter(tags=["administration"], route_class=AdministrationRoute)
+
+_MOST_TABLES: Final = 100
+_TABLE = {"path": "sales.eu.orders", "shown": "current", "at": None}
+_READER = {
+    "name": "acme",
+    "kind": "recipient",
+    "isDisabled": False,
+    "readsAll": False,
+    "numTables": 1,
+    "tables": [
+        {
+            **_TABLE,
+            "isWhole": False,
+            "grants": [
+                {"number": 3, "principal": "partners", "path": "sales", "words": "columns day, total of all rows"}
+            ],
+        }
+    ],
+}
+
+
+class TokenOfReaderModel(BaseModel):
+    """An access token that reads the dataset, since it reads the whole workspace."""
+
+    model_config = like({"name": "ci", "scope": "write", "expiresAt": None})
+
+    name: str
+    scope: Scope
+    expiresAt: str | None  # noqa: N815
+
+
+class PathModel(BaseModel):
+    """A shared table that shows the dataset."""
+
+    model_config = like(_TABLE)
+
+    path: str
+    shown: Shown
+    at: Annotated[str | None, Field(description="A tag or branch; null for the head.")]
+
+
+class ReachingGrantModel(BaseModel):
+    """A grant by which somebody reads the dataset."""
+
+    model_config = like({"number": 3, "principal": "partners", "path": "sales", "words": "everything"})
+
+    number: int
+    principal: Annotated[str, Field(description="The reader, or the group that they are in.")]
+    path: str
+    words: Annotated[str, Field(description="Columns and rows, for people.")]
+
+
+class ReadTableModel(PathModel):
+    """A shared table that shows the dataset, as somebody reads it."""
+
+    model_config = like({**_TABLE, "isWhole": True, "grants": []})
+
+    isWhole: Annotated[bool, Field(description="Whether nothing of the table is hidden from them.")]  # noqa: N815
+    grants: list[ReachingGrantModel]
+
+
+class ReaderModel(BaseModel):
+    """A user or recipient whose grants reach the dataset."""
+
+    model_config = like(_READER)
+
+    name: str
+    kind: PrincipalKind
+    isDisabled: Annotated[bool, Field(description="Whether they are kept out now.")]  # noqa: N815
+    readsAll: Annotated[  # noqa: N815
+        bool, Field(description="Whether they see the whole changelog, so that they may also pull and query it.")
+    ]
+    numTables: int  # noqa: N815
+    tables: Annotated[list[ReadTableModel], Field(description=f"The first {_MOST_TABLES}, by path.")]
+
+
+class ReadersModel(BaseModel):
+    """All who may read a dataset over the network."""
+
+    model_config = like(
+        {
+            "visibility": "private",
+            "tokens": [{"name": "ci", "scope": "write", "expiresAt": None}],
+            "numTables": 1,
+            "tables": [_TABLE],
+            "readers": [_READER],
+        }
+    )
+
+    visibility: Annotated[str, Field(description="public: everybody; private: the others that are named here.")]
+    tokens: Annotated[list[TokenOfReaderModel], Field(description="Good for the whole workspace.")]
+    numTables: int  # noqa: N815
+    tables: Annotated[
+        list[PathModel], Field(description=f"As which the dataset is shared: the first {_MOST_TABLES}, by path.")
+    ]
+    readers: Annotated[list[ReaderModel], Field(description="A page of them, by name.")]
+
+
+def _asked(request: Request, caller: AnyCaller) -> StoredDataset:
+    """The dataset that the path names, for an admin; others learn what they would learn of it anyway."""
+    workspace: Workspace = request.app.state.workspaces[0]
+    found = registry_of(request).find(alias_in(request))
+    if found is not None and (is_admin(caller, workspace.storage) or is_readable(found, caller)):
+        required_admin(caller, workspace)
+        return found
+    if caller.token is None:
+        raise unauthorized_error("This needs an admin of the workspace")
+    raise HTTPException(404, "There is no dataset of that name, or not for this token")
+
+
+@router.get("/readers", responses={**PAGED, **refusals(404)})
+def readers(
+    request: Request,
+    response: Response,
+    dataset: Annotated[StoredDataset, Depends(_asked)],
+    page: APage,
+) -> ReadersModel:
+    """Tell who may read the dataset over the network, and what of it; for admins. The header counts `readers`."""
+    sharing = opened_sharing(request.app.state.workspaces[0].storage)
+    tables, now = _Tables(sharing.shares.tables_of(str(dataset.handle.id))), Timestamp.now()
+    reading = [(who, reach) for who, reach in sharing.reaches() if tables.are_seen(reach)]
+    wanted = page.of(response, reading, lambda one: (one[0].name, one[0].kind.value))
+    tokens = Tokens(dataset.workspace_folder.odf).list()
+    return ReadersModel(
+        visibility=visibility_of(dataset.folder).value,
+        tokens=[
+            TokenOfReaderModel(
+                name=one.name, scope=one.scope, expiresAt=str(one.expires_at) if one.expires_at else None
+            )
+            for one in tokens
+            if not one.is_over(now)
+        ],
+        numTables=len(tables.all),
+        tables=[_path(one) for one in tables.all[:_MOST_TABLES]],
+        readers=[_reader(who, reach, tables) for who, reach in wanted],
+    )
+
+
+class _Tables:
+    """The tables that show a dataset, found by what grants are on: most grants are on other tables."""
+
+    def __init__(self, tables: Sequence[SharedTable]) -> None:
+        self.all = tables
+        self._places: dict[str, list[SharedTable]] = defaultdict(list)
+        for one in tables:
+            path = one.path
+            for place in (SharePath(path.share), SharePath(path.share, path.schema), path):
+                self._places[folded(str(place))].append(one)
+
+    def are_seen(self, reach: Reach) -> bool:
+        """Return whether somebody sees something of any."""
+        return any(map(reach.sees, self._granted(reach)))
+
+    def seen(self, reach: Reach) -> list[tuple[SharedTable, View]]:
+        """Those that somebody sees something of, by path, with what that is.
+
+        Args:
+            reach: of somebody.
+        """
+        views = ((one, reach.view(one)) for one in {one.id: one for one in self._granted(reach)}.values())
+        found = [(one, view) for one, view in views if view is not None]
+        return sorted(found, key=lambda each: folded(str(each[0].path)))
+
+    def _granted(self, reach: Reach) -> Iterator[SharedTable]:
+        for path in reach.paths or ():
+            yield from self._places.get(folded(str(path)), ())
+
+
+def _reader(who: Principal, reach: Reach, tables: _Tables) -> ReaderModel:
+    seen = tables.seen(reach)
+    whole = (one for one, view in seen if view.is_all)
+    return ReaderModel(
+        name=who.name,
+        kind=who.kind,
+        isDisabled=who.is_disabled,
+        readsAll=any(one.source.shown is Shown.CHANGELOG and one.source.at is None for one in whole),
+        numTables=len(seen),
+        tables=[
+            ReadTableModel(
+                **_path(one).model_dump(),
+                isWhole=view.is_all,
+                grants=[
+                    ReachingGrantModel(
+                        number=grant.id, principal=grant.principal, path=str(grant.path), words=words_of(grant)
+                    )
+                    for grant in reach.grants_on(one)
+                ],
+            )
+            for one, view in seen[:_MOST_TABLES]
+        ],
+    )
+
+
+def _path(one: SharedTable) -> PathModel:
+    return PathModel(path=str(one.path), shown=one.source.shown, at=one.source.at)

@@ -1,0 +1,187 @@
+"""`/platform/tables`: the tables of all shares, and what is behind them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, Field
+
+from odfpy.coordinator.storage.storage import Storage
+from odfpy.errors import OdfError
+from odfpy.http.url import without_user
+from odfpy.serving.callers.access import registry_of
+from odfpy.serving.rest.administration.admin import Admin, AdministrationRoute, AnAdmin
+from odfpy.serving.rest.administration.forms import (
+    PAGED,
+    APage,
+    IsText,
+    Line,
+    Name,
+    SchemaName,
+    ShareName,
+    TableName,
+    like,
+    refusals,
+)
+from odfpy.serving.rest.catalog import Catalog
+from odfpy.serving.sharing.audited import note
+from odfpy.sharing.checked import shared_files
+from odfpy.sharing.model import SharedTable, Shown, SourceKind, TableSource
+from odfpy.sharing.names import SharePath
+from odfpy.sharing.tables.opener import shared_dataset
+
+router = APIRouter(prefix="/platform", tags=["administration"], route_class=AdministrationRoute)
+
+TABLE = {
+    "path": "sales.eu.orders",
+    "kind": "dataset",
+    "source": "com.example.orders",
+    "shown": "current",
+    "at": None,
+    "comment": "Orders, without names",
+}
+_PATH = "SHARE.SCHEMA.TABLE; with slashes if a name has full stops."
+
+
+class NewTableModel(BaseModel):
+    """A new table."""
+
+    model_config = like(TABLE)
+
+    path: Annotated[Name, Field(description=_PATH)]
+    kind: SourceKind = SourceKind.DATASET
+    source: Annotated[Line, Field(description="The dataset; or the folder, URL or metadata file of other tables.")]
+    shown: Annotated[Shown, Field(description="Of a dataset, its current state or all changes.")] = Shown.CURRENT
+    at: Annotated[Name | None, Field(description="Of a dataset, a tag or branch; None for the head.")] = None
+    comment: Annotated[Line, Field(description="A sentence for recipients.")] = ""
+
+
+class SharedTableModel(BaseModel):
+    """A table of a share."""
+
+    model_config = like(
+        {
+            **TABLE,
+            "id": "0f3c6e5e-0b6f-4a57-9c55-b7a2d7e7c3f1",
+            "names": ["sales", "eu", "orders"],
+            "datasetId": "did:odf:fed01...",
+            "isThere": True,
+        }
+    )
+
+    path: str
+    names: Annotated[tuple[str, str, str], Field(description="Share, schema, table: the parts of the path.")]
+    kind: SourceKind
+    source: Annotated[str, Field(description="Name of the dataset, or the place of other tables.")]
+    datasetId: str | None  # noqa: N815
+    isThere: Annotated[bool, Field(description="False for a dataset that is not in the workspace any more.")]  # noqa: N815
+    shown: Shown | None
+    at: str | None
+    comment: str
+    id: str
+
+
+@router.get("/tables", responses={**PAGED, **refusals(404)})
+def shared_tables(
+    request: Request,
+    response: Response,
+    admin: AnAdmin,
+    page: APage,
+    share: Annotated[str | None, Query(max_length=255, description="Only those of this share."), IsText] = None,
+    schema: Annotated[
+        str | None, Query(max_length=255, description="Only those of this schema of the share."), IsText
+    ] = None,
+) -> list[SharedTableModel]:
+    """The tables of all shares, by path. The search looks at paths, comments, and names of datasets."""
+    path = None if share is None else SharePath(share, schema)
+    found = admin.sharing.shares.tables(path)
+    storages = registry_of(request).storages
+    catalog: Catalog = request.app.state.catalog
+    names = {str(one.dataset.handle.id): one.name for one in catalog.entries()} if page.search else {}
+    wanted = page.of(
+        response, found, lambda one: (str(one.path), one.comment, names.get(one.source.location, one.source.location))
+    )
+    return [described(one, storages) for one in wanted]
+
+
+@router.post("/tables", responses=refusals(400, 404, 409))
+def add_table(request: Request, admin: AnAdmin, body: NewTableModel) -> SharedTableModel:
+    """Add a table, and its schema if there is none of that name. Nobody can read it before there is a grant."""
+    path = SharePath.parse(body.path)
+    note(request.scope, path=str(path))
+    source = source_of(admin, body.kind, body.source, body.shown, body.at)
+    return described(admin.sharing.shares.add_table(path, source, body.comment), registry_of(request).storages)
+
+
+@router.delete(
+    "/shares/{share}/schemas/{schema}/tables/{table}",
+    status_code=204,
+    response_class=Response,
+    responses=refusals(404),
+)
+def remove_table(request: Request, admin: AnAdmin, share: ShareName, schema: SchemaName, table: TableName) -> Response:
+    """Share a table no more, from the next request on; grants on it go, the data stays."""
+    path = SharePath(share, schema, table)
+    note(request.scope, path=str(path))
+    admin.sharing.shares.remove(path)
+    return Response(status_code=204)
+
+
+def source_of(admin: Admin, kind: SourceKind, place: str, shown: Shown, at: str | None) -> TableSource:
+    """The source of a shared table, once all of it can be shared.
+
+    Args:
+        admin: who wants to share it.
+        kind: what it is.
+        place: name of a dataset, or where other tables are.
+        shown: of a dataset, its current state or all changes.
+        at: of a dataset, a tag or branch; None for the head.
+
+    Raises:
+        DatasetNotFound, BlockNotFound, CannotShare: there is nothing that could be shared.
+        HTTPException: 403, it is outside of the workspace, and they are not trusted with that.
+    """
+    if kind is SourceKind.DATASET:
+        return shared_dataset(admin.workspace.storage.get(place), shown, at)
+    admin.require_scope("To share a table that is no dataset")
+    return shared_files(kind, place)
+
+
+def described(one: SharedTable, storages: tuple[Storage, ...]) -> SharedTableModel:
+    """A table as answers have it.
+
+    Args:
+        one: the table.
+        storages: where its dataset is looked for.
+    """
+    source = one.source
+    is_dataset = source.kind is SourceKind.DATASET
+    name = dataset_name(source.location, storages) if is_dataset else without_user(source.location)
+    return SharedTableModel(
+        path=str(one.path),
+        names=(one.path.share, one.path.schema or "", one.path.table or ""),
+        kind=source.kind,
+        source=name or source.location,
+        datasetId=source.location if is_dataset else None,
+        isThere=name is not None,
+        shown=source.shown if is_dataset else None,
+        at=source.at,
+        comment=one.comment,
+        id=one.id,
+    )
+
+
+def dataset_name(dataset_id: str, storages: tuple[Storage, ...]) -> str | None:
+    """The name of a dataset here, None if it is not here any more.
+
+    Args:
+        dataset_id: its id.
+        storages: the workspaces.
+    """
+    for storage in storages:
+        try:
+            return str(storage.get(dataset_id).handle)
+        except OdfError:
+            continue
+    return None

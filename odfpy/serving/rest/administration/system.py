@@ -1,0 +1,185 @@
+"""`/platform/system`, `/platform/engine`, `/platform/settings`: the machine, the Spark engine, and what is set where.
+
+Settings can be looked at, not changed: some of them let sources run commands or reach files, and no token may do that.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, Field
+
+from odfpy import __version__
+from odfpy.chain.block import SPECIFICATION_VERSION
+from odfpy.codec.tree import to_tree
+from odfpy.coordinator.diagnosis import diagnose
+from odfpy.coordinator.maintenance.reachable import size_of
+from odfpy.coordinator.storage.config import Config
+from odfpy.engine.worker.messages import Status
+from odfpy.errors import EngineUnavailable
+from odfpy.serving.rest.administration.admin import Admin, AdministrationRoute, AnAdmin
+from odfpy.serving.rest.administration.forms import like, refusals
+
+router = APIRouter(prefix="/platform", tags=["administration"], route_class=AdministrationRoute)
+
+_ENGINE = {
+    "running": True,
+    "problem": None,
+    "status": {"pid": 4711, "ready": True, "busy": False, "uptimeMillis": 60000, "memoryBytes": 900000000},
+}
+_DISK = {"total": 500_000_000_000, "free": 200_000_000_000, "data": 3_000_000, "cache": 40_000}
+
+
+class EngineModel(BaseModel):
+    """The Spark engine, which starts when it is needed."""
+
+    model_config = like(_ENGINE)
+
+    running: bool
+    problem: Annotated[str | None, Field(description="Why nothing is known of it.")] = None
+    status: Annotated[dict[str, Any] | None, Field(description="As `odf engine status` has it.")] = None
+
+
+class DiskModel(BaseModel):
+    """The disk of the workspace, in bytes."""
+
+    model_config = like(_DISK)
+
+    total: int
+    free: int
+    data: Annotated[int, Field(description="Rows of datasets: bytes of all slices.")]
+    cache: Annotated[int, Field(description="What `odf gc` may remove, and what engines have kept.")]
+
+
+class SystemModel(BaseModel):
+    """The server, its machine and its workspace."""
+
+    model_config = like(
+        {
+            "version": __version__,
+            "specification": str(SPECIFICATION_VERSION),
+            "python": "3.12.3",
+            "platform": "Linux-6.1-x86_64",
+            "processors": 8,
+            "workspace": "/srv/data",
+            "numDatasets": 12,
+            "disk": _DISK,
+            "engine": _ENGINE,
+        }
+    )
+
+    version: str
+    specification: str
+    python: str
+    platform: str
+    processors: int | None
+    workspace: str
+    numDatasets: int  # noqa: N815
+    disk: DiskModel
+    engine: EngineModel
+
+
+class SettingModel(BaseModel):
+    """A setting, its value, and where that is from."""
+
+    model_config = like(
+        {
+            "key": "engine.memory",
+            "value": "4g",
+            "from": "/srv/data/.odf/config.yaml",
+            "isDefault": False,
+            "isSecret": False,
+            "meaning": "Greatest heap of the engine's Java process, for example 2g",
+            "values": "a size such as 512m or 2g",
+            "variable": "ODF_ENGINE_MEMORY",
+        }
+    )
+
+    key: str
+    value: Annotated[str | int | bool | None, Field(description="In force now; null if it is not set, or a secret.")]
+    origin: Annotated[str, Field(alias="from", description="A variable, a file, or default.")]
+    isDefault: bool  # noqa: N815
+    isSecret: Annotated[bool, Field(description="Whether it may hold tokens, and so is told to nobody.")]  # noqa: N815
+    meaning: str
+    values: str
+    variable: Annotated[str, Field(description="The environment variable that would set it.")]
+
+
+class CheckModel(BaseModel):
+    """A check of the installation."""
+
+    model_config = like({"name": "disk", "ok": True, "detail": "12 GiB free", "hint": None})
+
+    name: str
+    ok: bool
+    detail: str
+    hint: str | None
+
+
+@router.get("/system", responses=refusals())
+def system(request: Request, admin: AnAdmin) -> SystemModel:
+    """The server: versions, disk, engine."""
+    entries = request.app.state.catalog.entries()
+    disk, odf = shutil.disk_usage(admin.workspace.odf), admin.workspace.odf
+    return SystemModel(
+        version=__version__,
+        specification=str(SPECIFICATION_VERSION),
+        python=platform.python_version(),
+        platform=platform.platform(),
+        processors=os.cpu_count(),
+        workspace=str(admin.workspace.root),
+        numDatasets=len(entries),
+        disk=DiskModel(
+            total=disk.total,
+            free=disk.free,
+            data=sum(entry.data_size for entry in entries),
+            cache=size_of(odf / "cache"),
+        ),
+        engine=_engine(admin),
+    )
+
+
+@router.delete("/engine", responses=refusals(503))
+def stop_engine(
+    admin: AnAdmin, force: Annotated[bool, Query(description="Also in the middle of a job.")] = False
+) -> EngineModel:
+    """End the engine if one is running; the next query for it starts another one."""
+    admin.workspace.engines.stop(force=force)
+    return _engine(admin)
+
+
+@router.get("/settings", responses=refusals())
+def settings(admin: AnAdmin) -> list[SettingModel]:
+    """All settings as they are now, and where each value is from. They are changed where the workspace is."""
+    return [
+        SettingModel(
+            **{"from": item.origin},
+            key=item.setting.key,
+            value=None if item.setting.meaning.is_secret else item.value,
+            isDefault=item.origin == "default",
+            isSecret=item.setting.meaning.is_secret,
+            meaning=item.setting.description,
+            values=item.setting.values,
+            variable=item.setting.variable,
+        )
+        for item in Config.load(admin.workspace.root).items()
+    ]
+
+
+@router.get("/diagnosis", responses=refusals())
+def diagnosis(admin: AnAdmin) -> list[CheckModel]:
+    """Check that all that the server needs is there and works, without starting engines; takes some seconds."""
+    found = diagnose(admin.workspace.root, engines=False)
+    return [CheckModel(name=one.name, ok=one.ok, detail=one.detail, hint=one.hint) for one in found]
+
+
+def _engine(admin: Admin) -> EngineModel:
+    try:
+        found: Status | None = admin.workspace.engines.status()
+    except EngineUnavailable as error:
+        return EngineModel(running=True, problem=error.message)
+    return EngineModel(running=found is not None, status=None if found is None else to_tree(found))
