@@ -88,6 +88,7 @@ PACKAGES = {
         "dataset",
         "repository",
     },
+    "automation": {"visible", "errors", "files", "settings", "http", "data", "dataset", "repository", "coordinator"},
     "testing": {"errors", "data", "chain", "state"},
     "serving": {
         "visible",
@@ -121,6 +122,7 @@ PACKAGES = {
         "provenance",
         "coordinator",
         "sharing",
+        "automation",
         "serving",
     },
     "client": {

@@ -61,6 +61,12 @@ SECTIONS = {
         ),
         "merge": ("datasets.merge", "Accept what is staged on a branch, or drop it."),
     },
+    "Automation": {
+        "notify": (
+            "workspace.notify",
+            "Notifications: who is told by webhook or mail of datasets that fail, recover or are late.",
+        ),
+    },
     "Sharing": {
         "clone": ("sharing.transfer", "Copy a dataset into a workspace of its own, a new folder."),
         "push": ("sharing.transfer", "Copy datasets to a repository."),
@@ -131,7 +137,9 @@ INSTEAD = {
 """What to type instead of words from other programs that mean no single command here."""
 
 GROUPS = {
-    **dict.fromkeys(("inspect", "source", "repo", "token", "webhook", "key", "config", "engine", "system"), "app"),
+    **dict.fromkeys(
+        ("inspect", "source", "repo", "token", "webhook", "key", "config", "engine", "system", "notify"), "app"
+    ),
     "share": "share",
     "schema": "schema",
     "recipient": "recipient",

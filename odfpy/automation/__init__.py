@@ -1,0 +1,1 @@
+"""Data that keeps itself up to date: schedules, runs, notifications."""
