@@ -40,7 +40,7 @@ def receiving() -> Iterator[WebhookReceiver]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listener:
         receiver.url = f"http://127.0.0.1:{listener.server_port}/hook?key=s3cr3t"
-        thread = threading.Thread(target=listener.serve_forever)
+        thread = threading.Thread(target=listener.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:
             yield receiver
