@@ -41,8 +41,8 @@ from odfpy.serving.notifications.delivery import Deliveries
 from odfpy.serving.notifications.heads import Heads
 from odfpy.serving.pages import ui
 from odfpy.serving.rest import dataset as rest_dataset
-from odfpy.serving.rest import datasets as datasets_api
 from odfpy.serving.rest import dataset_metrics, docs_page, history, lineage
+from odfpy.serving.rest import datasets as datasets_api
 from odfpy.serving.rest import ingest as rest_ingest
 from odfpy.serving.rest import login as rest_login
 from odfpy.serving.rest import query as rest_query
