@@ -16,6 +16,7 @@ from support.processes.forking import ForkingProcess
 from support.servers.serving import PATIENCE
 from support.servers.webhooks import WebhookReceiver, receiving
 
+from odfpy.automation.notifications.beside import BesideScheduler
 from odfpy.automation.notifications.channels import NotDelivered
 from odfpy.automation.notifications.notice import Notice, NoticeKind
 from odfpy.automation.notifications.notices import Notices
@@ -282,6 +283,31 @@ def test_secrets_are_readable_by_their_owner_only(notices: Notices, tmp_path: Pa
     assert added.shown == "https://hooks.example.com/x"
     assert added.secret is not None
     assert all(secret not in repr(added) for secret in ("s3cr3t", "pass", added.secret))
+
+
+# --- Beside a scheduler ----------------------------------------------------------------------------------------------
+
+
+def test_what_a_scheduler_says_goes_out_beside_it(notices: Notices, receiver: WebhookReceiver) -> None:
+    notices.receivers.add(Way.WEBHOOK, receiver.url)
+    row = {"id": "r1", "error_code": "E404", "outcome": "failed"}
+    with BesideScheduler(notices, interval=0.01) as told:
+        told.hear(NoticeKind.FAILED, "com.example.rates", "com.example.rates: pull failed: no\nroute", row)
+        found = json.loads(receiver.calls.get(timeout=PATIENCE)[1])
+        told.hear(NoticeKind.LATE, "com.example.rates", "said last")
+    assert (found["subject"], found["text"]) == ("com.example.rates: pull failed: no", "route")
+    assert (found["code"], found["run"]) == ("E404", "r1")
+    assert json.loads(receiver.calls.get(timeout=PATIENCE)[1])["subject"] == "said last"
+
+
+def test_a_notice_that_cannot_be_written_harms_no_scheduler(
+    notices: Notices, receiver: WebhookReceiver, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    notices.receivers.add(Way.WEBHOOK, receiver.url)
+    (tmp_path / ".odf" / "automation" / "notices").write_text("a file in the place of the folder")
+    BesideScheduler(notices).hear(NoticeKind.LATE, "com.example.rates", "said in vain")
+    (said,) = caplog.messages
+    assert said.startswith("a notice is lost: ")
 
 
 # --- Kills -----------------------------------------------------------------------------------------------------------

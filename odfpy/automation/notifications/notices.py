@@ -57,7 +57,7 @@ class Notices:
         """
         for receiver in self.receivers.usable():
             if receiver.wants(notice):
-                self._queue(receiver).put(notice)
+                self._queue(receiver.id).put(notice)
 
     def deliver(self, wait: float = 60.0) -> None:
         """Send what is due to each receiver. None waits for another, and one that hangs is left behind.
@@ -68,11 +68,15 @@ class Notices:
         Args:
             wait: seconds after which receivers that have not finished are left to their threads.
         """
-        self._drop_orphans()
+        due = self._due()
+        if not due:  # a look costs some microseconds: nothing is parsed
+            return
+        receivers = self.receivers.usable()
+        for id_ in due - self.receivers.ids():
+            self._queue(id_).drop()  # the receiver is no more
         deadline = time.monotonic() + wait
-        for thread in [self._delivering(receiver) for receiver in self.receivers.usable()]:
-            if thread is not None:
-                thread.join(max(0.0, deadline - time.monotonic()))
+        for thread in [self._delivering(receiver) for receiver in receivers if receiver.id in due]:
+            thread.join(max(0.0, deadline - time.monotonic()))
 
     def send(self, receiver: Receiver, notice: Notice) -> None:
         """Send one notice to one receiver at once, past all others.
@@ -86,25 +90,30 @@ class Notices:
         """
         self._channel(receiver).send([notice])
 
-    def _delivering(self, receiver: Receiver) -> threading.Thread | None:
-        """Return the thread that sends to a receiver; None if there is nothing to send."""
+    def _due(self) -> set[str]:
+        """Return the ids of receivers for whom something waits that may be tried now."""
+        found = [path.name for path in (self._workspace.odf / "automation" / "notices").glob("[!.]*")]
+        return {id_ for id_ in found if self._is_due(self._queue(id_))}
+
+    def _is_due(self, queue: NoticeQueue) -> bool:
+        return not queue.is_empty() and queue.attempts().are_due(self._clock())
+
+    def _delivering(self, receiver: Receiver) -> threading.Thread:
+        """Return the thread that sends to a receiver, which may be at it already."""
         with self._lock:
             thread = self._under_way.get(receiver.id)
-            if thread is not None and thread.is_alive():
-                return thread
-            queue = self._queue(receiver)
-            if queue.is_empty() or not queue.attempts().are_due(self._clock()):
-                return None
-            # A daemon: a process that ends need not wait for somebody who hangs; what was not sent is still there.
-            thread = threading.Thread(target=self._deliver_all, args=(receiver, queue), daemon=True)
-            self._under_way[receiver.id] = thread
-            thread.start()
+            if thread is None or not thread.is_alive():
+                # A daemon: a process that ends need not wait for somebody who hangs; what was not sent is still there.
+                thread = threading.Thread(target=self._deliver_all, args=(receiver,), daemon=True)
+                self._under_way[receiver.id] = thread
+                thread.start()
             return thread
 
-    def _deliver_all(self, receiver: Receiver, queue: NoticeQueue) -> None:
+    def _deliver_all(self, receiver: Receiver) -> None:
+        queue = self._queue(receiver.id)
         try:
             with queue.locked():
-                if queue.attempts().are_due(self._clock()):
+                if self._is_due(queue):  # another process may have been quicker
                     self._round(receiver, queue, self._channel(receiver))
         except (OdfError, OSError) as error:
             _LOGGER.error("notices to %s cannot be delivered: %s", receiver.place, error)  # noqa: TRY400 - no bug
@@ -136,16 +145,8 @@ class Notices:
             _LOGGER.error("a notice to %s is given up: %s", receiver.place, waiting[path].subject)
         queue.remove(given_up)
 
-    def _drop_orphans(self) -> None:
-        """Drop what waits for receivers that are no more."""
-        folder = self._workspace.odf / "automation" / "notices"
-        known = self.receivers.ids()
-        for path in folder.glob("[!.]*"):
-            if path.name not in known:
-                NoticeQueue(self._workspace.odf, path.name).drop()
-
-    def _queue(self, receiver: Receiver) -> NoticeQueue:
-        return NoticeQueue(self._workspace.odf, receiver.id)
+    def _queue(self, receiver_id: str) -> NoticeQueue:
+        return NoticeQueue(self._workspace.odf, receiver_id)
 
     def _channel(self, receiver: Receiver) -> Channel:
         if receiver.way is Way.WEBHOOK:

@@ -163,7 +163,7 @@ class EventMaker:
         )
 
     def _inputs(self, dataset: StoredDataset) -> Iterator[InputDataset]:
-        """What a dataset is made of: others, each up to the block that was read, or the place of its source."""
+        """Yield what a dataset is made of: others, each up to the block that was read, or the place of its source."""
         state = dataset.state
         blocks = {item.dataset_id: item.last_block_hash for item in state.query_inputs}
         for id_ in dataset.input_ids:
