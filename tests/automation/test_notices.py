@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,9 @@ from typing import Any
 
 import pytest
 from support.processes.forking import ForkingProcess
+from support.servers.certificates import self_signed
 from support.servers.serving import PATIENCE
+from support.servers.static_server import static_server
 from support.servers.webhooks import WebhookReceiver, receiving
 
 from odfpy.automation.notifications.beside import BesideScheduler
@@ -243,6 +246,20 @@ def test_a_receiver_that_is_not_there_is_told_in_the_log(
     notices.post(failed())
     notices.deliver()
     assert says in caplog.text or "Name or service" in caplog.text
+    assert waiting(notices, added, tmp_path) == ["com.example.rates failed"]
+
+
+def test_a_receiver_with_a_certificate_that_nobody_knows_is_told_nothing(
+    notices: Notices, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*self_signed(tmp_path_factory.mktemp("tls")))
+    with static_server(tmp_path, context) as site:
+        added = notices.receivers.add(Way.WEBHOOK, f"{site.url}/hook")
+        notices.post(failed())
+        notices.deliver()
+        assert site.requests == []
+    assert "its certificate is not trusted" in caplog.text
     assert waiting(notices, added, tmp_path) == ["com.example.rates failed"]
 
 
