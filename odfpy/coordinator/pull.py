@@ -192,8 +192,7 @@ class Puller:
     def _pull_remote(self, ref: str) -> Iterator[PullResult]:
         """A dataset from elsewhere; with `recursive` also what it is derived from, of what is beside it there."""
         result = with_time(ref, partial(self._pull_new, ref))
-        if result.error is None:
-            self.observer.finished(self.storage.get(result.name), result)
+        self._tell_of_new(result)
         yield result
         if result.error is None and self.request.tag_names:
             copy = self.storage.get(result.name)
@@ -216,8 +215,7 @@ class Puller:
                 yield PullResult(name=item.name, outcome=PullOutcome.FAILED, error=error)
                 continue
             result = with_time(ref, partial(self._pull_new, ref, item.dataset_id))
-            if result.error is None:
-                self.observer.finished(self.storage.get(result.name), result)
+            self._tell_of_new(result)
             yield result
             if result.error is None:
                 wanted += self.transfers.missing_inputs(self.storage.get(result.name), ref)
@@ -242,6 +240,10 @@ class Puller:
                     return without(dataset, name, f"{without_user(url)} has no {name}")
 
         return with_time(f"{dataset.handle} {name}", pull)
+
+    def _tell_of_new(self, result: PullResult) -> None:
+        if result.error is None and self.observer is not NOBODY:
+            self.observer.finished(self.storage.get(result.name), result)
 
     def _pull_new(self, ref: str, expected_id: DatasetId | None = None) -> PullResult:
         return self.transfers.clone(

@@ -149,6 +149,20 @@ def test_what_fails_says_why_and_what_depends_on_it_is_aborted(tmp_path: Path, r
     assert [(one["namespace"], one["name"]) for one in failed["inputs"]] == [("file", "in/*.csv")]
 
 
+def test_a_copy_that_comes_from_elsewhere_is_a_run_too(
+    workspace: Workspace, receiver: WebhookReceiver, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    place = tmp_path_factory.mktemp("place")
+    assert [one.error for one in workspace.push(["com.example.rates"], to=str(place / "rates"))] == [None]
+    other = Workspace.init(tmp_path_factory.mktemp("other"))
+    other.config.set("openLineage.url", receiver.url.partition("/hook")[0])
+    [result] = other.pull([str(place / "rates")])
+    assert result.error is None
+    start, complete = received(receiver)
+    assert states([start, complete]) == [(result.name, "START"), (result.name, "COMPLETE")]
+    assert complete["outputs"][0]["facets"]["version"]["datasetVersion"] == str(result.new_head)
+
+
 def test_an_interrupted_pull_is_aborted(workspace: Workspace, receiver: WebhookReceiver) -> None:
     results = workspace.pull(all=True)
     next(results)
