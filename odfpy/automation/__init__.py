@@ -1,1 +1,1 @@
-"""Data that keeps itself up to date: schedules, runs, notifications."""
+"""The scheduler: what is due is done, each run in a process of its own, and each is a row of a dataset."""

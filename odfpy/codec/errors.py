@@ -21,8 +21,8 @@ LONGEST: Final = 1 << 16
 """Characters of a message, of a hint, and of all fields together."""
 
 _MODULES: Final[Mapping[str, str]] = {
-    "odfpy.automation.notifications.channels": "E780 E782",
-    "odfpy.automation.notifications.receivers": "E781",
+    "odfpy.automation.notifications.channels": "E790 E792",
+    "odfpy.automation.notifications.receivers": "E791",
     "odfpy.chain.object_store": "E222",
     "odfpy.chain.required_signers": "E654",
     "odfpy.chain.revocations": "E471 E472 E473",

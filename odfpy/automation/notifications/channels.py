@@ -10,11 +10,11 @@ from odfpy.automation.notifications.notice import Notice
 from odfpy.errors import OdfError
 
 
-class NotDelivered(OdfError, code="E780"):
+class NotDelivered(OdfError, code="E790"):
     """A receiver of notices could not be reached, or did not take one."""
 
 
-class Refused(NotDelivered, code="E782"):
+class Refused(NotDelivered, code="E792"):
     """A receiver of notices was reached, and refused this one; it may take others."""
 
 

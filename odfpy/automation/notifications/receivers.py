@@ -26,7 +26,7 @@ _ADDRESS = re.compile(r"[^\s@<>()\[\]\\,;:\"\x00-\x1f\x7f]{1,64}@[A-Za-z0-9](?:[
 _LOGGER = logging.getLogger("odf.automation")
 
 
-class ReceiverNotFound(NotFound, code="E781"):
+class ReceiverNotFound(NotFound, code="E791"):
     """Nobody is told of notices at that URL or address."""
 
 

@@ -60,7 +60,7 @@ def test_a_receiver_is_tried(odf: Odf, workspace: Path) -> None:
         receiver.statuses.put(500)
         refused = odf("notify", "test", shown)
     assert refused.code == 1
-    assert "answers with status 500 (E782)" in refused.says
+    assert "answers with status 500 (E792)" in refused.says
     assert "s3cr3t" not in refused.err
     assert "mail.server or mail.sender is not set" in (
         odf("notify", "add", "mail", "ann@example.org") and odf("notify", "test", "ann@example.org").err
