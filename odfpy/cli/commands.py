@@ -63,7 +63,7 @@ SECTIONS = {
     },
     "Automation": {
         "notify": (
-            "workspace.notify",
+            "automation.notify",
             "Notifications: who is told by webhook or mail of datasets that fail, recover or are late.",
         ),
     },
