@@ -60,6 +60,7 @@ PACKAGES = {
     "provenance": {"visible", "errors", "data", "dataset"},
     "coordinator": {
         "errors",
+        "extras",
         "files",
         "settings",
         "http",
@@ -93,11 +94,13 @@ PACKAGES = {
         "errors",
         "files",
         "settings",
+        "http",
         "sandbox",
         "data",
         "dataset",
         "chain",
         "engine",
+        "repository",
         "query",
         "coordinator",
     },
@@ -178,6 +181,7 @@ ROOMS = {
     "lineage": {"storage"},
     "schedules": {"storage", "lineage"},
     "transfer": {"storage"},
+    "openlineage": {"storage"},
     "branches": {"storage", "lineage"},
     "ingest": {"storage", "transfer"},
     "transform": {"storage", "lineage", "ingest"},
@@ -186,7 +190,8 @@ ROOMS = {
     "maintenance": {"storage", "lineage", "transfer", "ingest", "transform"},
     # What a workspace offers; `Workspace` has one attribute for each of its modules.
     "verbs": {
-        *("storage", "lineage", "transfer", "branches", "ingest", "transform", "reading", "provenance", "maintenance"),
+        *("storage", "lineage", "transfer", "openlineage", "branches", "ingest", "transform", "reading", "provenance"),
+        "maintenance",
         *("add", "dry_run", "follow", "manifests", "planned_datasets", "pull", "requests", "status"),
     },
 }
@@ -232,6 +237,7 @@ HOMES = {
     "prometheus_client": ("serving",),
     "google": ("serving/flight/messages",),
     "websockets": ("repository/smart_transfer",),
+    "openlineage": ("coordinator/openlineage",),
     "multiformats": ("data/multihash",),
     "blake3": ("data/multihash",),
     "cronsim": ("coordinator/schedules/cron",),

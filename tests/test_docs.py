@@ -20,7 +20,11 @@ from odfpy.ingest.merge import MERGES
 from odfpy.settings.sections import DATASET_SETTINGS, SETTINGS
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+PAGES = [
+    REPOSITORY / "README.md",
+    *sorted((REPOSITORY / "docs").glob("*.md")),
+    *sorted((REPOSITORY / "examples").glob("*/README.md")),
+]
 QUERIES = list(query_examples((REPOSITORY / "docs" / "engine.md").read_text(encoding="utf-8")))
 POLICIES = list(policy_examples((REPOSITORY / "docs" / "watermarks.md").read_text(encoding="utf-8")))
 EXAMPLES = list(examples((REPOSITORY / "docs" / "merge-strategies.md").read_text(encoding="utf-8")))

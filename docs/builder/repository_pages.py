@@ -10,7 +10,10 @@ from posixpath import normpath
 from notebook_page import as_markdown
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PROJECT = ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "snapshots/README.md", "benchmarks/README.md")
+PROJECT = (
+    *("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "snapshots/README.md", "benchmarks/README.md"),
+    *("examples/dagster/README.md", "examples/airflow/README.md"),
+)
 START = "README.md"
 CONTENTS = "docs/README.md"
 DECISIONS = "docs/adr/README.md"

@@ -24,6 +24,8 @@ export interface Dataset {
   signedBy: string[];
   verification: Verification | null;
   failure: { time: string; code: string; message: string } | null;
+  maxAge: string | null;
+  isLate: boolean;
 }
 
 export interface Block {

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from odfpy.automation.listener import Listener
+from odfpy.automation.notifications.beside import BesideScheduler
+from odfpy.automation.notifications.notices import Notices
 from odfpy.automation.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -29,7 +31,8 @@ class BackgroundScheduler:
             grace: seconds that runs under way may take when it stops.
             once: whether it does only what is due now, and stops by itself.
         """
-        self._scheduler = Scheduler(workspace, listener)
+        self._notices = BesideScheduler(Notices(workspace))
+        self._scheduler = Scheduler(workspace, (listener or Listener()).also(self._notices.hear))
         self._grace = grace
         self._once = once
         self._stop = threading.Event()
@@ -59,7 +62,8 @@ class BackgroundScheduler:
 
     def _work(self) -> None:
         try:
-            self._scheduler.work(self._stop, grace=self._grace, once=self._once)
+            with self._notices:
+                self._scheduler.work(self._stop, grace=self._grace, once=self._once)
         except BaseException as error:  # noqa: BLE001  whoever joins hears of it
             self._error = error
 

@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import dataclass, replace
 from typing import Any
 
-
-class NoticeKind(Enum):
-    """Something that a person may want to hear of."""
-
-    FAILED = "failed"
-    RECOVERED = "recovered"
-    LATE = "late"
-    ON_TIME = "on time again"
+from odfpy.automation.notifications.notice import NoticeKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +22,16 @@ class Listener:
     on_run: Callable[[Mapping[str, Any]], object] = lambda _row: None
     on_notice: Callable[[NoticeKind, str, str, Mapping[str, Any] | None], object] = lambda *_: None
     on_remark: Callable[[str], object] = lambda _text: None
+
+    def also(self, on_notice: Callable[[NoticeKind, str, str, Mapping[str, Any] | None], object]) -> Listener:
+        """Return a listener that first lets somebody else hear each notice.
+
+        Args:
+            on_notice: who is told first.
+        """
+
+        def both(kind: NoticeKind, name: str, text: str, row: Mapping[str, Any] | None) -> None:
+            on_notice(kind, name, text, row)
+            self.on_notice(kind, name, text, row)
+
+        return replace(self, on_notice=both)

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 from odfpy.automation.agenda import Agenda, Outcome, Planned, Start
 from odfpy.automation.due import JobKey, Past
 from odfpy.automation.errors import StateUnusable
-from odfpy.automation.listener import Listener, NoticeKind
+from odfpy.automation.listener import Listener
 from odfpy.automation.lock import SchedulerLock
+from odfpy.automation.notifications.notice import NoticeKind
 from odfpy.automation.promises import Promises
 from odfpy.automation.runner import ProcessRunner, Runner
 from odfpy.automation.runs import RUNS, Run, RunResult
@@ -369,12 +370,13 @@ class Scheduler:
         for dataset, is_late, text in self._promises.changes(now):
             name = self._name(dataset)
             kind = NoticeKind.LATE if is_late else NoticeKind.ON_TIME
+            # Told before it is written down: a kill between the two tells it twice, and not never.
+            self._listener.on_notice(kind, name, f"{name}: {text}", None)
             try:
                 assert self._state is not None  # noqa: S101
                 self._state.set_late(dataset, is_late=is_late)
             except StateUnusable as error:
                 self._remark(error.message)
-            self._listener.on_notice(kind, name, f"{name}: {text}", None)
 
     def _name(self, dataset: str) -> str:
         try:

@@ -65,6 +65,10 @@ SECTIONS = {
         "schedule": ("automation.schedule", "Schedules: when `odf run` pulls, compacts, verifies and pushes datasets."),
         "run": ("automation.run", "Do what is scheduled, until Ctrl-C or SIGTERM."),
         "runs": ("automation.runs", "Show what the scheduler has done, the newest first."),
+        "notify": (
+            "automation.notify",
+            "Notifications: who is told by webhook or mail of datasets that fail, recover or are late.",
+        ),
     },
     "Sharing": {
         "clone": ("sharing.transfer", "Copy a dataset into a workspace of its own, a new folder."),
@@ -139,8 +143,10 @@ INSTEAD = {
 """What to type instead of words from other programs that mean no single command here."""
 
 GROUPS = {
-    **dict.fromkeys(("inspect", "source", "repo", "token", "webhook", "key", "config", "engine", "system"), "app"),
-    "schedule": "app",
+    **dict.fromkeys(
+        ("inspect", "source", "repo", "token", "webhook", "key", "config", "engine", "system", "notify", "schedule"),
+        "app",
+    ),
     "share": "share",
     "schema": "schema",
     "recipient": "recipient",

@@ -22,6 +22,8 @@ LONGEST: Final = 1 << 16
 
 _MODULES: Final[Mapping[str, str]] = {
     "odfpy.automation.errors": "E780 E781 E782 E783",
+    "odfpy.automation.notifications.channels": "E790 E792",
+    "odfpy.automation.notifications.receivers": "E791",
     "odfpy.chain.object_store": "E222",
     "odfpy.chain.required_signers": "E654",
     "odfpy.chain.revocations": "E471 E472 E473",

@@ -30,6 +30,7 @@ from odfpy.coordinator.storage.approvals import SourceNotApproved
 from odfpy.coordinator.storage.clock import SourceClock
 from odfpy.coordinator.storage.commit import up_to_date, with_time
 from odfpy.coordinator.storage.last_failure import remember
+from odfpy.coordinator.storage.pull_observer import NOBODY, PullObserver
 from odfpy.coordinator.storage.references import staging, without
 from odfpy.coordinator.storage.results import Progress, ProgressSink, PullOutcome, PullResult, engine_listener
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
@@ -57,6 +58,7 @@ class Puller:
         transfers: the way to other places.
         request: what is asked for.
         limits: what fetching may cost.
+        observer: is told when each dataset begins and ends.
     """
 
     storage: Storage
@@ -65,6 +67,7 @@ class Puller:
     request: PullRequest
     limits: FetchLimits
     progress: ProgressSink
+    observer: PullObserver = NOBODY
 
     @property
     def taking(self) -> Taking:
@@ -94,7 +97,9 @@ class Puller:
         several = len(chosen) > 1
         skipped: Counter[ReferenceName] = Counter()
         for dataset in chosen:
+            self.observer.started(dataset)
             result = self._pull_unless_blocked(dataset, lineage, failed)
+            self.observer.finished(dataset, result)
             if result.error is not None:
                 failed.add(dataset.handle.id)
             # Somebody else who writes to the dataset, or an input that failed, says nothing of the dataset itself.
@@ -187,6 +192,7 @@ class Puller:
     def _pull_remote(self, ref: str) -> Iterator[PullResult]:
         """A dataset from elsewhere; with `recursive` also what it is derived from, of what is beside it there."""
         result = with_time(ref, partial(self._pull_new, ref))
+        self._tell_of_new(result)
         yield result
         if result.error is None and self.request.tag_names:
             copy = self.storage.get(result.name)
@@ -209,6 +215,7 @@ class Puller:
                 yield PullResult(name=item.name, outcome=PullOutcome.FAILED, error=error)
                 continue
             result = with_time(ref, partial(self._pull_new, ref, item.dataset_id))
+            self._tell_of_new(result)
             yield result
             if result.error is None:
                 wanted += self.transfers.missing_inputs(self.storage.get(result.name), ref)
@@ -233,6 +240,10 @@ class Puller:
                     return without(dataset, name, f"{without_user(url)} has no {name}")
 
         return with_time(f"{dataset.handle} {name}", pull)
+
+    def _tell_of_new(self, result: PullResult) -> None:
+        if result.error is None and self.observer is not NOBODY:
+            self.observer.finished(self.storage.get(result.name), result)
 
     def _pull_new(self, ref: str, expected_id: DatasetId | None = None) -> PullResult:
         return self.transfers.clone(

@@ -107,3 +107,8 @@ def follow(target: Target, location: str, error: type[OdfError]) -> Target:
 def without_user(url: str) -> str:
     """The URL without user and password, fit for messages."""
     return re.sub(r"^([^/]*//)[^/]*@", r"\1", url)
+
+
+def shown_url(url: str) -> str:
+    """The URL without user and query, which may be secrets."""
+    return without_user(url).partition("?")[0]

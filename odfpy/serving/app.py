@@ -1,6 +1,7 @@
 """The server as an ASGI application.
 
     /health, /metrics, /token           the server itself
+    /metrics/datasets                   how fresh its datasets are
     /datasets                           what it has
     /query, /verify                     questions in SQL, and answers that can be checked
     /ui/...                             pages for people
@@ -41,7 +42,7 @@ from odfpy.serving.notifications import events
 from odfpy.serving.notifications.delivery import Deliveries
 from odfpy.serving.notifications.heads import Heads
 from odfpy.serving.pages import ui
-from odfpy.serving.rest import comparison, docs_page, history, lineage, provenance, verification
+from odfpy.serving.rest import comparison, dataset_metrics, docs_page, history, lineage, provenance, verification
 from odfpy.serving.rest import dataset as rest_dataset
 from odfpy.serving.rest import datasets as datasets_api
 from odfpy.serving.rest import ingest as rest_ingest
@@ -135,6 +136,7 @@ def create_app(
     app.router.routes.append(SharingMount(PREFIX, sharing))
     app.state.guests = add_guests(app, guests or {})
     app.include_router(datasets_api.server)
+    app.include_router(dataset_metrics.server)
     app.include_router(docs_page.router)
     app.include_router(rest_query.router)
     app.include_router(rest_login.router)

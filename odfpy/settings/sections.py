@@ -41,6 +41,8 @@ Patterns = Annotated[
 ]
 Folders = Annotated[str, Form(r"\s*(/|~)[^,]*(,\s*(/|~)[^,]*)*", "absolute paths of folders with commas between them")]
 Nodes = Annotated[str, Form(r"\s*[0-9]+=[^\s=].*", "chain ids with URLs, such as 1=https://node.example.com")]
+Address = Annotated[str, Form(r"[^\s@<>,;:\"]+@[A-Za-z0-9.-]+", "an address such as odf@example.org")]
+HttpUrl = Annotated[str, Form(r"https?://(?!\S*:\S*@)\S+", "an http or https URL without a password")]
 Percent = Annotated[str, Form("100%|[0-9]{1,2}%", "a share such as 50%")]
 DurationText = Annotated[str, Form(*DURATION_FORM)]
 
@@ -296,6 +298,39 @@ class AutomationSection(Section):
     ] = 60
 
 
+class MailSection(Section):
+    """The server that sends mails, for notifications."""
+
+    NAME = "mail"
+
+    server: Annotated[Text | None, Meaning("Mail server (SMTP) that notifications go out by")] = None
+    port: Annotated[Positive | None, Meaning("Its port; 587, 465 or 25 by mail.security if not set")] = None
+    security: Annotated[
+        Literal["starttls", "tls", "none"],
+        Meaning("Encryption: after a greeting in the clear, from the first byte, or none"),
+    ] = "starttls"
+    sender: Annotated[Address | None, Meaning("Address that mails come from")] = None
+    user: Annotated[Text | None, Meaning("User to log in as; nobody logs in if not set")] = None
+    password: Annotated[
+        Text | None, Meaning("Password of this user; better in the variable than in a file", is_secret=True)
+    ] = None
+    password_file: Annotated[Text | None, Meaning("File with the password")] = None
+
+
+class OpenLineageSection(Section):
+    """Events of pulls for a receiver of OpenLineage."""
+
+    NAME = "openLineage"
+
+    url: Annotated[HttpUrl | None, Meaning("Address of the receiver; no events are sent if not set")] = None
+    namespace: Annotated[Text, Meaning("Namespace of jobs and datasets in the events")] = "odf"
+    api_key: Annotated[
+        Text | None, Meaning("Key for the receiver; better in the variable than in a file", is_secret=True)
+    ] = None
+    api_key_file: Annotated[Text | None, Meaning("File with the key")] = None
+    timeout: Annotated[Positive, Meaning("Seconds that all events of a pull may hold it up")] = 10
+
+
 # --- Of one root dataset ---------------------------------------------------------------------------------------------
 
 
@@ -347,6 +382,8 @@ WORKSPACE_SECTIONS: tuple[type[Section], ...] = (
     MqttSection,
     EthereumSection,
     AutomationSection,
+    MailSection,
+    OpenLineageSection,
 )
 DATASET_SECTIONS: tuple[type[Section], ...] = (WatermarkSection, RetractionsSection)
 

@@ -152,7 +152,7 @@ def test_a_dataset_that_is_older_than_promised_is_late_once(workspace: Workspace
     again.now -= 7400  # or rows that come later; what counts is their age
     feed(workspace, PUSHED, "9 x")
     again.beat()
-    assert [kind for kind, _ in again.notices] == ["on time again"]
+    assert [kind for kind, _ in again.notices] == ["on-time"]
 
 
 def test_a_full_disk_begins_nothing_that_it_cannot_remember(workspace: Workspace, bench: Benches) -> None:

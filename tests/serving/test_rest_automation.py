@@ -175,6 +175,11 @@ def test_strangers_see_runs_of_public_datasets_only(server: DatasetServer, works
     [late] = ask(f"{server.url}/platform/automation").json["late"]
     assert late["dataset"] == DERIVED
     assert late["maxAge"] == "1s"
+    info = ask(f"{server.url}/{DERIVED}").json
+    assert (info["maxAge"], info["isLate"]) == ("1s", True)
+    numbers = ask(f"{server.url}/metrics/datasets", token=writer).body.decode()
+    assert f'odf_dataset_max_age_seconds{{dataset="{DERIVED}"}} 1' in numbers
+    assert f'odf_dataset_max_age_seconds{{dataset="{SOURCE}"}}' not in numbers
 
 
 def test_a_schedule_that_cannot_be_read_is_told_and_hides_no_others(

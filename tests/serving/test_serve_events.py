@@ -11,7 +11,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import pytest
 from support.chains.small_datasets import add_info, make_dataset
 from support.servers.serving import PATIENCE, ask, put, serving, wait_until, workspace_at
 from support.servers.static_server import send, static_server
+from support.servers.webhooks import receiving
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
@@ -153,46 +154,6 @@ def test_a_server_that_stops_ends_its_streams_and_what_is_under_way(tmp_path: Pa
 
 
 # --- Webhooks --------------------------------------------------------------------------------------------------------
-
-
-class Receiver:
-    """Is called, and answers as it is told to.
-
-    Attributes:
-        calls: headers and body of each call.
-        statuses: what to answer next; 204 when there is nothing.
-    """
-
-    def __init__(self) -> None:
-        self.calls: queue.Queue[tuple[dict[str, str], bytes]] = queue.Queue()
-        self.statuses: queue.Queue[int] = queue.Queue()
-        self.url = ""
-
-
-@contextmanager
-def receiving() -> Iterator[Receiver]:
-    receiver = Receiver()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            receiver.calls.put(({name.lower(): value for name, value in self.headers.items()}, body))
-            status = 204 if receiver.statuses.empty() else receiver.statuses.get()
-            self.send_response(status)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None: ...
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listener:
-        receiver.url = f"http://127.0.0.1:{listener.server_port}/hook?key=s3cr3t"
-        thread = threading.Thread(target=listener.serve_forever)
-        thread.start()
-        try:
-            yield receiver
-        finally:
-            listener.shutdown()
-            thread.join()
 
 
 def test_a_webhook_is_told_each_new_head_with_a_signature(server: DatasetServer, workspace: Workspace) -> None:

@@ -4,6 +4,20 @@ import { gfmTable, gfmTableHtml } from "micromark-extension-gfm-table";
 import { useMemo } from "preact/hooks";
 
 export function Markdown({ text }: { text: string }) {
-  const html = useMemo(() => micromark(text, { extensions: [gfmTable()], htmlExtensions: [gfmTableHtml()] }), [text]);
+  const html = useMemo(() => onlyFromHere(micromark(text, { extensions: [gfmTable()], htmlExtensions: [gfmTableHtml()] })), [text]);
   return <div class="markdown" dangerouslySetInnerHTML={{ __html: html }} />;
+}
+
+/** The same without pictures from elsewhere, for which the browser would ask others: links lead to them. */
+function onlyFromHere(html: string): string {
+  const { body } = new DOMParser().parseFromString(html, "text/html");
+  for (const picture of body.querySelectorAll("img")) {
+    if (picture.src.startsWith("data:")) continue;
+    const link = document.createElement("a");
+    link.href = picture.getAttribute("src") ?? "";
+    link.textContent = picture.alt || "picture";
+    picture.replaceWith(link);
+  }
+  for (const link of body.querySelectorAll("a")) link.rel = "noreferrer";
+  return body.innerHTML;
 }

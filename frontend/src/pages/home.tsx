@@ -203,6 +203,11 @@ function Line({ dataset, isFavourite, toggle }: { dataset: Dataset; isFavourite:
             last pull failed
           </Badge>
         )}
+        {dataset.isLate && (
+          <Badge tone="bad" title={`promised never to be older than ${dataset.maxAge}`}>
+            late
+          </Badge>
+        )}
         {dataset.description && <div class="dim line">{dataset.description}</div>}
       </th>
       <td>

@@ -13,7 +13,8 @@ import typer
 from odfpy.cli.grammar import Form, command, group, session_of, whole_number
 
 if TYPE_CHECKING:
-    from odfpy.automation.listener import Listener, NoticeKind
+    from odfpy.automation.listener import Listener
+    from odfpy.automation.notifications.notice import NoticeKind
     from odfpy.cli.screen.output import Output
 
 commands = group("The scheduler.")

@@ -14,6 +14,8 @@ from odfpy.errors import OdfError
 
 if TYPE_CHECKING:
     from odfpy.coordinator.storage.results import DamagedDataset, DatasetSummary, LineageNode
+    from odfpy.coordinator.workspace import Workspace
+    from odfpy.dataset.identity import DatasetId
 
 commands = group("Datasets.")
 
@@ -49,6 +51,9 @@ def list_(
         return 0
     columns = _WIDE if wide else _NARROW
     records = [_tree(summary) for summary in found]
+    if not output.for_people:
+        for summary, record in zip(found, records, strict=True):
+            record["inputs"] = [_name_of(session.workspace, id_) for id_ in summary.inputs]
     if wide:
         held_back = session.workspace.graph.held_back()
         for summary, record in zip(found, records, strict=True):
@@ -72,6 +77,13 @@ def _tree(summary: DatasetSummary) -> dict[str, Any]:
         "updated": _text(summary.last_data_time),
         "watermark": _text(summary.watermark),
     }
+
+
+def _name_of(workspace: Workspace, id_: DatasetId) -> str:
+    """Return the name of a dataset, its id if it is not here."""
+    with suppress(OdfError):
+        return str(workspace.datasets.handle(str(id_)))
+    return str(id_)
 
 
 def _damaged_tree(dataset: DamagedDataset) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,7 +12,8 @@ from odfpy.cli.grammar import Form, Names, command, group, session_of
 from odfpy.cli.screen.results import plural
 
 if TYPE_CHECKING:
-    from odfpy.coordinator.status import StatusRemark
+    from odfpy.coordinator.status import DatasetStatus, StatusRemark
+    from odfpy.coordinator.workspace import Workspace
 
 commands = group("Status.")
 
@@ -30,6 +33,7 @@ def status(
     session = session_of(context)
     output = session.output_as(form)
     found = list(session.workspace.updates.status(names or (), remote=remote, progress=session.progress))
+    found = list(_with_failing_jobs(session.workspace, found))
     session.progress.clear()
     remarks = [(one.name, remark) for one in found for remark in one.remarks]
     if remarks or not output.for_people:
@@ -41,6 +45,29 @@ def status(
     if nothing_runs(session.workspace.storage):
         output.warn("there are schedules, and nothing runs: start `odf run`, or `odf serve --run`")
     return 1 if any(not remark.condition.is_a_choice for _, remark in remarks) else 0
+
+
+def _with_failing_jobs(workspace: Workspace, statuses: Iterable[DatasetStatus]) -> Iterator[DatasetStatus]:
+    """Yield what is to be done, also about scheduled jobs other than pulls."""
+    from odfpy.automation.troubles import failing_jobs
+    from odfpy.coordinator.status import Condition, StatusRemark
+
+    failing = failing_jobs(workspace)
+    names = {
+        str(one.handle): rows
+        for one in (workspace.storage.datasets() if failing else ())
+        if (rows := failing.get(str(one.handle.id)))
+    }
+    for status in statuses:
+        remarks = tuple(
+            StatusRemark(
+                Condition.FAILED,
+                f"the last {row['job']}: {row['error_message']} ({row['error_code']}, {row['at'][:16].replace('T', ' ')})",
+                f"odf schedule run {status.name} --job {row['job']}",
+            )
+            for row in names.get(status.name, ())
+        )
+        yield replace(status, remarks=(*remarks, *status.remarks))
 
 
 def _tree(name: str, remark: StatusRemark) -> dict[str, Any]:

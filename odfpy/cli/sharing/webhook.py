@@ -28,15 +28,13 @@ def add(context: typer.Context, name: Name, url: Url) -> None:
 @command(app, "odf webhook list com.example.rates", name="list")
 def list_(context: typer.Context, name: Name, form: Form = None) -> None:
     """List the webhooks of a dataset, without their secrets."""
-    from odfpy.serving.notifications.webhooks import shown_url
-
     output = session_of(context).output_as(form)
     webhooks = _webhooks(context, name)
     found = webhooks.list()
     if not found and output.for_people:
         output.say("No webhooks; add one with `odf webhook add NAME URL`.")
         return
-    records = [{"url": shown_url(item.url), "lastHead": webhooks.last_told(item)} for item in found]
+    records = [{"url": item.shown_url, "lastHead": webhooks.last_told(item)} for item in found]
     output.records(records, {"URL": "url", "Last head told": "lastHead"})
 
 

@@ -34,7 +34,7 @@ class DatasetHandle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetSummary:
-    """A line of `odf list`."""
+    """A line of `odf list`; `inputs` are ids of the datasets that it is directly derived from."""
 
     handle: DatasetHandle
     kind: DatasetKind
@@ -44,6 +44,7 @@ class DatasetSummary:
     data_bytes: int
     watermark: Timestamp | None
     last_data_time: Timestamp | None
+    inputs: tuple[DatasetId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -271,4 +271,5 @@ def _summary(dataset: StoredDataset) -> DatasetSummary:
         data_bytes=state.data_bytes,
         watermark=state.watermark,
         last_data_time=state.last_data_time,
+        inputs=tuple(dataset.input_ids),
     )

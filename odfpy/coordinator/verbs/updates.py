@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odfpy.coordinator.storage.pull_observer import NOBODY, PullObserver
 from odfpy.coordinator.storage.results import DamagedDataset, ProgressSink, PullOutcome, PullResult, silent
 from odfpy.coordinator.verbs.context import WorkspaceContext
 from odfpy.errors import UsageError
+from odfpy.extras import needs_extra
 
 if TYPE_CHECKING:
     from odfpy.coordinator.dry_run import PullPlan
@@ -39,9 +42,10 @@ class Updates:
         Raises:
             UsageError, NotFound: a reference makes no sense; nothing has been pulled then.
         """
-        puller = self._puller(request, progress)
         refs, nameless = self._chosen(request)
-        return chain(map(damaged_result, nameless), puller.pull(refs))
+        observer = self._observer(request)
+        puller = replace(self._puller(request, progress), observer=observer)
+        return _observed(chain(map(damaged_result, nameless), puller.pull(refs)), observer)
 
     def plan_pull(self, request: PullRequest, progress: ProgressSink = silent) -> Iterator[PullPlan]:
         """Yield what `pull` would do with the same request: nothing is fetched, changed or locked.
@@ -165,6 +169,17 @@ class Updates:
         limits = fetch_limits(context.config)
         return Puller(self._storage, context.engines, context.transfers, request, limits, progress)
 
+    def _observer(self, request: PullRequest) -> PullObserver:
+        """Return who watches a pull; the library that tells others of it is loaded only if somebody wants to know."""
+        from odfpy.settings.sections import OpenLineageSection
+
+        settings = self._context.config.section(OpenLineageSection)
+        if settings.url is None:
+            return NOBODY
+        with needs_extra("openlineage", "Events of lineage", UsageError):
+            from odfpy.coordinator.openlineage.observer import lineage_observer
+        return lineage_observer(self._storage, settings, of_all=request.all)
+
     def _chosen(self, request: PullRequest) -> tuple[list[str], list[DamagedDataset]]:
         """Return what to pull, and what cannot even be named."""
         if not request.all:
@@ -173,6 +188,15 @@ class Updates:
             return list(expand(request.refs, self._storage, self._context.transfers.registry)), []
         named, nameless = self._storage.scan()
         return [str(dataset.handle.id) for dataset in named], nameless
+
+
+def _observed(results: Iterator[PullResult], observer: PullObserver) -> Iterator[PullResult]:
+    interrupted = True
+    try:
+        yield from results
+        interrupted = False
+    finally:
+        observer.close(interrupted=interrupted)
 
 
 def damaged_result(dataset: DamagedDataset) -> PullResult:

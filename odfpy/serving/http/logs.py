@@ -20,6 +20,9 @@ from odfpy.visible import visible_in_json
 
 LOGGER = "odf.serve"
 _LONGEST = 1000
+_LEVELS = {LOGGER: logging.INFO, "odf.automation": logging.INFO, "odfpy": logging.WARNING, "uvicorn": logging.WARNING}
+"""What this process hears of whom: the server, its notifications, pulls that it runs, and HTTP."""
+
 _REFUSED_SOCKET = "ASGI callable returned without completing handshake."
 """What uvicorn takes for an error: a WebSocket was answered with a status. The line of the request says which."""
 
@@ -47,7 +50,7 @@ def set_up_logging(*, quiet: bool = False) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     handler.addFilter(lambda record: record.msg != _REFUSED_SOCKET)
-    for name, level in ((LOGGER, logging.INFO), ("uvicorn", logging.WARNING)):
+    for name, level in _LEVELS.items():
         logger = logging.getLogger(name)
         logger.handlers = [handler]
         logger.propagate = False

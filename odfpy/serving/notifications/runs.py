@@ -6,7 +6,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from odfpy.automation.listener import Listener, NoticeKind
+from odfpy.automation.listener import Listener
+from odfpy.automation.notifications.notice import NoticeKind
 from odfpy.serving.http.logs import log
 
 _SHOWN = ("dataset", "job", "reason", "outcome", "attempt", "rows", "seconds", "error_code", "error_message")

@@ -3,16 +3,12 @@
     .odf/datasets/<id>/info/webhooks/<sha256 of the URL>.yaml    URL and secret; mode 0600
     .odf/datasets/<id>/info/webhooks/<sha256 of the URL>.told    the last head that was told
 
-A call is a POST of the JSON that `events` tells, with the headers of Standard Webhooks: `webhook-id`,
-`webhook-timestamp` and `webhook-signature`, `v1,` and the HMAC-SHA256 of `<id>.<timestamp>.<body>` in base64.
+A call is a POST of the JSON that `events` tells, signed as `odfpy.http.standard_webhooks` has it.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
-import hmac
-import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,13 +16,11 @@ from pathlib import Path
 from odfpy.chain.ref_store import HEAD
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
-from odfpy.errors import AlreadyExists, InvalidValue, MalformedManifest, NotFound, UsageError, did_you_mean
+from odfpy.errors import AlreadyExists, InvalidValue, NotFound, UsageError, did_you_mean
 from odfpy.files import replace_file
-from odfpy.http.url import parse_url, without_user
+from odfpy.http.standard_webhooks import new_secret, signed_headers
+from odfpy.http.url import parse_url, shown_url
 from odfpy.repository.documents import load_document, save_document
-
-SECRET_PREFIX = "whsec_"  # noqa: S105 - of the form of secrets, none itself
-_SECRET_SIZE = 32
 
 
 class WebhookNotFound(NotFound, code="E633"):
@@ -50,6 +44,11 @@ class Webhook:
         """The server that is called, without path and query, for logs and lists."""
         return str(parse_url(self.url, InvalidValue).origin)
 
+    @property
+    def shown_url(self) -> str:
+        """The URL without user and query, which may be secrets."""
+        return shown_url(self.url)
+
     def headers(self, id_: str, timestamp: int, body: bytes) -> dict[str, str]:
         """The headers of a call.
 
@@ -58,22 +57,7 @@ class Webhook:
             timestamp: seconds since 1970.
             body: what is sent.
         """
-        try:
-            key = base64.b64decode(self.secret.removeprefix(SECRET_PREFIX), validate=True)
-        except ValueError:
-            raise MalformedManifest(f"The secret of the webhook at {self.shown} is damaged") from None
-        digest = hmac.new(key, f"{id_}.{timestamp}.".encode() + body, hashlib.sha256).digest()
-        return {
-            "Content-Type": "application/json",
-            "webhook-id": id_,
-            "webhook-timestamp": str(timestamp),
-            "webhook-signature": f"v1,{base64.b64encode(digest).decode()}",
-        }
-
-
-def shown_url(url: str) -> str:
-    """The URL without user and query, which may be secrets."""
-    return without_user(url).partition("?")[0]
+        return signed_headers(self.secret, id_, timestamp, body, receiver=self.shown)
 
 
 class Webhooks:
@@ -96,7 +80,7 @@ class Webhooks:
                 f"{self.dataset.handle} has a webhook with that URL already",
                 hint="To give it another secret, delete it first: `odf webhook delete`.",
             )
-        webhook = Webhook(url, SECRET_PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_SIZE)).decode())
+        webhook = Webhook(url, new_secret())
         head = self.dataset.layout.refs.get(HEAD)
         if head is not None:
             self.tell(webhook, head)
@@ -116,12 +100,12 @@ class Webhooks:
         """
         known = self.list()
         found = [webhook for webhook in known if webhook.url == url]
-        found = found or [webhook for webhook in known if shown_url(webhook.url) == url]
+        found = found or [webhook for webhook in known if webhook.shown_url == url]
         if not found:
             raise WebhookNotFound(
                 f"{self.dataset.handle} has no webhook with that URL",
                 hint=did_you_mean(
-                    url, [shown_url(webhook.url) for webhook in known], otherwise="`odf webhook list NAME` shows them."
+                    url, [webhook.shown_url for webhook in known], otherwise="`odf webhook list NAME` shows them."
                 ),
             )
         if len(found) > 1:

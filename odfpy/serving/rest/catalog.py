@@ -16,6 +16,8 @@ from typing import TypeVar
 
 from odfpy.chain.events import SetInfo
 from odfpy.coordinator.maintenance.last_verification import LastVerification, last_verification
+from odfpy.coordinator.schedules.file import load_schedule
+from odfpy.coordinator.schedules.schedule import DatasetSchedule
 from odfpy.coordinator.storage.last_failure import LastFailure, last_failure
 from odfpy.coordinator.storage.signers import Signers
 from odfpy.coordinator.storage.storage import Storage, StoredDataset, is_folder_name
@@ -43,6 +45,8 @@ class CatalogEntry:
         inputs: ids of the datasets that it is directly derived from.
         verification: the last verification on this machine, None for none.
         failure: the last pull on this machine, if it failed.
+        schedule: when the scheduler works for it, None for never, or where that cannot be read.
+        schedule_fault: why the schedule cannot be read, None if it can, or if there is none.
     """
 
     dataset: StoredDataset
@@ -60,6 +64,16 @@ class CatalogEntry:
     inputs: tuple[DatasetId, ...]
     verification: LastVerification | None
     failure: LastFailure | None
+    schedule: DatasetSchedule | None
+    schedule_fault: str | None
+
+    def is_late(self, now: Timestamp) -> bool:
+        """Return whether its last rows are older than its schedule promises.
+
+        Args:
+            now: the time.
+        """
+        return self.schedule is not None and self.schedule.is_late(self.updated_at, now)
 
     @property
     def name(self) -> str:
@@ -148,6 +162,7 @@ def entry_of(dataset: StoredDataset) -> CatalogEntry | None:
     if state.head is None:
         return None
     info = state.info or SetInfo()
+    schedule, fault = _schedule_of(dataset)
     return CatalogEntry(
         dataset=dataset,
         kind=state.kind,
@@ -164,7 +179,16 @@ def entry_of(dataset: StoredDataset) -> CatalogEntry | None:
         inputs=tuple(dataset.input_ids),
         verification=_or_none(last_verification, dataset),
         failure=_or_none(last_failure, dataset),
+        schedule=schedule,
+        schedule_fault=fault,
     )
+
+
+def _schedule_of(dataset: StoredDataset) -> tuple[DatasetSchedule | None, str | None]:
+    try:
+        return load_schedule(dataset.folder), None
+    except OdfError as error:
+        return None, error.message
 
 
 def _signers(dataset: StoredDataset) -> tuple[str, ...]:

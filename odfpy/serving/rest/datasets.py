@@ -117,6 +117,10 @@ class DatasetInfo(BaseModel):
     ]
     verification: VerificationModel | None
     failure: FailureModel | None
+    maxAge: Annotated[  # noqa: N815
+        str | None, Field(description="The promise of its schedule: its last rows are never older.", examples=["2d"])
+    ] = None
+    isLate: Annotated[bool, Field(description="Whether that promise is broken.")] = False  # noqa: N815
 
 
 class Order(Enum):
@@ -271,6 +275,8 @@ def _info(entry: CatalogEntry, caller: Caller) -> DatasetInfo:
             isCurrent=verified.head == entry.head,
             isReplayed=not verified.integrity_only,
         ),
+        maxAge=str(promise) if (promise := entry.schedule and entry.schedule.max_age) else None,
+        isLate=entry.is_late(Timestamp.now()),
         failure=None
         if failed is None
         else FailureModel(time=str(failed.time), code=failed.code, message=failed.message if is_own else ""),

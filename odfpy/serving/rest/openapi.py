@@ -28,7 +28,7 @@ _TAGS: Final = [
 _REFUSAL: Final = {"application/json": {"schema": {"$ref": "#/components/schemas/RefusalModel"}}}
 _OF_BODIES: Final = {"400": "The body is no text, or has not come whole.", "413": "The body is too large."}
 _OF_FASTAPI: Final = ("HTTPValidationError", "ValidationError")
-_ABOUT_ONESELF: Final = ("/token", "/platform/token/validate")
+_FOR_A_TOKEN: Final = ("/token", "/platform/token/validate", "/metrics/datasets")
 
 
 class DescribedApp(FastAPI):
@@ -58,7 +58,7 @@ class DescribedApp(FastAPI):
 def _completed(schema: dict[str, Any]) -> dict[str, Any]:
     for path, operations in schema["paths"].items():
         for operation in operations.values():
-            _complete(operation, needs_token=path in _ABOUT_ONESELF)
+            _complete(operation, needs_token=path in _FOR_A_TOKEN)
     for name in _OF_FASTAPI:
         schema["components"]["schemas"].pop(name, None)
     return schema

@@ -110,6 +110,9 @@ def test_a_table_is_for_people(odf: Odf, workspace: Path) -> None:
 
 
 def test_ids_and_hashes_are_whole_where_no_terminal_limits_them(odf: Odf, workspace: Path) -> None:
+    inputs = {record["name"]: record["inputs"] for record in odf("list", "-o", "json").json}
+    assert inputs["com.example.upper"] == ["com.example.rates"]
+    assert inputs["com.example.rates"] == []
     for record in odf("list", "-o", "json").json:
         wide = odf("list", "--wide").out
         assert record["id"] in wide

@@ -72,12 +72,23 @@ function Freshness({ dataset, blocks, graph }: { dataset: Dataset; blocks: Block
             <strong>
               Rows came <Ago time={dataset.updatedAt} />
             </strong>{" "}
-            {rhythm !== undefined && <Badge tone={isLate ? "warn" : "good"}>{isLate ? "later than usual" : "on time"}</Badge>}
+            {dataset.maxAge ? (
+              <Badge tone={dataset.isLate ? "bad" : "good"}>{dataset.isLate ? "late" : "on time"}</Badge>
+            ) : (
+              rhythm !== undefined && <Badge tone={isLate ? "warn" : "good"}>{isLate ? "later than usual" : "on time"}</Badge>
+            )}
           </>
         ) : (
           <strong>No rows yet</strong>
         )}
-        {rhythm !== undefined && <span class="dim"> usually every {duration(rhythm)}</span>}
+        {dataset.maxAge ? (
+          <span class="dim">
+            {" "}
+            never older than {dataset.maxAge}, as <a href={href(datasetPath(dataset.name, "runs"))}>its schedule</a> promises
+          </span>
+        ) : (
+          rhythm !== undefined && <span class="dim"> usually every {duration(rhythm)}</span>
+        )}
       </p>
       {!dataset.updatedAt && (
         <p>

@@ -1,8 +1,7 @@
 /** A dataset in short: how much, how fresh, who vouches for it, what it says of itself. */
-import { micromark } from "micromark";
-import { gfmTable, gfmTableHtml } from "micromark-extension-gfm-table";
 import { get, ofDataset } from "../../api";
 import { Ago, Badge, Fact, Facts, Hash, Problem } from "../../components/basics";
+import { Markdown } from "../../components/markdown";
 import { count, size } from "../../format";
 import { useLoad } from "../../hooks";
 import { datasetPath, href } from "../../router";
@@ -105,30 +104,15 @@ function Neighbours({ dataset, graph }: TabProperties & { graph: Graph }) {
   );
 }
 
-/** The same without pictures from elsewhere, for which the browser would ask others: links lead to them. */
-function onlyFromHere(html: string): string {
-  const { body } = new DOMParser().parseFromString(html, "text/html");
-  for (const picture of body.querySelectorAll("img")) {
-    if (picture.src.startsWith("data:")) continue;
-    const link = document.createElement("a");
-    link.href = picture.getAttribute("src") ?? "";
-    link.textContent = picture.alt || "picture";
-    picture.replaceWith(link);
-  }
-  for (const link of body.querySelectorAll("a")) link.rel = "noreferrer";
-  return body.innerHTML;
-}
-
-/** The attached documents, README first. Markdown becomes elements without any HTML that stands in it. */
+/** The attached documents, README first. */
 function Readme({ metadata }: { metadata: Metadata | undefined }) {
   const items = metadata?.output.attachments?.attachments.items ?? [];
   const readme = items.find((item) => /^readme(\.md)?$/i.test(item.path)) ?? items[0];
   if (!readme) return null;
-  const html = onlyFromHere(micromark(readme.content, { extensions: [gfmTable()], htmlExtensions: [gfmTableHtml()] }));
   return (
     <section>
       <h2>{readme.path}</h2>
-      <div class="markdown" dangerouslySetInnerHTML={{ __html: html }} />
+      <Markdown text={readme.content} />
     </section>
   );
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Request, Response
@@ -12,10 +11,10 @@ from odfpy.coordinator.workspace import Workspace
 from odfpy.data.timestamp import Timestamp
 from odfpy.serving.callers.access import AnyCaller, Caller
 from odfpy.serving.callers.tokens import Scope
-from odfpy.serving.rest.automation.known import Automations, Scheduled
+from odfpy.serving.rest.automation.known import Automations
 from odfpy.serving.rest.automation.models import AutomationModel, LateModel, RunModel, ScheduleModel, run_model
 from odfpy.serving.rest.automation.schedule import faults_told, schedule_models
-from odfpy.serving.rest.catalog import Catalog
+from odfpy.serving.rest.catalog import Catalog, CatalogEntry
 from odfpy.serving.rest.datasets import TOTAL
 from odfpy.serving.rest.models import answers
 
@@ -31,7 +30,7 @@ Time = Annotated[str | None, Query(max_length=40, examples=["2026-03-15T06:00:00
 def automation(request: Request, caller: AnyCaller) -> AutomationModel:
     """Return whether a scheduler works, and what is late or failing among the datasets that the caller may read."""
     known: Automations = request.app.state.automations
-    now, scheduled = Timestamp.now(), list(_scheduled(request, caller))
+    now, scheduled = Timestamp.now(), _scheduled(request, caller)
     newest = _last_runs(request, caller, _MOST)
     failing = {run_id for workspace in known.workspaces for run_id in known.failing(workspace)}
     failed = _last_runs(request, caller, _MOST, only_failed=True) if failing else []
@@ -79,15 +78,15 @@ def schedules(
     offset: Annotated[int, Query(ge=0, le=1_000_000, description="Datasets to leave out first.")] = 0,
 ) -> list[ScheduleModel]:
     """The schedules of datasets that the caller may read, by name, with the next run of each job."""
-    found = [one for one in _scheduled(request, caller) if search.lower() in one.entry.name.lower()]
+    found = [one for one in _scheduled(request, caller) if search.lower() in one.name.lower()]
     response.headers[TOTAL] = str(len(found))
     return schedule_models(request.app.state.automations, found[offset : offset + limit])
 
 
-def _scheduled(request: Request, caller: Caller) -> Iterator[Scheduled]:
+def _scheduled(request: Request, caller: Caller) -> list[CatalogEntry]:
+    """Return the datasets that somebody may read, and that have a schedule, also one that cannot be read."""
     catalog: Catalog = request.app.state.catalog
-    known: Automations = request.app.state.automations
-    return known.schedules.among(catalog.visible_to(caller))
+    return [one for one in catalog.visible_to(caller) if one.schedule is not None or one.schedule_fault is not None]
 
 
 def _last_runs(
@@ -141,11 +140,11 @@ def _scheduler(known: Automations, caller: Caller) -> str | None:
     return None
 
 
-def _late(one: Scheduled) -> LateModel:
-    assert one.schedule is not None  # noqa: S101  or nothing was promised
-    updated = one.entry.updated_at
+def _late(entry: CatalogEntry) -> LateModel:
+    assert entry.schedule is not None  # noqa: S101  or nothing was promised
+    updated = entry.updated_at
     return LateModel(
-        dataset=one.entry.name,
-        maxAge=str(one.schedule.max_age),
+        dataset=entry.name,
+        maxAge=str(entry.schedule.max_age),
         updatedAt=None if updated is None else str(updated),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Annotated
@@ -23,9 +23,9 @@ from odfpy.errors import InvalidValue, MalformedManifest, UsageError
 from odfpy.repository.places.open import is_path
 from odfpy.serving.callers.access import DatasetPlace, Readable, Writable
 from odfpy.serving.http.errors import Refused
-from odfpy.serving.rest.automation.known import Automations, Scheduled
+from odfpy.serving.rest.automation.known import Automations
 from odfpy.serving.rest.automation.models import AskedModel, NewScheduleModel, ScheduleModel, UpcomingModel
-from odfpy.serving.rest.catalog import entry_of
+from odfpy.serving.rest.catalog import CatalogEntry, entry_of
 from odfpy.serving.rest.models import answers
 
 router = APIRouter(tags=["automation"])
@@ -104,29 +104,28 @@ def faults_told() -> Iterator[None]:
         raise Refused(400, "\n".join(filter(None, (error.message, error.hint)))) from error
 
 
-def schedule_models(automations: Automations, scheduled: Iterable[Scheduled]) -> list[ScheduleModel]:
+def schedule_models(automations: Automations, entries: Sequence[CatalogEntry]) -> list[ScheduleModel]:
     """Return schedules as REST tells them, with the next run of each job.
 
     Args:
         automations: the schedulers of the server.
-        scheduled: datasets with schedules.
+        entries: the datasets.
     """
-    found, now = list(scheduled), Timestamp.now()
-    upcoming = automations.upcoming(one.entry.dataset for one in found)
+    now, upcoming = Timestamp.now(), automations.upcoming(one.dataset for one in entries)
     return [
         ScheduleModel(
-            dataset=one.entry.name,
+            dataset=one.name,
             yaml=None if one.schedule is None else schedule_text(one.schedule),
             isPaused=one.schedule is not None and one.schedule.is_paused,
             maxAge=None if one.schedule is None or one.schedule.max_age is None else str(one.schedule.max_age),
             isLate=one.is_late(now),
-            problem=one.problem,
+            problem=one.schedule_fault,
             upcoming=[
                 UpcomingModel(job=run.job, trigger=run.trigger, at=run.at, local=run.local)
-                for run in upcoming.get(one.entry.dataset.folder.name, ())
+                for run in upcoming.get(one.dataset.folder.name, ())
             ],
         )
-        for one in found
+        for one in entries
     ]
 
 
@@ -135,9 +134,8 @@ def _described(request: Request, dataset: StoredDataset) -> ScheduleModel:
     entry = entry_of(dataset.reloaded())
     if entry is None:
         raise HTTPException(404, "There is no dataset of that name yet")
-    found = schedule_models(automations, automations.schedules.among([entry]))
-    nothing = ScheduleModel(dataset=entry.name, yaml=None, isPaused=False, maxAge=None, isLate=False)
-    return found[0] if found else nothing
+    (found,) = schedule_models(automations, [entry])
+    return found
 
 
 def _existing(place: DatasetPlace) -> StoredDataset:

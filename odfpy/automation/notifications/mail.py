@@ -1,0 +1,194 @@
+"""Notices by mail: those of one minute are one mail.
+
+Mails are plain text, so that names made of HTML are what they are. Texts of others never reach a header unchanged: what
+could end a line is spelled out already, and the library refuses what could not be written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import smtplib
+import ssl
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from email.message import EmailMessage
+from email.policy import SMTP as SMTP_POLICY
+from email.utils import format_datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+from odfpy.automation.notifications.channels import Channel, NotDelivered, Refused
+from odfpy.automation.notifications.notice import Notice
+from odfpy.automation.notifications.receivers import Receiver
+from odfpy.errors import UsageError
+from odfpy.http.connection import hint, reason
+from odfpy.settings.sections import MailSection
+
+TIMEOUT: Final = 30.0
+"""Seconds to wait for a connection, or for the next bytes."""
+
+PATIENCE: Final = 120.0
+"""Seconds for all of a mail."""
+
+MOST_IN_ONE: Final = 100
+"""Notices that a mail spells out; it counts the others."""
+
+_MINUTE = 60
+_PORTS = {"starttls": 587, "tls": 465, "none": 25}
+
+
+class MailChannel(Channel):
+    """Sends mails to one address."""
+
+    def __init__(
+        self, receiver: Receiver, settings: MailSection, *, timeout: float = TIMEOUT, patience: float = PATIENCE
+    ) -> None:
+        """
+        Args:
+            receiver: who gets them.
+            settings: the server, and how to log in.
+            timeout: seconds to wait for a connection, or for the next bytes.
+            patience: seconds for all of a mail.
+        """
+        self._receiver = receiver
+        self._settings = settings
+        self._timeout = timeout
+        self._patience = patience
+
+    def batches(self, waiting: Mapping[Path, Notice], now: float) -> list[list[Path]]:
+        """Return the notices of each minute that is over, or to come: then the clock was set back."""
+        minutes = groupby(waiting, key=lambda path: waiting[path].minute)
+        return [list(paths) for minute, paths in minutes if minute != now // _MINUTE]
+
+    def send(self, notices: Sequence[Notice]) -> None:
+        """Send one mail; its id follows from the notices."""
+        sender = self._settings.sender
+        if self._settings.server is None or sender is None:
+            hint_ = "`odf config set mail.server smtp.example.org`, and mail.sender."
+            raise NotDelivered("No mail can be sent: mail.server or mail.sender is not set", hint=hint_)
+        message = mail_of(notices, sender, self._receiver.target)
+        problem = f"No mail to {self._receiver.target} by {self._settings.server}"
+        try:
+            with self._connected() as server:
+                server.send_message(message)
+        except (smtplib.SMTPRecipientsRefused, smtplib.SMTPDataError) as error:
+            raise Refused(f"{problem}: {_answer(error)}") from error
+        except smtplib.SMTPResponseException as error:
+            raise NotDelivered(f"{problem}: {_answer(error)}") from error
+        except (OSError, ValueError) as error:  # the library's other errors are an OSError, too
+            raise NotDelivered(f"{problem}: {reason(error)}", hint=hint(error)) from error
+
+    @contextmanager
+    def _connected(self) -> Iterator[smtplib.SMTP]:
+        """A server that is greeted, over TLS and logged in as the settings say."""
+        settings, security = self._settings, self._settings.security
+        password = password_of(settings)
+        port = settings.port or _PORTS[security]
+        host = settings.server or ""
+        server = (
+            smtplib.SMTP_SSL(timeout=self._timeout, context=ssl.create_default_context())
+            if security == "tls"
+            else smtplib.SMTP(timeout=self._timeout)
+        )
+        server._host = host  # type: ignore[attr-defined] # noqa: SLF001 - `starttls` checks the certificate against it
+        with _ended_after(self._patience, server), server:
+            server.connect(host, port)
+            if security == "starttls":
+                server.starttls(context=ssl.create_default_context())
+            if settings.user is not None:
+                server.login(settings.user, password)
+            yield server
+
+
+@contextmanager
+def _ended_after(seconds: float, server: smtplib.SMTP) -> Iterator[None]:
+    """Cut the connection of a server that takes longer: one that sends a byte now and then never times out."""
+    import socket
+
+    def end() -> None:
+        with suppress(OSError, AttributeError):
+            server.sock.shutdown(socket.SHUT_RDWR)  # type: ignore[union-attr]
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def mail_of(notices: Sequence[Notice], sender: str, address: str) -> EmailMessage:
+    """Return the mail that tells some notices.
+
+    Args:
+        notices: at least one.
+        sender: address that it comes from.
+        address: address that it goes to.
+    """
+    first, *others = notices
+    message = EmailMessage(policy=SMTP_POLICY)
+    message["From"] = sender
+    message["To"] = address
+    message["Subject"] = f"[odf] {first.subject}" + (f" (and {len(others)} more)" if others else "")
+    message["Date"] = format_datetime(first.time.to_datetime())
+    digest = hashlib.sha256("\n".join([address, *(notice.id for notice in notices)]).encode()).hexdigest()[:32]
+    message["Message-ID"] = f"<{digest}@{sender.rpartition('@')[2]}>"
+    message["Auto-Submitted"] = "auto-generated"
+    parts = [_paragraph(notice) for notice in notices[:MOST_IN_ONE]]
+    if len(notices) > MOST_IN_ONE:
+        parts.append(f"{len(notices) - MOST_IN_ONE} more notices are not spelled out here.\n")
+    message.set_content("\n".join(parts))
+    return message
+
+
+def _paragraph(notice: Notice) -> str:
+    facts = {
+        "dataset": notice.dataset,
+        "time": str(notice.time),
+        "error": f"{notice.code}; `odf help {notice.code}` explains it" if notice.code else None,
+        "run": notice.run,
+    }
+    lines = [f"{name}: {value}" for name, value in facts.items() if value is not None]
+    return "\n".join([f"{notice.kind.value}: {notice.subject}", *lines, *([notice.text] if notice.text else []), ""])
+
+
+def password_of(settings: MailSection) -> str:
+    """Return the password for the mail server, from a setting or a file; empty if neither is set.
+
+    Args:
+        settings: those of mail.
+
+    Raises:
+        NotDelivered: the file cannot be read.
+        UsageError: it would go over the network unencrypted.
+    """
+    if settings.user is None:
+        return ""
+    if settings.security == "none":
+        raise UsageError(
+            "mail.user needs a connection that is encrypted", hint="`odf config set mail.security starttls`"
+        )
+    if settings.password is not None or settings.password_file is None:
+        return settings.password or ""
+    try:
+        return Path(settings.password_file).expanduser().read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotDelivered(f"Cannot read the password for mail in {settings.password_file}: {error}") from error
+
+
+def _answer(error: smtplib.SMTPException) -> str:
+    """Return the words of the server, in one line."""
+    code: int | str
+    text: bytes | str
+    match error:
+        case smtplib.SMTPRecipientsRefused():
+            code, text = next(iter(error.recipients.values()))
+        case smtplib.SMTPResponseException():
+            code, text = error.smtp_code, error.smtp_error
+        case _:
+            return str(error)
+    words = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
+    return f"{code} {words}"[:500]

@@ -1,0 +1,149 @@
+"""The notices that wait for one receiver, and how its last attempts went.
+
+    .odf/automation/notices/<id of the receiver>/<time>-<id of the notice>.yaml    a notice that waits
+    .odf/automation/notices/<id of the receiver>/attempts.json                     from a failure to the next success
+
+A notice is there until it has been delivered or given up. So a kill at any point loses none, and may repeat the last.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from odfpy.automation.notifications.notice import Notice
+from odfpy.errors import OdfError
+from odfpy.files import locked_folder, replace_file
+from odfpy.repository.documents import load_document, save_document
+
+_KIND = "Notice"
+
+_LOGGER = logging.getLogger("odf.automation")
+
+MOST_ATTEMPTS: Final = 12
+"""Attempts after which a notice is given up: some four hours."""
+
+FIRST_DELAY: Final = 10.0
+LONGEST_DELAY: Final = 3600.0
+"""Seconds between two attempts; each waits twice as long as the one before."""
+
+
+@dataclass
+class Attempts:
+    """The failed attempts at a receiver.
+
+    Attributes:
+        failures: rounds that failed, one after the other.
+        again: when to try again, in seconds since 1970.
+        counts: attempts at each notice that waits, by its file.
+    """
+
+    failures: int = 0
+    again: float = 0.0
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def are_due(self, now: float) -> bool:
+        """Return whether it is time to try again; a clock that was set back must not make anybody wait for long."""
+        return not 0 < self.again - now <= LONGEST_DELAY
+
+    def count(self, failed: Collection[Path], now: float) -> list[Path]:
+        """Count a round in which notices were not delivered; gives those that are to be given up.
+
+        Args:
+            failed: their files.
+            now: seconds since 1970.
+        """
+        self.again = now + min(FIRST_DELAY * 2 ** min(self.failures, 20), LONGEST_DELAY)
+        self.failures += 1
+        self.counts = {path.name: self.counts.get(path.name, 0) + 1 for path in failed}
+        return [path for path in failed if self.counts[path.name] >= MOST_ATTEMPTS]
+
+
+class NoticeQueue:
+    """The notices that wait for one receiver."""
+
+    def __init__(self, odf: Path, receiver_id: str) -> None:
+        """
+        Args:
+            odf: the folder `.odf` of the workspace.
+            receiver_id: of the receiver.
+        """
+        self._folder = odf / "automation" / "notices" / receiver_id
+        self._attempts = self._folder / "attempts.json"
+
+    def put(self, notice: Notice) -> None:
+        """Let a notice wait; the same one again changes nothing.
+
+        Raises:
+            OdfError: it cannot be written.
+        """
+        save_document(self._folder / f"{notice.time.nanos:020d}-{notice.id}.yaml", _KIND, notice)
+
+    def is_empty(self) -> bool:
+        """Return whether nothing waits."""
+        return next(self._files(), None) is None
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Be the only one who delivers, among all processes."""
+        with locked_folder(self._folder):
+            yield
+
+    def waiting(self) -> dict[Path, Notice]:
+        """Return the notices that wait, the oldest first; a file that is damaged is told and removed."""
+        found = {}
+        for path in sorted(self._files()):
+            try:
+                notice = load_document(path, _KIND, Notice)
+            except OdfError as error:
+                _LOGGER.error("a notice is dropped: %s", error.message)  # noqa: TRY400 - no bug
+                path.unlink(missing_ok=True)
+                continue
+            if notice is not None:
+                found[path] = notice
+        return found
+
+    def remove(self, paths: Collection[Path]) -> None:
+        """Let notices wait no more.
+
+        Args:
+            paths: their files.
+        """
+        for path in paths:
+            path.unlink(missing_ok=True)
+
+    def attempts(self) -> Attempts:
+        """Return how the last attempts went; a record that is damaged counts as none."""
+        with suppress(OSError, ValueError, TypeError):
+            found = Attempts(**json.loads(self._attempts.read_text(encoding="utf-8")))
+            if (
+                isinstance(found.failures, int)
+                and isinstance(found.again, (int, float))
+                and isinstance(found.counts, dict)
+            ):
+                return found
+        return Attempts()
+
+    def keep(self, attempts: Attempts | None) -> None:
+        """Keep how the last attempts went, None once all went well.
+
+        Raises:
+            OdfError: it cannot be written.
+        """
+        if attempts is None:
+            self._attempts.unlink(missing_ok=True)
+        else:
+            replace_file(self._attempts, json.dumps(vars(attempts)).encode())
+
+    def drop(self) -> None:
+        """Drop all of it: the receiver is gone."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _files(self) -> Iterator[Path]:
+        return self._folder.glob("[!.]*.yaml")

@@ -1,0 +1,176 @@
+"""Receivers of notices: who is told, by which way, of what.
+
+.odf/automation/receivers/<first half of the sha256 of the target>.yaml    mode 0600: URLs and secrets
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from odfpy.automation.notifications.notice import Notice, NoticeKind
+from odfpy.dataset.names import DatasetAlias, DatasetPattern
+from odfpy.errors import AlreadyExists, InvalidValue, NotFound, OdfError, UsageError, did_you_mean
+from odfpy.http.standard_webhooks import new_secret
+from odfpy.http.url import parse_url, shown_url
+from odfpy.repository.documents import load_document, save_document
+
+_KIND = "NoticeReceiver"
+_ADDRESS = re.compile(r"[^\s@<>()\[\]\\,;:\"\x00-\x1f\x7f]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,250}[A-Za-z0-9])?")
+
+_LOGGER = logging.getLogger("odf.automation")
+
+
+class ReceiverNotFound(NotFound, code="E791"):
+    """Nobody is told of notices at that URL or address."""
+
+
+class Way(Enum):
+    """A way to a receiver."""
+
+    WEBHOOK = "webhook"
+    MAIL = "mail"
+
+
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """Somebody who is told.
+
+    Attributes:
+        way: how.
+        target: the URL, which may hold secrets, or the address.
+        on: kinds of notices that it wants; all if empty.
+        datasets: pattern of names of datasets that it wants to know of; all, and what is about none, if None.
+        secret: what calls of a webhook are signed with.
+    """
+
+    way: Way
+    target: str = field(repr=False)
+    on: tuple[NoticeKind, ...] = ()
+    datasets: str | None = None
+    secret: str | None = field(default=None, repr=False)
+
+    @property
+    def id(self) -> str:
+        """The name of its file."""
+        return hashlib.sha256(self.target.encode()).hexdigest()[:32]
+
+    @property
+    def shown(self) -> str:
+        """The target without user and query, for lists."""
+        return shown_url(self.target) if self.way is Way.WEBHOOK else self.target
+
+    @property
+    def place(self) -> str:
+        """The server that is called, without path and query, or the address; for logs and messages."""
+        return str(parse_url(self.target, InvalidValue).origin) if self.way is Way.WEBHOOK else self.target
+
+    def wants(self, notice: Notice) -> bool:
+        """Return whether a notice is for it."""
+        if self.on and notice.kind not in self.on:
+            return False
+        if self.datasets is None:
+            return True
+        if notice.dataset is None:
+            return False
+        try:
+            return DatasetPattern(self.datasets).matches(DatasetAlias.parse(notice.dataset))
+        except InvalidValue:  # a dataset whose name is lost goes by its id
+            return False
+
+
+class Receivers:
+    """The receivers of a workspace."""
+
+    def __init__(self, odf: Path) -> None:
+        """
+        Args:
+            odf: the folder `.odf` of the workspace.
+        """
+        self._folder = odf / "automation" / "receivers"
+
+    def add(self, way: Way, target: str, *, on: Sequence[NoticeKind] = (), datasets: str | None = None) -> Receiver:
+        """Tell somebody, from the next notice on.
+
+        Args:
+            way: how.
+            target: the URL or address.
+            on: kinds of notices; all if empty.
+            datasets: a name, or a pattern of names; all if None.
+
+        Raises:
+            UsageError: not an http or https URL, or not an address; no pattern.
+            AlreadyExists: it is told already.
+        """
+        if datasets is not None:
+            DatasetPattern(datasets)
+        if way is Way.WEBHOOK:
+            parse_url(target, UsageError)
+        elif not _ADDRESS.fullmatch(target):
+            raise UsageError(f"Not a mail address: {target[:80]!r}", hint="Write it as in ann@example.org.")
+        secret = new_secret() if way is Way.WEBHOOK else None
+        receiver = Receiver(way, target, tuple(on), datasets, secret)
+        if self._path(receiver).exists():
+            hint = f"To change what it is told, delete it first: `odf notify delete {receiver.shown}`."
+            raise AlreadyExists(f"Notices go to {receiver.shown} already", hint=hint)
+        save_document(self._path(receiver), _KIND, receiver)
+        return receiver
+
+    def ids(self) -> set[str]:
+        """Return the ids of all of them, also of those whose files are damaged."""
+        return {path.stem for path in self._files()}
+
+    def list(self) -> tuple[Receiver, ...]:
+        """All of them, by target.
+
+        Raises:
+            MalformedManifest: a file is damaged; the message names it.
+        """
+        found = (load_document(path, _KIND, Receiver) for path in self._files())
+        return tuple(sorted((one for one in found if one is not None), key=lambda one: one.target))
+
+    def usable(self) -> tuple[Receiver, ...]:
+        """Return those whose files can be read; of the others, the log tells."""
+        found = []
+        for path in self._files():
+            try:
+                found.append(load_document(path, _KIND, Receiver))
+            except OdfError as error:
+                _LOGGER.error("a receiver is passed over: %s", error.message)  # noqa: TRY400 - no bug
+        return tuple(one for one in found if one is not None)
+
+    def get(self, target: str) -> Receiver:
+        """The receiver at a URL or address; it may be written as it is shown, without user and query.
+
+        Args:
+            target: the URL or address.
+
+        Raises:
+            ReceiverNotFound: with a suggestion.
+            UsageError: several are shown like that.
+        """
+        known = self.list()
+        found = [one for one in known if one.target == target] or [one for one in known if one.shown == target]
+        if not found:
+            shown = [one.shown for one in known]
+            hint = did_you_mean(target, shown, otherwise="`odf notify list` shows who is told.")
+            raise ReceiverNotFound(f"Notices do not go to {shown_url(target)}", hint=hint)
+        if len(found) > 1:
+            hint = "Write the URL with user and query, as it was added."
+            raise UsageError(f"{len(found)} receivers are shown as {target}", hint=hint)
+        return found[0]
+
+    def delete(self, receiver: Receiver) -> None:
+        """Tell a receiver no more; what waits for it is dropped with the next delivery."""
+        self._path(receiver).unlink(missing_ok=True)
+
+    def _files(self) -> Sequence[Path]:
+        return sorted(self._folder.glob("[!.]*.yaml"))
+
+    def _path(self, receiver: Receiver) -> Path:
+        return self._folder / f"{receiver.id}.yaml"

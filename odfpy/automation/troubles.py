@@ -1,0 +1,46 @@
+"""Troubles of a scheduler that `odf status` tells: jobs whose last run failed, besides pulls, which it knows itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from odfpy.automation.history import FAILED
+from odfpy.automation.state import SchedulerState
+from odfpy.coordinator.schedules.schedule import Job
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.workspace import Workspace
+
+
+def last_failures(workspace: Workspace) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the jobs' last runs that failed or were interrupted, as far as the scheduler remembers them.
+
+    Args:
+        workspace: the workspace.
+    """
+    folder = workspace.storage.odf / "automation"
+    if not (folder / "state.db").exists():
+        return
+    with closing(SchedulerState(folder)) as state:
+        ended = state.ended()
+    told: set[tuple[str, str]] = set()
+    for row in ended:  # the newest first
+        key = (row["dataset_id"], row["job"])
+        if key not in told and row["outcome"] in FAILED:
+            yield row
+        told.add(key)
+
+
+def failing_jobs(workspace: Workspace) -> dict[str, list[dict[str, Any]]]:
+    """Return the same of jobs other than pulls, by the id of the dataset.
+
+    Args:
+        workspace: the workspace.
+    """
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in last_failures(workspace):
+        if row["job"] != Job.PULL.value:
+            found.setdefault(row["dataset_id"], []).append(row)
+    return found

@@ -1,0 +1,118 @@
+"""`odf notify`: who is told when something happens to datasets while nobody looks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from odfpy.cli.grammar import Form, command, group, session_of
+from odfpy.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from odfpy.automation.notifications.notice import NoticeKind
+    from odfpy.automation.notifications.notices import Notices
+
+app = group("Notifications: who is told by webhook or mail of datasets that fail, recover or are late.")
+
+_WAYS = ("webhook", "mail")
+_KINDS = ("failed", "recovered", "late", "on-time")
+
+Target = Annotated[str, typer.Argument(help="The URL or the mail address.", metavar="TARGET")]
+
+
+@command(
+    app,
+    "odf notify add webhook https://hooks.example.com/odf",
+    "odf notify add mail ann@example.org --on failed,late --dataset com.example.%",
+)
+def add(
+    context: typer.Context,
+    way: Annotated[
+        str, typer.Argument(help="How: webhook or mail.", metavar="webhook|mail", autocompletion=lambda: list(_WAYS))
+    ],
+    target: Target,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            "--on",
+            help="Only of these: failed, recovered, late, on-time; with commas between them.",
+            metavar="KINDS",
+            autocompletion=lambda: list(_KINDS),
+        ),
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", help="Only of this dataset, or of those of a pattern.", metavar="PATTERN")
+    ] = None,
+) -> None:
+    """Tell somebody from now on; for a webhook, print the secret that calls are signed with."""
+    from odfpy.automation.notifications.receivers import Way
+
+    if way not in _WAYS:
+        raise UsageError(f"Notices go out by webhook or mail, not by {way!r}", hint=did_you_mean(way, _WAYS))
+    receiver = _notices(context).receivers.add(Way(way), target, on=_kinds(on), datasets=dataset)
+    output = session_of(context).output
+    if receiver.secret is not None:
+        output.say("The receiver checks the header webhook-signature with this secret (standardwebhooks.com):")
+        output.text(receiver.secret)
+    else:
+        output.say(f"Notices go to {receiver.shown}; try it with `odf notify test {receiver.shown}`.")
+
+
+@command(app, "odf notify list", name="list")
+def list_(context: typer.Context, form: Form = None) -> None:
+    """List who is told, without secrets."""
+    output = session_of(context).output_as(form)
+    found = _notices(context).receivers.list()
+    if not found and output.for_people:
+        output.say("Nobody is told; add somebody with `odf notify add mail ann@example.org`.")
+        return
+    records = [
+        {
+            "way": item.way.value,
+            "target": item.shown,
+            "on": ",".join(kind.value for kind in item.on) or None,
+            "dataset": item.datasets,
+        }
+        for item in found
+    ]
+    output.records(records, {"Way": "way", "Target": "target", "On": "on", "Dataset": "dataset"})
+
+
+@command(app, "odf notify delete ann@example.org")
+def delete(context: typer.Context, target: Target) -> None:
+    """Tell somebody no more; what waits for them is dropped."""
+    receivers = _notices(context).receivers
+    receiver = receivers.get(target)
+    receivers.delete(receiver)
+    session_of(context).output.say(f"Notices go to {receiver.shown} no more")
+
+
+@command(app, "odf notify test ann@example.org")
+def test(context: typer.Context, target: Target) -> None:
+    """Send a notice at once, to see that it arrives; fails if the receiver does not take it."""
+    from odfpy.automation.notifications.notice import Notice, NoticeKind
+
+    session = session_of(context)
+    notices = _notices(context)
+    receiver = notices.receivers.get(target)
+    text = "You get this because somebody has tried `odf notify test`. Nothing has happened."
+    notices.send(receiver, Notice(kind=NoticeKind.TEST, subject="A test of notifications", text=text))
+    session.output.say(f"{receiver.shown} has taken it")
+
+
+def _kinds(text: str | None) -> list[NoticeKind]:
+    """Return the kinds that an option names."""
+    from odfpy.automation.notifications.notice import NoticeKind
+
+    words = [word.strip() for word in text.split(",")] if text is not None else []
+    for word in words:
+        if word not in _KINDS:
+            raise UsageError(f"--on: there are no notices of the kind {word!r}", hint=did_you_mean(word, _KINDS))
+    return [NoticeKind(word) for word in dict.fromkeys(words)]
+
+
+def _notices(context: typer.Context) -> Notices:
+    from odfpy.automation.notifications.notices import Notices
+
+    return Notices(session_of(context).workspace)

@@ -1,0 +1,49 @@
+"""Calls that say whom they are from, as Standard Webhooks has it (standardwebhooks.com).
+
+A call has the headers `webhook-id`, `webhook-timestamp` and `webhook-signature`: `v1,` and the HMAC-SHA256 of
+`<id>.<timestamp>.<body>` in base64. Caller and receiver share a secret.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+from typing import Final
+
+from odfpy.errors import MalformedManifest
+
+SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - of the form of secrets, none itself
+_SECRET_SIZE = 32
+
+
+def new_secret() -> str:
+    """Return a new secret, as receivers have it."""
+    return SECRET_PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_SIZE)).decode()
+
+
+def signed_headers(secret: str, id_: str, timestamp: int, body: bytes, *, receiver: str) -> dict[str, str]:
+    """Return the headers of a call.
+
+    Args:
+        secret: what it is signed with, as the receiver has it.
+        id_: of the call; the same when it is repeated, so that receivers can drop what they have.
+        timestamp: seconds since 1970.
+        body: what is sent, JSON.
+        receiver: what messages call the receiver.
+
+    Raises:
+        MalformedManifest: the secret is damaged.
+    """
+    try:
+        key = base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
+    except ValueError:
+        raise MalformedManifest(f"The secret of the webhook at {receiver} is damaged") from None
+    digest = hmac.new(key, f"{id_}.{timestamp}.".encode() + body, hashlib.sha256).digest()
+    return {
+        "Content-Type": "application/json",
+        "webhook-id": id_,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": f"v1,{base64.b64encode(digest).decode()}",
+    }
