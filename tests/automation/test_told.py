@@ -38,7 +38,7 @@ def test_a_push_that_fails_and_a_dataset_that_is_late_are_told_by_webhook(worksp
         Notices(workspace).receivers.add(Way.WEBHOOK, receiver.url)
         with scheduling(workspace):
             told = [json.loads(receiver.calls.get(timeout=PATIENCE)[1]) for _ in range(2)]
-    kinds = {one["kind"]: one for one in told}
+    kinds = {one["event"]: one for one in told}
     assert set(kinds) == {"failed", "late"}
     assert kinds["failed"]["dataset"] == NAME
     assert "push failed" in kinds["failed"]["subject"]

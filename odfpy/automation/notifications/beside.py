@@ -20,6 +20,9 @@ from odfpy.errors import OdfError
 INTERVAL: Final = 1.0
 """Seconds between two looks at what is due."""
 
+_AT_THE_END: Final = 2.0
+"""Seconds for what was said last."""
+
 _LOGGER = logging.getLogger("odf.automation")
 
 
@@ -67,6 +70,5 @@ class BesideScheduler:
     def _deliver(self) -> None:
         while not self._over.wait(self._interval):
             self._notices.deliver(wait=0)
-        self._notices.deliver(
-            wait=self._interval
-        )  # what was said last, if it goes quickly; the rest is there next time
+        for _ in range(2):  # a thread that is at it already does not see what was said last
+            self._notices.deliver(wait=_AT_THE_END)  # if it goes quickly; the rest is there next time

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -60,14 +60,15 @@ def _with_failing_jobs(workspace: Workspace, statuses: Iterable[DatasetStatus]) 
     }
     for status in statuses:
         remarks = tuple(
-            StatusRemark(
-                Condition.FAILED,
-                f"the last {row['job']}: {row['error_message']} ({row['error_code']}, {row['at'][:16].replace('T', ' ')})",
-                f"odf schedule run {status.name} --job {row['job']}",
-            )
+            StatusRemark(Condition.FAILED, _why(row), f"odf schedule run {status.name} --job {row['job']}")
             for row in names.get(status.name, ())
         )
         yield replace(status, remarks=(*remarks, *status.remarks))
+
+
+def _why(row: Mapping[str, Any]) -> str:
+    when = row["at"][:16].replace("T", " ")
+    return f"the last {row['job']}: {row['error_message']} ({row['error_code'] or row['outcome']}, {when})"
 
 
 def _tree(name: str, remark: StatusRemark) -> dict[str, Any]:

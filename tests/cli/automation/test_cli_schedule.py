@@ -241,6 +241,15 @@ def test_runs_are_listed_and_filtered(polled: Path, odf: Odf, workspace: Path) -
     assert Workspace.open(workspace).datasets.summary("odf.runs").num_records == 2
 
 
+def test_status_says_which_scheduled_jobs_fail(odf: Odf, workspace: Path) -> None:
+    odf("schedule", "set", RATES, "--job", "push", "--every", "1h", "--to", "nowhere/x", "--attempts", "1")
+    assert odf("schedule", "run", RATES, "--job", "push").code == 1
+    [told] = [one for one in odf("status", RATES, "-o", "json").json if one["status"] == "failed"]
+    assert told["what"].startswith("the last push: No repository is called 'nowhere' (E113, ")
+    assert told["command"] == f"odf schedule run {RATES} --job push"
+    assert odf("status", RATES).code == 1
+
+
 def test_status_says_what_is_late_and_that_nothing_runs(odf: Odf, workspace: Path) -> None:
     calm = odf("status", RATES)
     assert (calm.code, "nothing runs" in calm.err) == (0, False)
