@@ -127,6 +127,9 @@ def test_sources_and_queries(reader: Visit) -> None:
     reader.go(f"datasets/{LOUD}/-/source")
     expect(page.locator("main")).to_contain_text("upper(name)")
     expect(page.locator("main")).to_contain_text("datafusion")
+    page.get_by_role("button", name="How does the engine understand it?").click()
+    expect(page.get_by_role("row").filter(has_text="output")).to_contain_text("row")
+    expect(page.locator(".facts")).to_contain_text("Late rows")
     page.get_by_role("main").get_by_role("link", name=STATIONS).click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(STATIONS)
 
