@@ -104,12 +104,14 @@ def test_what_changes_is_noticed(server: DatasetServer, workspace: Workspace, re
     assert names(listed(server, reader)) == ["com.b", "com.derived", "com.z"]
 
 
-def test_why_a_pull_failed_is_for_those_who_write(server: DatasetServer, workspace: Workspace, reader: str) -> None:
+def test_why_a_pull_failed_is_for_those_who_may_read_the_workspace(
+    server: DatasetServer, workspace: Workspace, reader: str
+) -> None:
     writer = Tokens(workspace.odf).new("writer", Scope.WRITE)
     dataset = workspace.storage.get("com.a")
     set_visibility(dataset.folder, Visibility.PUBLIC)
     remember(dataset, OdfError("Cannot read /secret/place"))
-    for token, message in ((writer, "Cannot read /secret/place"), (reader, ""), (None, "")):
+    for token, message in ((writer, "Cannot read /secret/place"), (reader, "Cannot read /secret/place"), (None, "")):
         [found] = listed(server, token, "?search=com.a")
         assert found["failure"]["message"] == message
         assert found["failure"]["code"]
