@@ -93,8 +93,9 @@ export function keep(key: string, value: unknown): void {
   }
 }
 
+/** The title of the window; nothing, where a part of the page sets it. */
 export function useTitle(title: string): void {
   useEffect(() => {
-    document.title = title ? `${title} · Open Data Fabric` : "Open Data Fabric";
+    if (title) document.title = `${title} · Open Data Fabric`;
   }, [title]);
 }

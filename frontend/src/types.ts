@@ -26,6 +26,7 @@ export interface Dataset {
   failure: { time: string; code: string; message: string } | null;
   maxAge: string | null;
   isLate: boolean;
+  isPaused: boolean;
 }
 
 export interface Block {

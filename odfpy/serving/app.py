@@ -17,6 +17,7 @@ A dataset's routers are mounted under both forms of its name.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
@@ -42,7 +43,16 @@ from odfpy.serving.notifications import events
 from odfpy.serving.notifications.delivery import Deliveries
 from odfpy.serving.notifications.heads import Heads
 from odfpy.serving.pages import ui
-from odfpy.serving.rest import comparison, dataset_metrics, docs_page, history, lineage, provenance, verification
+from odfpy.serving.rest import (
+    analysis,
+    comparison,
+    dataset_metrics,
+    docs_page,
+    history,
+    lineage,
+    provenance,
+    verification,
+)
 from odfpy.serving.rest import dataset as rest_dataset
 from odfpy.serving.rest import datasets as datasets_api
 from odfpy.serving.rest import ingest as rest_ingest
@@ -78,6 +88,7 @@ DATASET_ROUTERS: Sequence[APIRouter] = (
     lineage.router,
     dataset_schedule.router,
     provenance.router,
+    analysis.router,
     comparison.router,
     verification.router,
     rest_ingest.router,
@@ -154,16 +165,21 @@ def create_app(
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Webhooks are called while the server runs, and guests live."""
+    """Webhooks are called while the server runs, and guests live; at its start, datasets are read ahead."""
     state = app.state
     deliveries = Deliveries(state.datasets.storages, state.settings, state.metrics)
     task = asyncio.create_task(deliveries.run())
+    is_over = threading.Event()
+    reading = threading.Thread(target=state.catalog.warm_up, args=(is_over,), name="catalog", daemon=True)
+    reading.start()
     try:
         async with AsyncExitStack() as stack:
             for guest in state.guests:
                 await stack.enter_async_context(guest.running())
             yield
     finally:
+        is_over.set()
+        await asyncio.to_thread(reading.join)
         await asyncio.to_thread(state.sharing.stop)
         await asyncio.to_thread(state.verifications.stop, state.settings.grace)
         task.cancel()

@@ -172,12 +172,15 @@ function Bars({ plot }: { plot: Plot }) {
   );
 }
 
+/** Four digits are enough beside a bar; all of them are in its title. */
+const rounded = (value: number): string => (Number.isInteger(value) ? count(value) : String(Number(value.toPrecision(4))));
+
 function Bar({ value, largest, number }: { value: number | null; largest: number; number: number }) {
   if (value === null) return <span class="null">null</span>;
   return (
     <span class="measure">
-      <span class={`fill series-${number % COLOURS} ${value < 0 ? "less" : ""}`} style={{ width: `${(Math.abs(value) / largest) * 75}%` }} aria-hidden="true" />
-      <span>{Math.abs(value) < 1e6 ? String(value) : count(value)}</span>
+      <span class={`fill series-${number % COLOURS} ${value < 0 ? "less" : ""}`} style={{ width: `${(Math.abs(value) / largest) * 100}%` }} aria-hidden="true" />
+      <span title={String(value)}>{rounded(value)}</span>
     </span>
   );
 }

@@ -45,11 +45,15 @@ export function Problem({ error, retry }: { error: ApiError; retry?: () => void 
         <strong>{what}</strong>
         {error.code && <code class="code">{error.code}</code>}
       </p>
-      {more.map((line) => (
-        <p key={line}>
-          <Words>{line}</Words>
-        </p>
-      ))}
+      {more.some((line) => /^\s*\^+\s*$/.test(line)) ? (
+        <pre tabIndex={0}>{more.join("\n")}</pre>
+      ) : (
+        more.map((line) => (
+          <p key={line}>
+            <Words>{line}</Words>
+          </p>
+        ))
+      )}
       {retry && (
         <button type="button" onClick={retry}>
           Try again
@@ -125,8 +129,9 @@ export function Snippet({ text, label }: { text: string; label: string }) {
   );
 }
 
-/** A dialog that the keyboard stays in, and that Escape closes. */
-export function Dialog({ title, close, children }: { title: string; close: () => void; children: ComponentChildren }) {
+/** A dialog that the keyboard stays in, and that Escape closes, unless it is sticky: what it shows would be lost. */
+export function Dialog(properties: { title: string; close: () => void; isSticky?: boolean; children: ComponentChildren }) {
+  const { title, close, isSticky = false, children } = properties;
   const element = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const before = document.activeElement;
@@ -138,7 +143,7 @@ export function Dialog({ title, close, children }: { title: string; close: () =>
     };
   }, []);
   return (
-    <dialog ref={element} aria-label={title} onClose={close} onClick={(event) => event.target === element.current && close()}>
+    <dialog ref={element} aria-label={title} onClose={close} onCancel={(event) => isSticky && event.preventDefault()} onKeyDown={(event) => isSticky && event.key === "Escape" && event.preventDefault()} onClick={(event) => !isSticky && event.target === element.current && close()}>
       <header>
         <h2>{title}</h2>
         <button type="button" class="quiet" onClick={close} aria-label="Close">

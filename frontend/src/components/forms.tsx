@@ -215,7 +215,7 @@ export function ShownOnce(props: { title: string; text: string; file?: string; c
     URL.revokeObjectURL(url);
   };
   return (
-    <Dialog title={title} close={close}>
+    <Dialog title={title} close={close} isSticky>
       <p>{children}</p>
       <p>
         <strong>It is shown once.</strong> Nobody can show it again: copy it now.

@@ -56,11 +56,28 @@ export function around(graph: Graph, start: string, steps: number): Set<string> 
   return found;
 }
 
+/**
+ * Whether an input really holds its output back: another input is further, or the output has not taken in all of it.
+ * The only input of a dataset that is up to date always has the same watermark as it, and nothing waits.
+ */
+function waits(graph: Graph): (edge: Graph["edges"][number]) => boolean {
+  const marks = new Map(graph.nodes.map((node) => [node.id, node.watermark ?? ""]));
+  const best = new Map<string, string>();
+  for (const { input, output } of graph.edges) {
+    const mark = marks.get(input) ?? "";
+    if (mark > (best.get(output) ?? "")) best.set(output, mark);
+  }
+  return (edge) => edge.holdsBack && ((best.get(edge.output) ?? "") > (marks.get(edge.input) ?? "") || (edge.takenIn ?? "") < (marks.get(edge.input) ?? ""));
+}
+
 /** Places for the nodes that are shown. */
 export function lay(graph: Graph, shown: Set<string>): Layout {
   const all = neighbours(graph);
   const nodes = new Map(graph.nodes.filter((node) => shown.has(node.id)).map((node) => [node.id, node]));
-  const edges = graph.edges.filter(({ input, output }) => nodes.has(input) && nodes.has(output));
+  const isWaiting = waits(graph);
+  const edges = graph.edges
+    .filter(({ input, output }) => nodes.has(input) && nodes.has(output))
+    .map((edge) => ({ ...edge, holdsBack: isWaiting(edge) }));
   const near = neighbours({ nodes: [], edges });
   const left = new Set(nodes.keys());
   const parts: Layout[] = [];

@@ -89,7 +89,22 @@ function diagnosticsOf(state: EditorState, message: string | undefined): Diagnos
   return [{ from: Math.min(from, to), to, severity: "error", message: message.split("\n")[0] ?? message }];
 }
 
-/** Writes words where the cursor is. */
+const NAMED = /\b(from|join)(\s+)(?:"([^"\n]+)"|`([^`\n]+)`|([a-z_][\w\-/]*(?:\.[\w\-/]+)+))(?!\s*\()/gi;
+
+/** Names of datasets that a query reads as they are, with all changes. */
+export function readWhole(text: string): string[] {
+  return [...new Set([...text.matchAll(NAMED)].map((one) => one[3] ?? one[4] ?? one[5] ?? ""))];
+}
+
+/** The query with words such as `odf_current('NAME')` in the place of each dataset that it reads as it is. */
+export function withDatasetsAs(text: string, words: string): string {
+  return text.replace(NAMED, (_, word: string, space: string, ...names: unknown[]) => {
+    const name = names.slice(0, 3).find((one) => typeof one === "string") as string;
+    return `${word}${space}${words.replace("NAME", name.replaceAll("'", "''"))}`;
+  });
+}
+
+/** Writes words such as `odf_current('NAME')` in the place of datasets, or where the cursor is. */
 export type Insert = (words: string) => void;
 
 interface Properties {
@@ -143,7 +158,12 @@ export function SqlEditor(properties: Properties) {
     });
     editor.current = view;
     latest.current.insert.current = (words) => {
-      view.dispatch(view.state.replaceSelection(words));
+      const before = view.state.doc.toString();
+      const after = withDatasetsAs(before, words);
+      const { from } = view.state.selection.main;
+      const space = /\w$/.test(before.slice(0, from)) ? " " : "";
+      if (after === before) view.dispatch(view.state.replaceSelection(space + words));
+      else view.dispatch({ changes: { from: 0, to: before.length, insert: after } });
       view.focus();
     };
     view.focus();

@@ -204,7 +204,7 @@ function Line({ dataset, isFavourite, toggle }: { dataset: Dataset; isFavourite:
           </Badge>
         )}
         {dataset.isLate && (
-          <Badge tone="bad" title={`promised never to be older than ${dataset.maxAge}`}>
+          <Badge tone="bad" title={`new rows were promised at least every ${dataset.maxAge}`}>
             late
           </Badge>
         )}
@@ -268,7 +268,7 @@ function Nothing({ search, kind, who, clear }: { search: string; kind: Kind; who
     );
   }
   return (
-    <Empty title="No datasets yet">
+    <Empty title={who ? "No datasets yet" : "No public datasets"}>
       {who ? (
         <p>
           Make one with <code>odf new</code> and <code>odf add</code>, or get one with <code>odf pull URL</code>.

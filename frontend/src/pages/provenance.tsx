@@ -235,12 +235,12 @@ function Input({ input, row, columns }: { input: TracedDataset; row: TracedRow; 
             <tr>
               <th scope="col">Row</th>
               <th scope="col">op</th>
+              <th scope="col">Comes from</th>
               {names.map((name) => (
                 <th scope="col" key={name}>
                   {name}
                 </th>
               ))}
-              <th scope="col">Comes from</th>
             </tr>
           </thead>
           <tbody>
@@ -280,12 +280,7 @@ function Line({ input, row, names, isCause, column }: LineProperties) {
         <td>
           <Operation op={row.op} />
         </td>
-        {names.map((name) => (
-          <td key={name}>
-            <Value value={row.values[name] as Cell} />
-          </td>
-        ))}
-        <td>
+        <td class="value">
           {input.kind === "Root" ? (
             <Origin dataset={input} row={row} />
           ) : (
@@ -300,6 +295,11 @@ function Line({ input, row, names, isCause, column }: LineProperties) {
             </button>
           )}
         </td>
+        {names.map((name) => (
+          <td key={name}>
+            <Value value={row.values[name] as Cell} />
+          </td>
+        ))}
       </tr>
       {isOpen && (
         <tr id={id} class="nested">

@@ -5,7 +5,7 @@ import { Choice, Problem } from "../components/basics";
 import { type Completions, type Insert, SqlEditor } from "../components/sql_editor";
 import { duration } from "../format";
 import { keep, kept, useTitle } from "../hooks";
-import { address } from "../router";
+import { address, setParameters } from "../router";
 import { fieldsOf } from "../rows";
 import type { Answer, Dataset, Field } from "../types";
 import { body, type Dialect, type Result, Shown } from "./query_answer";
@@ -46,6 +46,8 @@ export function QueryPage() {
     const begun = performance.now();
     setStarted(Date.now());
     setError(undefined);
+    setCancelled(undefined);
+    if (query !== parameters.get("query")) setParameters({ query: undefined, datasets: undefined }); // the link is of another answer
     try {
       const isSame = pinned && query === parameters.get("query");
       const wanted = { include: ["Input"], schemaFormat: "OdfJson", limit: PIECE, ...(isSame ? { datasets: pinned } : {}) };
@@ -70,10 +72,13 @@ export function QueryPage() {
   useEffect(() => {
     if (parameters.get("query")) void run(text);
   }, []);
+  const [cancelled, setCancelled] = useState<number>();
   const cancel = () => {
     abort.current?.abort();
+    if (started !== undefined) setCancelled((Date.now() - started) / 1000);
     setStarted(undefined);
   };
+  const toCurrent = () => insert.current?.("odf_current('NAME')");
   return (
     <section>
       <div class="bar">
@@ -88,6 +93,9 @@ export function QueryPage() {
           choose={setDialect}
         />
         <AsAt insert={(words) => insert.current?.(words)} />
+        <button type="button" onClick={toCurrent} title="A dataset by its name alone is all that was ever written, corrected rows with each of their versions">
+          Read current states
+        </button>
       </div>
       <SqlEditor initial={text} insert={insert} change={setText} run={(written) => void run(written)} completions={completions} error={error?.message} />
       <div class="bar">
@@ -106,10 +114,11 @@ export function QueryPage() {
         <button type="button" onClick={() => void run(`EXPLAIN ${text}`)}>
           Explain
         </button>
-        {pinned && <span class="dim">The link names the blocks: this answer is the same whenever it is opened.</span>}
+        {cancelled !== undefined && <span role="status">Cancelled after {duration(cancelled)}.</span>}
+        {pinned && text.trim() === parameters.get("query") && <span class="dim">The link names the blocks: this answer is the same whenever it is opened.</span>}
       </div>
       {error && <Problem error={error} />}
-      {result && <Shown result={result} />}
+      {result && <Shown result={result} toCurrent={toCurrent} />}
     </section>
   );
 }
@@ -136,13 +145,10 @@ function AsAt({ insert }: { insert: (words: string) => void }) {
           <input type="datetime-local" value={time} onInput={(event) => setTime(event.currentTarget.value)} />
         </label>
         <button type="button" disabled={!whole} onClick={() => insert(`odf_as_at('NAME', '${whole}')`)}>
-          As at: known then
+          As at: what was known then
         </button>
         <button type="button" disabled={!whole} onClick={() => insert(`odf_as_of('NAME', '${whole}')`)}>
-          As of: held then
-        </button>
-        <button type="button" onClick={() => insert("odf_current('NAME')")}>
-          Current state
+          As of: what was true then
         </button>
       </div>
     </details>

@@ -4,7 +4,9 @@ import { ApiError, call, get } from "../api";
 import { AnswerChart } from "../components/answer_chart";
 import { Choice, Copy, Fact, Facts, Hash, Problem } from "../components/basics";
 import { Rows } from "../components/rows";
-import { count, duration } from "../format";
+import { readWhole } from "../components/sql_editor";
+import { count, counted, duration } from "../format";
+import { useLoad } from "../hooks";
 import { address, setParameters } from "../router";
 import { columnsOf, inHalves } from "../rows";
 import type { Answer, Cell, Field } from "../types";
@@ -28,7 +30,7 @@ export function body(query: string, dialect: Dialect, more: object) {
 }
 
 /** An answer, and all that can be done with it. */
-export function Shown({ result }: { result: Result }) {
+export function Shown({ result, toCurrent }: { result: Result; toCurrent: () => void }) {
   const { answer, fields, query, dialect, seconds, total } = result;
   const datasets = answer.input?.datasets ?? [];
   const form: "rows" | "chart" = address.value.searchParams.get("view") === "chart" ? "chart" : "rows";
@@ -46,6 +48,7 @@ export function Shown({ result }: { result: Result }) {
   };
   return (
     <section>
+      <Superseded key={identity} result={result} toCurrent={toCurrent} />
       <Choice
         label="How the answer is shown"
         value={form}
@@ -83,6 +86,40 @@ export function Shown({ result }: { result: Result }) {
         </Facts>
       </details>
     </section>
+  );
+}
+
+const LOOKED_AT = 4; // datasets of a query
+
+/** Says so, where rows count that others take back or correct: nobody sees it in the numbers. */
+function Superseded({ result, toCurrent }: { result: Result; toCurrent: () => void }) {
+  const { answer, query } = result;
+  const { value } = useLoad(
+    async (signal) => {
+      const whole = readWhole(query);
+      const datasets = (answer.input?.datasets ?? []).filter((one) => whole.includes(one.alias)).slice(0, LOOKED_AT);
+      const counts = await Promise.all(
+        datasets.map(async (one) => {
+          const asked = body(`select count(*) as n from "${one.alias}" where op <> 0`, "SqlDataFusion", { datasets: [one] });
+          return Number((await get<Answer>("query", { method: "POST", body: asked, signal })).output.data[0]?.[0]);
+        }),
+      );
+      return datasets.map((one, at) => [one.alias, counts[at] ?? 0] as const).filter(([, number]) => number > 0);
+    },
+    [query],
+  );
+  if (!value?.length || /\bop\b/i.test(query)) return null;
+  return (
+    <div class="note" role="note">
+      {value.map(([name, number]) => (
+        <p key={name}>
+          <strong>{name}</strong> is read with all its changes: {counted(number, "row")} of it take back or correct others, and count, too.
+        </p>
+      ))}
+      <button type="button" onClick={toCurrent}>
+        Read current states instead
+      </button>
+    </div>
   );
 }
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 from typing import TypeVar
 
 from odfpy.chain.events import SetInfo
@@ -90,16 +90,30 @@ class Catalog:
     def __init__(self, storages: Sequence[Storage]) -> None:
         self._storages = tuple(storages)
         self._known: dict[str, _Known] = {}
-        self._ordered: list[CatalogEntry] = []
+        self._ordered: list[CatalogEntry] | None = None
         self._lock = Lock()
 
     def entries(self) -> list[CatalogEntry]:
         """Return all datasets that can be read, in the order of their names."""
         with self._lock:  # two that ask for the first time need not read everything twice
             found = {folder: self._entry(folder, storage) for folder, storage in self._folders()}
-            if list(map(id, found.values())) != list(map(id, self._known.values())):
+            if self._ordered is None or list(map(id, found.values())) != list(map(id, self._known.values())):
                 self._known, self._ordered = found, _in_order(entry for _, entry in found.values())
             return list(self._ordered)
+
+    def warm_up(self, stop: Event) -> None:
+        """Read all datasets ahead, so that the first list of many thousands need not wait for it.
+
+        Args:
+            stop: ends it early.
+        """
+        for folder, storage in self._folders():
+            if stop.is_set():
+                return
+            with self._lock:  # for one at a time: whoever asks meanwhile goes on from there
+                if folder not in self._known:
+                    self._known[folder] = self._entry(folder, storage)
+                    self._ordered = None
 
     def visible_to(self, caller: Caller) -> list[CatalogEntry]:
         """Return those of the datasets that somebody may read, whose token has just been looked at."""

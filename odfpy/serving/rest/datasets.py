@@ -92,7 +92,9 @@ class FailureModel(BaseModel):
 
     time: str
     code: str
-    message: Annotated[str, Field(description="Only for those who may write here: it may name places and files.")]
+    message: Annotated[
+        str, Field(description="Only for those who may read the whole workspace: it may name places and files.")
+    ]
 
 
 class DatasetInfo(BaseModel):
@@ -121,6 +123,7 @@ class DatasetInfo(BaseModel):
         str | None, Field(description="The promise of its schedule: its last rows are never older.", examples=["2d"])
     ] = None
     isLate: Annotated[bool, Field(description="Whether that promise is broken.")] = False  # noqa: N815
+    isPaused: Annotated[bool, Field(description="Whether its schedule is paused.")] = False  # noqa: N815
 
 
 class Order(Enum):
@@ -251,7 +254,7 @@ def _described(dataset: StoredDataset, caller: Caller) -> DatasetInfo:
 
 def _info(entry: CatalogEntry, caller: Caller) -> DatasetInfo:
     verified, failed = entry.verification, entry.failure
-    is_own = caller.may(Scope.WRITE, entry.dataset.workspace_folder)
+    is_own = caller.may(Scope.READ, entry.dataset.workspace_folder)
     return DatasetInfo(
         id=str(entry.dataset.handle.id),
         name=entry.name,
@@ -277,6 +280,7 @@ def _info(entry: CatalogEntry, caller: Caller) -> DatasetInfo:
         ),
         maxAge=str(promise) if (promise := entry.schedule and entry.schedule.max_age) else None,
         isLate=entry.is_late(Timestamp.now()),
+        isPaused=entry.schedule is not None and entry.schedule.is_paused,
         failure=None
         if failed is None
         else FailureModel(time=str(failed.time), code=failed.code, message=failed.message if is_own else ""),

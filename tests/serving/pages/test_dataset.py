@@ -14,12 +14,13 @@ from support.chains.workspaces import feed, root
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.references import ReferenceKind
 from odfpy.coordinator.storage.last_failure import remember
 from odfpy.coordinator.workspace import Workspace
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import OdfError
 
-ODD, NEW, OLD = "com.example.odd", "com.example.new", "com.example.old"
+ODD, NEW, OLD, FORKED = "com.example.odd", "com.example.new", "com.example.old", "com.example.forked"
 HTML = "<img src=x onerror=alert(1)> & <script>alert(1)</script>"
 KEYWORDS = [HTML, "עברית", "🦊", "k" * 255]
 BLOCKS = 130
@@ -37,7 +38,15 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     odd = root(ODD, "{kind: Append}") + "".join(
         f"    - {json.dumps(one, ensure_ascii=False)}\n" for one in (info, attachments)
     )
-    found.add([*load_snapshots(odd, "odd"), *load_snapshots(root(NEW), "new")])
+    forked = root(FORKED, "{kind: Append}")
+    found.add([*load_snapshots(odd, "odd"), *load_snapshots(root(NEW), "new"), *load_snapshots(forked, "forked")])
+    feed(found, FORKED, "1 a")
+    found.branches.create(FORKED, ReferenceKind.TAG, "v1")
+    for number in (2, 3):
+        file = found.root / "draft.ndjson"
+        file.write_text(f'{{"event_time":"2024-01-02T00:00:00Z","id":{number},"name":"staged"}}\n')
+        list(found.ingest(FORKED, [file], branch="draft"))
+    feed(found, FORKED, "4 d", day=4)
     feed(found, ODD, "1 a")
     staged = found.odf / "staged"
     make_dataset(DatasetLayout.local(staged), *(f"text {number}" for number in range(BLOCKS)), HTML)
@@ -104,6 +113,23 @@ def test_older_blocks_are_there(reader: Visit) -> None:
     expect(page.get_by_role("button", name="Show older blocks")).to_have_count(0)
 
 
+def test_branches_and_tags_stand_beside_the_blocks_of_the_head(reader: Visit, workspace: Workspace) -> None:
+    page = reader.go(f"datasets/{FORKED}/-/history")
+    blocks = page.locator(".blocks > li")
+    last = workspace.storage.get(FORKED).state.sequence_number
+    expect(blocks).to_have_count(last + 1 + 2)
+    texts = blocks.all_inner_texts()
+    lanes = [one.count() for one in blocks.locator(".lanes .lane.dot").all()]
+    assert lanes == [1] * len(texts)
+    assert "branch.draft" in texts[0]
+    on_branch = [text for text in texts if "branch.draft" in text]
+    assert len(on_branch) == 2
+    [tagged] = [at for at, text in enumerate(texts) if "tag.v1" in text]
+    assert blocks.nth(tagged).locator(".lane.join").count() == 1, "the branch continues the block of the tag"
+    [head] = [at for at, text in enumerate(texts) if "head" in text.split()]
+    assert blocks.nth(head).locator(".lane").first.get_attribute("class") == "lane tip dot"
+
+
 def test_hashes_are_copied_as_a_whole(reader: Visit, workspace: Workspace) -> None:
     head = str(workspace.storage.get(STATIONS).state.head)
     reader.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -127,6 +153,9 @@ def test_sources_and_queries(reader: Visit) -> None:
     reader.go(f"datasets/{LOUD}/-/source")
     expect(page.locator("main")).to_contain_text("upper(name)")
     expect(page.locator("main")).to_contain_text("datafusion")
+    page.get_by_role("button", name="How does the engine understand it?").click()
+    expect(page.get_by_role("row").filter(has_text="output")).to_contain_text("row")
+    expect(page.locator(".facts")).to_contain_text("Late rows")
     page.get_by_role("main").get_by_role("link", name=STATIONS).click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(STATIONS)
 

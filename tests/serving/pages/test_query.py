@@ -220,3 +220,16 @@ def test_strangers_query_what_is_public(nobody: Visit) -> None:
     editor(page, f'select count(*) as n from "{LOUD}"')
     page.keyboard.press("Control+Enter")
     expect(page.get_by_role("alert")).to_contain_text(LOUD)
+
+
+def test_what_counts_superseded_rows_says_so_and_reads_current_states_instead(reader: Visit) -> None:
+    page = asked(reader, f'select count(*) as n from "{STATIONS}"')
+    note = page.get_by_role("note")
+    expect(note).to_contain_text(f"{STATIONS} is read with all its changes: 3 rows of it take back or correct others")
+    expect(page.locator(".rows tbody td.number")).to_have_text("7")
+    note.get_by_role("button", name="Read current states instead").click()
+    expect(page.locator(".cm-content")).to_have_text(f"select count(*) as n from odf_current('{STATIONS}')")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".rows tbody td.number")).to_have_text("3")
+    expect(note).to_have_count(0)
+    assert "query=" not in page.url, "the link was of another answer"

@@ -44,7 +44,7 @@ export function AuditTab() {
   return (
     <>
       <h2>Audit log</h2>
-      <p class="dim">Who has read shared tables, and what admins have changed or looked at; the newest first. It is a dataset, odf.audit.</p>
+      <p class="dim">Who has read shared tables, and what admins have changed or looked at; the newest first. Reads with access tokens are not listed. It is a dataset, odf.audit.</p>
       <form class="bar" role="search" onSubmit={(event) => event.preventDefault()}>
         <Filter label="Who" value={who} set={setWho} hint="acme" />
         <Filter label="Table or name" value={path} set={setPath} hint="sales.eu" />

@@ -30,8 +30,9 @@ const parts: readonly (readonly [string, string, FunctionComponent<PartPropertie
 ];
 
 export function AdminPage() {
-  useTitle("Administration");
   const { name, isAdmin } = session.value;
+  const [, part = "shares", ...rest] = pathOf(address.value).split("/");
+  useTitle(rest.length ? "" : `${parts.find(([path]) => path === part)?.[1] ?? ""} · Administration`);
   if (!isAdmin) {
     return (
       <Empty title="Administration is for admins">
@@ -51,7 +52,6 @@ export function AdminPage() {
       </Empty>
     );
   }
-  const [, part = "shares", ...rest] = pathOf(address.value).split("/");
   const known = parts.find(([path]) => path === part) ?? parts[0];
   if (!known) return null;
   const [path, , Part] = known;

@@ -70,13 +70,13 @@ function Summary({ state }: { state: Automation }) {
       </section>
       <section class="card">
         <h2>Is something late?</h2>
-        {late.length === 0 && <p>No dataset is older than promised.</p>}
+        {late.length === 0 && <p>No dataset has waited for rows longer than promised.</p>}
         <ul class="plain">
           {late.map((one) => (
             <li key={one.dataset}>
               <a href={href(datasetPath(one.dataset))}>{one.dataset}</a> <Badge tone="bad">late</Badge>{" "}
               <span class="dim">
-                rows came <Ago time={one.updatedAt} />, promised every {one.maxAge}
+                rows came <Ago time={one.updatedAt} />, promised at least every {one.maxAge}
               </span>
             </li>
           ))}
@@ -158,7 +158,7 @@ function Schedules() {
                       <Times schedule={one} />
                     </td>
                     <td>
-                      {one.maxAge ? `never older than ${one.maxAge}` : <span class="dim">none</span>} {one.isLate && <Badge tone="bad">late</Badge>}
+                      {one.maxAge ? `new rows at least every ${one.maxAge}` : <span class="dim">none</span>} {one.isLate && <Badge tone="bad">late</Badge>}
                     </td>
                   </tr>
                 ))}

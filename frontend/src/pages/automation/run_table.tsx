@@ -26,7 +26,7 @@ export function Outcome({ run }: { run: Run }) {
   return <Badge tone={TONES[run.outcome] ?? "plain"}>{run.outcome}</Badge>;
 }
 
-/** The first line of what went wrong; only those who may write are told more than the code. */
+/** The first line of what went wrong; only those who may read the workspace are told more than the code. */
 export function why(run: Run): string {
   return run.errorMessage?.split("\n")[0] ?? (run.errorCode ? `error ${run.errorCode}` : "");
 }
@@ -57,8 +57,11 @@ export function RunTable({ runs, label, withDataset = true }: { runs: Run[]; lab
               <tr key={run.id}>
                 <th scope="row">
                   <button type="button" class="quiet" onClick={() => open(run)} aria-label={`Details of the ${run.job} of ${run.dataset} at ${run.startedAt}`}>
+                    <Moment time={run.startedAt} />
+                  </button>{" "}
+                  <span class="dim">
                     <Ago time={run.startedAt} />
-                  </button>
+                  </span>
                 </th>
                 {withDataset && (
                   <td>
@@ -97,7 +100,7 @@ function Details({ run, close }: { run: Run; close: () => void }) {
       {run.errorCode && (
         <div class="problem">
           <p>
-            <strong>{run.errorMessage ?? "Why is only shown to those who may write here."}</strong> <code class="code">{run.errorCode}</code>
+            <strong>{run.errorMessage ?? "Why is only shown to those who may read the whole workspace."}</strong> <code class="code">{run.errorCode}</code>
           </p>
           <p>
             <code>odf help {run.errorCode}</code> explains it.

@@ -3,12 +3,12 @@ import { moment } from "../../format";
 import type { Schedule, Upcoming } from "../../types";
 
 export function Times({ schedule }: { schedule: Schedule }) {
-  if (schedule.upcoming.length === 0) return <span class="dim">{schedule.isPaused ? "paused" : "nothing"}</span>;
+  if (schedule.upcoming.length === 0) return <span class="dim">nothing</span>;
   return (
     <ul class="plain">
       {schedule.upcoming.map((one) => (
         <li key={one.job}>
-          <strong>{one.job}</strong> {one.trigger} <Next upcoming={one} />
+          <strong>{one.job}</strong> {one.trigger} {schedule.isPaused ? <span class="dim">(paused)</span> : <Next upcoming={one} />}
         </li>
       ))}
     </ul>

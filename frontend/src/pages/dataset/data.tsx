@@ -35,6 +35,7 @@ export function DataTab({ dataset }: TabProperties) {
           ]}
           choose={(value) => setParameters({ view: value === "current" ? undefined : value, row: undefined })}
         />
+        <a href={href("query", { query: view === "changelog" ? `select * from "${dataset.name}"` : `select * from odf_current('${dataset.name}')` })}>Query it</a>
         {view === "changelog" && (
           <p class="legend dim">
             <span class="op-append">+A added</span> <span class="op-retract">-R retracted</span>{" "}

@@ -72,7 +72,11 @@ function Freshness({ dataset, blocks, graph }: { dataset: Dataset; blocks: Block
             <strong>
               Rows came <Ago time={dataset.updatedAt} />
             </strong>{" "}
-            {dataset.maxAge ? (
+            {dataset.failure ? (
+              <Badge tone="bad">pulls fail</Badge>
+            ) : dataset.isPaused ? (
+              <Badge tone="warn">paused</Badge>
+            ) : dataset.maxAge ? (
               <Badge tone={dataset.isLate ? "bad" : "good"}>{dataset.isLate ? "late" : "on time"}</Badge>
             ) : (
               rhythm !== undefined && <Badge tone={isLate ? "warn" : "good"}>{isLate ? "later than usual" : "on time"}</Badge>
@@ -81,10 +85,15 @@ function Freshness({ dataset, blocks, graph }: { dataset: Dataset; blocks: Block
         ) : (
           <strong>No rows yet</strong>
         )}
-        {dataset.maxAge ? (
+        {dataset.isPaused ? (
           <span class="dim">
             {" "}
-            never older than {dataset.maxAge}, as <a href={href(datasetPath(dataset.name, "runs"))}>its schedule</a> promises
+            <a href={href(datasetPath(dataset.name, "runs"))}>Its schedule</a> is paused, and promises nothing
+          </span>
+        ) : dataset.maxAge ? (
+          <span class="dim">
+            {" "}
+            <a href={href(datasetPath(dataset.name, "runs"))}>Its schedule</a> promises new rows at least every {dataset.maxAge}
           </span>
         ) : (
           rhythm !== undefined && <span class="dim"> usually every {duration(rhythm)}</span>

@@ -8,6 +8,7 @@ import { address, datasetPath, href } from "../../router";
 import { nextOf } from "../../rows";
 import type { Block } from "../../types";
 import { sliceOf, summaryOf } from "./blocks";
+import { type Branch, branchOf, type Row, rowsOf } from "./history_graph";
 import type { TabProperties } from "./page";
 
 interface Page {
@@ -20,6 +21,24 @@ async function page(name: string, path: string, signal?: AbortSignal): Promise<P
   return { blocks: await answer.json(), next: nextOf(answer) };
 }
 
+const MOST_BRANCHES = 12; // lanes beside each other
+
+/** What branches and tags have beside the blocks that are shown. */
+async function branchesOf(name: string, references: Record<string, string>, shown: Block[], signal: AbortSignal): Promise<Branch[]> {
+  const known = new Set(shown.map((block) => block.blockHash));
+  const oldest = shown.at(-1)?.content.sequenceNumber ?? 0;
+  const found: Branch[] = [];
+  for (const [reference, hash] of Object.entries(references)) {
+    if (known.has(hash) || found.length >= MOST_BRANCHES) continue;
+    const { blocks } = await page(name, `log?limit=100&asOfBlockHash=${hash}`, signal);
+    const branch = branchOf(reference, blocks, known, oldest);
+    if (!branch) continue;
+    found.push(branch);
+    for (const block of branch.blocks) known.add(block.blockHash);
+  }
+  return found;
+}
+
 export function HistoryTab({ dataset }: TabProperties) {
   const from = address.value.searchParams.get("from") ?? "";
   const path = `log?limit=100${from ? `&asOfBlockHash=${encodeURIComponent(from)}` : ""}`;
@@ -27,9 +46,14 @@ export function HistoryTab({ dataset }: TabProperties) {
   const references = useLoad((signal) => get<Record<string, string>>(ofDataset(dataset.name, "refs"), { signal }), [dataset.head]);
   const [more, setMore] = useState<Page[]>([]);
   useEffect(() => setMore([]), [first.value]);
+  const pages = first.value ? [first.value, ...more] : [];
+  const shown = pages.flatMap((one) => one.blocks);
+  const branches = useLoad(
+    async (signal) => (from || !references.value || !shown.length ? [] : branchesOf(dataset.name, references.value, shown, signal)),
+    [dataset.head, from, references.value, shown.length],
+  );
   if (first.error) return <Problem error={first.error} retry={first.reload} />;
   if (!first.value) return <Loading />;
-  const pages = [first.value, ...more];
   const next = pages.at(-1)?.next;
   const pointing = new Map<string, string[]>();
   for (const [name, block] of Object.entries(references.value ?? {})) pointing.set(block, [...(pointing.get(block) ?? []), name]);
@@ -41,8 +65,8 @@ export function HistoryTab({ dataset }: TabProperties) {
         </p>
       )}
       <ol class="blocks">
-        {pages.flatMap((one) => one.blocks).map((block) => (
-          <BlockLine key={block.blockHash} dataset={dataset.name} block={block} names={pointing.get(block.blockHash) ?? []} />
+        {rowsOf(shown, branches.value ?? []).map((row) => (
+          <BlockLine key={row.block.blockHash} dataset={dataset.name} row={row} names={pointing.get(row.block.blockHash) ?? []} />
         ))}
       </ol>
       {next && (
@@ -54,13 +78,26 @@ export function HistoryTab({ dataset }: TabProperties) {
   );
 }
 
-function BlockLine({ dataset, block, names }: { dataset: string; block: Block; names: string[] }) {
+function Lanes({ row }: { row: Row }) {
+  return (
+    <span class="lanes" aria-hidden="true">
+      {row.marks.map((mark, lane) => (
+        <span key={lane} class={`lane ${mark} ${lane === row.lane ? "dot" : ""}`} />
+      ))}
+    </span>
+  );
+}
+
+function BlockLine({ dataset, row, names }: { dataset: string; row: Row; names: string[] }) {
+  const { block, branch } = row;
   const { content, signatures } = block;
   const wrong = signatures.find((one) => one.error);
   const slice = sliceOf(content.event);
   const summary = summaryOf(content.event);
   return (
     <li>
+      <Lanes row={row} />
+      <div>
       <div class="block">
         <span class="number dim">{content.sequenceNumber}</span>
         <span>
@@ -70,8 +107,16 @@ function BlockLine({ dataset, block, names }: { dataset: string; block: Block; n
               {name}
             </Badge>
           ))}
+          {branch && !names.includes(branch) && <span class="dim"> on {branch}</span>}
         </span>
-        {slice ? <a href={href(datasetPath(dataset, "data"), { view: "changelog", row: String(slice.start) })}>{summary}</a> : <span>{summary}</span>}
+        <span>
+          {slice && !branch ? <a href={href(datasetPath(dataset, "data"), { view: "changelog", row: String(slice.start) })}>{summary}</a> : summary}{" "}
+          {slice && content.prevBlockHash && (
+            <a href={href(datasetPath(dataset, "changes"), { old: content.prevBlockHash, new: block.blockHash })} aria-label={`What it changed (block ${content.sequenceNumber})`}>
+              What it changed
+            </a>
+          )}
+        </span>
         {wrong ? (
           <Badge tone="bad" title={wrong.error ?? ""}>
             signature not valid
@@ -84,11 +129,6 @@ function BlockLine({ dataset, block, names }: { dataset: string; block: Block; n
         <span class="dim">
           <Moment time={content.systemTime} />
         </span>
-        {slice && content.prevBlockHash && (
-          <a href={href(datasetPath(dataset, "changes"), { old: content.prevBlockHash, new: block.blockHash })} aria-label={`What it changed (block ${content.sequenceNumber})`}>
-            What it changed
-          </a>
-        )}
       </div>
       <details>
         <summary>
@@ -99,6 +139,7 @@ function BlockLine({ dataset, block, names }: { dataset: string; block: Block; n
         </p>
         <pre tabIndex={0}>{JSON.stringify(content, null, 2)}</pre>
       </details>
+      </div>
     </li>
   );
 }

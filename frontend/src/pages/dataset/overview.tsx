@@ -36,6 +36,9 @@ export function Overview({ dataset }: TabProperties) {
             <code class="code">{dataset.failure.code}</code>
           </p>
           {dataset.failure.message && <p>{dataset.failure.message}</p>}
+          <p>
+            <a href={href(datasetPath(dataset.name, "runs"))}>Runs and schedule</a>
+          </p>
         </div>
       )}
       <Glance dataset={dataset} graph={graph.value} />

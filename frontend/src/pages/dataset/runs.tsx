@@ -58,8 +58,8 @@ function ScheduleOf({ name, schedule, reload }: { name: string; schedule: Schedu
             {schedule.isPaused && <Badge tone="warn">paused</Badge>}{" "}
             {schedule.maxAge && (
               <>
-                Promised never to be older than <strong>{schedule.maxAge}</strong>.{" "}
-                {!schedule.isPaused && (schedule.isLate ? <Badge tone="bad">late</Badge> : <Badge tone="good">kept</Badge>)}
+                New rows are promised at least every <strong>{schedule.maxAge}</strong>
+                {schedule.isPaused ? ", but not while it is paused." : "."} {!schedule.isPaused && schedule.isLate && <Badge tone="bad">late</Badge>}
               </>
             )}
           </p>

@@ -1,6 +1,7 @@
 /** Where rows come from: the source of a root dataset, the query of a derivative one, and the whole manifest. */
+import { useState } from "preact/hooks";
 import { get, ofDataset } from "../../api";
-import { Loading, Problem, Snippet } from "../../components/basics";
+import { Fact, Facts, Loading, Problem, Snippet } from "../../components/basics";
 import { useLoad } from "../../hooks";
 import { datasetPath, href } from "../../router";
 import type { Graph } from "../../types";
@@ -37,7 +38,7 @@ export function SourceTab({ dataset }: TabProperties) {
   const sources = events.filter((event) => /^(SetPollingSource|AddPushSource)$/i.test(event.kind));
   return (
     <>
-      {transform && <Query event={transform} names={names} />}
+      {transform && <Query name={dataset.name} event={transform} names={names} />}
       {sources.map((event, index) => (
         <Source key={index} event={event} />
       ))}
@@ -49,7 +50,7 @@ export function SourceTab({ dataset }: TabProperties) {
   );
 }
 
-function Query({ event, names }: { event: Event; names: Map<string, string | null> }) {
+function Query({ name, event, names }: { name: string; event: Event; names: Map<string, string | null> }) {
   const inputs = (event["inputs"] ?? []) as { datasetRef: string; alias?: string }[];
   const transform = event["transform"] as Transform;
   const queries = transform.queries ?? [{ query: transform.query ?? "" }];
@@ -59,13 +60,13 @@ function Query({ event, names }: { event: Event; names: Map<string, string | nul
       <p>
         Runs in the engine <code>{transform.engine}</code>, over{" "}
         {inputs.map((input, index) => {
-          const name = input.datasetRef.startsWith("did:") ? names.get(input.datasetRef) : input.datasetRef;
-          const alias = input.alias ?? name ?? input.datasetRef;
+          const known = input.datasetRef.startsWith("did:") ? names.get(input.datasetRef) : input.datasetRef;
+          const alias = input.alias ?? known ?? input.datasetRef;
           return (
             <span key={input.datasetRef}>
               {index > 0 && ", "}
-              {name ? <a href={href(datasetPath(name))}>{name}</a> : <span title={input.datasetRef}>a dataset that you may not read</span>}
-              {alias !== name && (
+              {known ? <a href={href(datasetPath(known))}>{known}</a> : <span title={input.datasetRef}>a dataset that you may not read</span>}
+              {alias !== known && (
                 <>
                   {" "}
                   as <code>{alias}</code>
@@ -79,7 +80,72 @@ function Query({ event, names }: { event: Event; names: Map<string, string | nul
       {queries.map((query, index) => (
         <Snippet key={index} label={query.alias ?? "SQL"} text={query.query.trim()} />
       ))}
+      <Understood name={name} />
     </section>
+  );
+}
+
+interface Analysis {
+  engine: string;
+  steps: { alias: string | null; queryClass: string; reason: string; state: string }[];
+  outputColumns: string[];
+  primaryKey: string[] | null;
+  watermark: string | null;
+  late: string;
+  notes: string[];
+}
+
+/** What the engine says of the query: asked for only when somebody wants to know, since it may have to start. */
+function Understood({ name }: { name: string }) {
+  const [isWanted, want] = useState(false);
+  if (!isWanted) {
+    return (
+      <button type="button" onClick={() => want(true)}>
+        How does the engine understand it?
+      </button>
+    );
+  }
+  return <Explained name={name} />;
+}
+
+function Explained({ name }: { name: string }) {
+  const { value, error, reload } = useLoad((signal) => get<Analysis>(ofDataset(name, "analysis"), { signal }), [name]);
+  if (error) return <Problem error={error} retry={reload} />;
+  if (!value) return <Loading what="Asking the engine, which may take a while to start" />;
+  return (
+    <>
+      <h3>How the engine understands it</h3>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Steps of the query">
+        <table class="list">
+          <thead>
+            <tr>
+              <th scope="col">Step</th>
+              <th scope="col">Class</th>
+              <th scope="col">Why</th>
+              <th scope="col">State that is kept from pull to pull</th>
+            </tr>
+          </thead>
+          <tbody>
+            {value.steps.map((step, index) => (
+              <tr key={index}>
+                <th scope="row">{step.alias ?? "output"}</th>
+                <td>{step.queryClass}</td>
+                <td>{step.reason}</td>
+                <td>{step.state}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <Facts>
+        <Fact name="Key">{value.primaryKey === null ? "none that the query tells" : value.primaryKey.join(", ") || "no columns: there is one row at most"}</Fact>
+        <Fact name="Watermark">{value.watermark ?? "does not advance"}</Fact>
+        <Fact name="Late rows">{value.late}</Fact>
+      </Facts>
+      {value.notes.map((note) => (
+        <p key={note}>{note}</p>
+      ))}
+    </>
   );
 }
 

@@ -55,7 +55,7 @@ class RunModel(BaseModel):
     head: str | None
     errorCode: str | None  # noqa: N815
     errorMessage: Annotated[  # noqa: N815
-        str | None, Field(description="Only for those who may write here: it may name places and files.")
+        str | None, Field(description="Only for those who may read the whole workspace: it may name places and files.")
     ]
     warnings: Annotated[str | None, Field(description="The same.")]
     peakMemory: Annotated[int | None, Field(description="Bytes.")]  # noqa: N815
@@ -67,7 +67,7 @@ def run_model(row: Mapping[str, Any], *, is_own: bool) -> RunModel:
 
     Args:
         row: the run, as in `odf.runs`.
-        is_own: whether the caller may write to its dataset.
+        is_own: whether the caller may read the whole workspace.
     """
     return RunModel(
         id=row["id"],

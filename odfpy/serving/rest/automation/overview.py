@@ -105,7 +105,7 @@ def _last_runs(
     for workspace in known.workspaces:
         ids, name = _chosen(request, caller, workspace, dataset)
         chosen = RunFilter(dataset_ids=ids, name=name, only_failed=only_failed, since=since, until=until)
-        is_own = caller.may(Scope.WRITE, workspace.storage)
+        is_own = caller.may(Scope.READ, workspace.storage)  # who may read `odf.runs`, too
         if ids is None or ids or name is not None:
             found += [run_model(row, is_own=is_own) for row in last_runs(workspace, chosen, num=num)]
     if len(known.workspaces) > 1:

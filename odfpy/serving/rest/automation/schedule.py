@@ -120,13 +120,22 @@ def schedule_models(automations: Automations, entries: Sequence[CatalogEntry]) -
             maxAge=None if one.schedule is None or one.schedule.max_age is None else str(one.schedule.max_age),
             isLate=one.is_late(now),
             problem=one.schedule_fault,
-            upcoming=[
+            upcoming=_paused_jobs(one)
+            or [
                 UpcomingModel(job=run.job, trigger=run.trigger, at=run.at, local=run.local)
                 for run in upcoming.get(one.dataset.folder.name, ())
             ],
         )
         for one in entries
     ]
+
+
+def _paused_jobs(entry: CatalogEntry) -> list[UpcomingModel]:
+    """Return the jobs of a schedule that is paused: none of them has a time."""
+    if entry.schedule is None or not entry.schedule.is_paused:
+        return []
+    jobs = entry.schedule.jobs.items()
+    return [UpcomingModel(job=job.value, trigger=one.in_words, at=None, local=None) for job, one in jobs]
 
 
 def _described(request: Request, dataset: StoredDataset) -> ScheduleModel:

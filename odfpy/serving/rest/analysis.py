@@ -1,0 +1,138 @@
+"""`/{dataset}/analysis`: what the engine says of the query of a derivative: classes, state, watermark, late rows."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from odfpy import __version__
+from odfpy.chain.events import SetTransform
+from odfpy.coordinator.storage.storage import Storage
+from odfpy.coordinator.transform.analysis import analyze
+from odfpy.dataset.identity import DatasetId
+from odfpy.engine.contract import AnalyzeResponseSuccess
+from odfpy.engine.control import Control
+from odfpy.errors import OdfError
+from odfpy.serving.callers.access import AnyCaller, Caller, Readable, is_readable, registry_of
+from odfpy.serving.http.errors import Refused
+from odfpy.serving.http.query_limiter import refusal
+from odfpy.serving.http.replies import not_modified, reply, tag_of
+from odfpy.serving.rest.models import NOT_MODIFIED, answers, with_headers
+
+router = APIRouter(tags=["queries"])
+
+_TAG: Final = 'W/"f1620566002562203fa5af2732a888ccdf6a254c4b2652cf5b34ff1631cb0c1635741"'
+
+
+class AnalyzedStepModel(BaseModel):
+    """A step of a query: a temporary table, or the output."""
+
+    alias: Annotated[str | None, Field(description="Name of the temporary table; null for the output.")]
+    queryClass: Annotated[str, Field(examples=["windows"])]  # noqa: N815
+    reason: Annotated[str, Field(description="Why it is of that class.")]
+    state: Annotated[str, Field(description="What the engine keeps from pull to pull.")]
+    query: str
+
+
+class AnalysisModel(BaseModel):
+    """The query of a derivative, as its engine understands it."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "engine": "spark",
+                    "steps": [
+                        {
+                            "alias": None,
+                            "queryClass": "row by row",
+                            "reason": "each row is made of one row of the input",
+                            "state": "none",
+                            "query": "select * from rates",
+                        }
+                    ],
+                    "outputColumns": ["offset", "op", "system_time", "event_time", "rate"],
+                    "primaryKey": None,
+                    "watermark": "that of rates",
+                    "late": "taken in",
+                    "notes": [],
+                }
+            ]
+        }
+    )
+
+    engine: str
+    steps: list[AnalyzedStepModel]
+    outputColumns: list[str]  # noqa: N815
+    primaryKey: Annotated[  # noqa: N815
+        list[str] | None, Field(description="Empty for one row at most; null where the query does not tell.")
+    ]
+    watermark: Annotated[str | None, Field(description="What it follows from; null where it does not advance.")]
+    late: Annotated[str, Field(description="What becomes of late rows.")]
+    notes: list[str]
+
+
+@router.get(
+    "/analysis",
+    response_model=AnalysisModel,
+    responses={**with_headers(ETag=_TAG), **NOT_MODIFIED, **answers(400, 401, 404, 422, 429, 503)},
+)
+async def analysis(request: Request, caller: AnyCaller, dataset: Readable) -> Response:
+    """What the engine says of the query of a derivative; the caller must be allowed to read its inputs, too."""
+    storage = registry_of(request).storage_of(dataset)
+    state = dataset.state
+    transform = state.set_transform
+    if transform is None:
+        raise Refused(400, "A root dataset has no query")
+    tag = tag_of(__version__, "analysis", str(state.head))
+
+    def work(control: Control) -> Response:
+        _require_inputs(storage, caller, dataset.input_ids)
+        known = not_modified(request, tag)
+        if known is not None:
+            return known
+        engines = request.app.state.own_engines[storage.root].of(caller).within(control)
+        try:
+            found = analyze(storage, engines, transform, state, lambda item: storage.get(item).state)
+        except OdfError as error:
+            raise refusal(error) or error from error
+        if found is None:
+            raise Refused(400, "The schema of an input is not known yet\nPull the inputs first.")
+        return reply(request, _model(transform, found).model_dump(), tag)
+
+    found: Response = await request.app.state.gate.run(request, caller, work)
+    return found
+
+
+def _require_inputs(storage: Storage, caller: Caller, ids: list[DatasetId]) -> None:
+    """Check that somebody may read all inputs: what a query makes of their columns would tell of these.
+
+    Raises:
+        Refused: 400, they may not, or one is not here.
+    """
+    for one in ids:
+        try:
+            is_known = is_readable(storage.get(one), caller)
+        except OdfError:  # it is not here, or damaged
+            is_known = False
+        if not is_known:
+            raise Refused(400, "An input of the dataset is not on this server, or not for this token")
+
+
+def _model(transform: SetTransform, found: AnalyzeResponseSuccess) -> AnalysisModel:
+    return AnalysisModel(
+        engine=transform.transform.engine,
+        steps=[
+            AnalyzedStepModel(
+                alias=step.alias, queryClass=step.query_class, reason=step.reason, state=step.state, query=step.query
+            )
+            for step in found.steps
+        ],
+        outputColumns=list(found.output_columns),
+        primaryKey=None if found.primary_key is None else list(found.primary_key),
+        watermark=found.watermark,
+        late=found.late,
+        notes=list(found.notes),
+    )
