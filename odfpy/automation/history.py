@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from odfpy.automation.runs import RUNS
+from odfpy.automation.runs import FAILED, RUNS
 from odfpy.automation.state import SchedulerState
 from odfpy.data.timestamp import NANOS_PER_SECOND, Timestamp
 from odfpy.errors import DatasetNotFound
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace
 
 _TIME: Final = 'Timestamp(Millisecond, Some("UTC"))'
-FAILED: Final = ("failed", "interrupted")
-"""Outcomes of runs that have not done what there was to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

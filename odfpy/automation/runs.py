@@ -11,6 +11,9 @@ from odfpy.data.timestamp import NANOS_PER_MILLI, Timestamp
 from odfpy.visible import visible_lines
 
 DATASET: Final = "odf.runs"
+FAILED: Final = ("failed", "interrupted")
+"""Outcomes of runs that have not done what there was to do."""
+
 LONGEST: Final = 2000
 """Characters of the message of an error, and of all warnings together."""
 

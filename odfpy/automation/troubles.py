@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from odfpy.automation.history import FAILED
+from odfpy.automation.runs import FAILED
 from odfpy.automation.state import SchedulerState
 from odfpy.coordinator.schedules.schedule import Job
 

@@ -308,7 +308,7 @@ def test_monitoring_learns_that_it_lives_and_what_it_does_but_no_names(node: Nod
 
 
 def test_there_is_a_page_of_what_can_be_asked(node: Node) -> None:
-    assert ask(f"{node.url}/").headers["location"] == "/docs"
+    assert ask(f"{node.url}/").headers["location"] == "ui/"
     assert ask(f"{node.url}/docs").status == 200
     paths = ask(f"{node.url}/openapi.json").json["paths"]
     assert {"/{name}/refs/{ref}", "/{account}/{name}/data/{hash}", "/{name}/events", "/datasets"} <= paths.keys()

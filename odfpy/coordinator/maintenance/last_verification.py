@@ -5,6 +5,7 @@ info/verification.yaml    in the dataset's folder
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -104,6 +105,8 @@ def remember_verification(dataset: StoredDataset, report: VerifyReport, *, integ
     errors = sum(finding.severity is Severity.ERROR for finding in report.findings)
     with suppress(OdfError, OSError):
         if dataset.block is not None or dataset.branch is not None:
+            return
+        if not os.access(_path(dataset).parent, os.W_OK | os.X_OK):  # somebody else's, for reading only
             return
         head = report.head or dataset.layout.refs.get(HEAD)  # whose block cannot be read, perhaps
         if head is None:

@@ -185,7 +185,7 @@ def test_files_come_in_pages(shared: Shared) -> None:
 
 def test_the_audit_log_counts_all_files_of_an_answer(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[dict[str, Any]] = []
-    monkeypatch.setattr(AuditLog, "_append", lambda _, access: seen.append(access))
+    monkeypatch.setattr(AuditLog, "record", lambda _, access: seen.append(access))
     sent = [line for line in shared.lines(f"{LOG}/query", body={}, user_agent="counted") if "file" in line]
     while not (mine := [one for one in seen if one["client"] == "counted"]):  # which comes when the answer is out
         time.sleep(0.01)
