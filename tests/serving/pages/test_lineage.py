@@ -9,6 +9,9 @@ from playwright.sync_api import Page, Route, expect
 from support.browser.chromium import Visit
 from support.browser.graphs import many_nodes
 from support.browser.site import LOUD, PUBLIC, STATIONS
+from support.chains.workspaces import feed
+
+from odfpy.coordinator.workspace import Workspace
 
 
 def transform(page: Page) -> str:
@@ -22,11 +25,14 @@ def changes(page: Page, before: str) -> str:
     return transform(page)
 
 
-def test_what_holds_a_watermark_back_stands_out(reader: Visit) -> None:
+def test_what_holds_a_watermark_back_stands_out(reader: Visit, workspace: Workspace) -> None:
     page = reader.go("lineage")
     expect(page.locator(".node")).to_have_count(3)
-    expect(page.locator(".line.back")).to_have_count(1)
     expect(page.locator(".line")).to_have_count(1)
+    expect(page.locator(".line.back")).to_have_count(0)  # all is taken in, and nothing waits
+    feed(workspace, STATIONS, "1 Bern", "2 Chur (GR)", "4", "5 Eich", day=9)
+    reader.go("lineage")
+    expect(page.locator(".line.back")).to_have_count(1)
     page.get_by_text("The lineage as a table").click()
     expect(page.get_by_role("row", name=LOUD)).to_contain_text(STATIONS)
 
