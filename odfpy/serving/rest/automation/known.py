@@ -20,10 +20,6 @@ class Automations:
     def __init__(self, workspaces: Sequence[Workspace]) -> None:
         self.workspaces = tuple(workspaces)
 
-    def workspace_of(self, dataset: StoredDataset) -> Workspace:
-        """Return the workspace that a dataset is in."""
-        return next(one for one in self.workspaces if one.storage is dataset.workspace_folder)
-
     def holder(self, storage: Storage) -> str | None:
         """Return the scheduler that works in a workspace, in words."""
         return SchedulerLock(storage.odf / "automation").holder
@@ -37,13 +33,16 @@ class Automations:
         return {row["id"] for row in last_failures(workspace)}
 
     def upcoming(self, datasets: Iterable[StoredDataset]) -> dict[str, list[Upcoming]]:
-        """Return the next run of each job of some datasets, by their folders' names.
+        """Return the next run of each job of some datasets, by their names.
 
         Args:
             datasets: the datasets.
         """
         found: dict[str, list[Upcoming]] = {}
-        for dataset in datasets:
-            with suppress(OdfError):  # a damaged one has no future
-                found[dataset.folder.name] = list(upcoming_of(self.workspace_of(dataset), [dataset], 1))
+        chosen = list(datasets)
+        for workspace in self.workspaces:  # each one's memory of runs is read once
+            own = [one for one in chosen if one.workspace_folder is workspace.storage]
+            with suppress(OdfError):  # without that memory, nobody knows
+                for run in upcoming_of(workspace, own, 1) if own else ():
+                    found.setdefault(run.dataset, []).append(run)
         return found

@@ -123,7 +123,7 @@ def schedule_models(automations: Automations, entries: Sequence[CatalogEntry]) -
             upcoming=_paused_jobs(one)
             or [
                 UpcomingModel(job=run.job, trigger=run.trigger, at=run.at, local=run.local)
-                for run in upcoming.get(one.dataset.folder.name, ())
+                for run in upcoming.get(one.name, ())
             ],
         )
         for one in entries
