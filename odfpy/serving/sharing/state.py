@@ -15,7 +15,7 @@ from odfpy.serving.callers.principals import opened_sharing
 from odfpy.serving.sharing.guesses import Guesses
 from odfpy.serving.sharing.queries import PendingQueries
 from odfpy.serving.sharing.row_hashes import RowHashes
-from odfpy.serving.sharing.seal import Seal
+from odfpy.http.seal import Seal
 from odfpy.sharing.audit import AuditLog
 from odfpy.sharing.files.ahead import Ahead
 from odfpy.sharing.files.maker import FileMaker

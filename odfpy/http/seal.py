@@ -1,6 +1,6 @@
-"""Sealed texts: what the server gives away to have it back, as a token of a page, or in the url of a file.
+"""Sealed texts: what a server gives away to have it back, as a token of a page, in the url of a file, or as a ticket.
 
-Nobody else can read or change them. The key lives as long as the server does: nothing sealed outlives it.
+Nobody else can read or change them. A key that is made here lives as long as the server does: nothing sealed outlives it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ _LONGEST = 8192
 class Seal:
     """Seals trees of JSON, and opens what it has sealed."""
 
-    def __init__(self, key: bytes | None = None) -> None:
+    def __init__(self, key: bytes | None = None, *, longest: int = _LONGEST) -> None:
         """
         Args:
             key: 32 bytes, where several servers open each other's; random by default.
+            longest: characters that a sealed text has at most; longer ones are not looked at.
         """
+        self._longest = longest
         self._cipher = AESGCM(key or AESGCM.generate_key(256))
 
     def close(self, tree: Any, use: str) -> str:
@@ -42,7 +44,7 @@ class Seal:
 
     def open(self, text: str, use: str) -> Any | None:
         """Return what was sealed for a use, None for any other text."""
-        if len(text) > _LONGEST:
+        if len(text) > self._longest:
             return None
         try:
             data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

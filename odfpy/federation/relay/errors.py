@@ -1,0 +1,13 @@
+"""Errors of relays that answer others."""
+
+from __future__ import annotations
+
+from odfpy.errors import OdfError, UsageError
+
+
+class InvalidQuestion(UsageError, code="E779"):
+    """What a relay was asked is no question."""
+
+
+class TicketRefused(OdfError, code="E780"):
+    """A ticket is none of this relay, has ended, was used, or is somebody else's."""

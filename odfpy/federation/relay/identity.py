@@ -1,0 +1,235 @@
+"""Identities: whoever holds the key of a certificate that a relay trusts.
+
+Whoever calls a relay shows their certificate in the TLS handshake. To relays further on, a requester is known by a token
+of their own signing: a JSON Web Token with the certificate in it (RFC 7515, `x5c`).
+
+    token = credentials.sign({"aud": AUDIENCE, "query": id}, seconds=60)
+    identity, claims = authorities.open(token, audience=AUDIENCE)
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from odfpy.extras import needs_extra
+from odfpy.federation.errors import InvalidCertificate, NotBelieved
+from odfpy.federation.model.certificates import certificate_attributes, facts_of
+
+if TYPE_CHECKING:
+    from cryptography import x509
+
+with needs_extra("federation", "A web of relays", InvalidCertificate):
+    import jwt
+
+AUDIENCE: Final = "odf-web"
+"""All relays of a web."""
+
+LONGEST_TOKEN: Final = 32 * 1024
+"""Characters; a chain of certificates has some kilobytes."""
+
+LEEWAY: Final = 30
+"""Seconds that clocks of relays may differ."""
+
+_LONGEST_CHAIN: Final = 5
+_WRONG: Final = "The signature of the caller cannot be believed"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Somebody who holds the key of a certificate.
+
+    Attributes:
+        fingerprint: SHA-256 of the certificate in DER form, 64 hexadecimal digits.
+        attributes: the fields of the certificate that row conditions may name.
+    """
+
+    fingerprint: str
+    attributes: Mapping[str, str]
+
+
+def identity_of(certificate: bytes) -> Identity:
+    """Return who holds the key of a certificate that was checked in a TLS handshake.
+
+    Args:
+        certificate: in DER form.
+    """
+    from cryptography import x509
+
+    facts = facts_of(x509.load_der_x509_certificate(certificate))
+    return Identity(facts.fingerprint, certificate_attributes(facts.pem))
+
+
+class Credentials:
+    """A certificate and its key, with which somebody shows who they are."""
+
+    def __init__(self, certificates: bytes, key: bytes) -> None:
+        """
+        Args:
+            certificates: in PEM form, one's own first, then those up to the authority.
+            key: the private key, in PEM form, without a password.
+
+        Raises:
+            InvalidCertificate: they cannot be read, or do not go together.
+        """
+        from cryptography import x509
+        from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+
+        try:
+            self._chain = x509.load_pem_x509_certificates(certificates)
+            self._key: Any = load_pem_private_key(key, password=None)
+        except (ValueError, TypeError) as error:
+            raise InvalidCertificate(
+                "The certificate or its key cannot be read", hint="Both are PEM files; the key has no password."
+            ) from error
+        form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        if self._chain[0].public_key().public_bytes(*form) != self._key.public_key().public_bytes(*form):
+            raise InvalidCertificate("The key is not that of the certificate", hint="Name the files that belong together.")
+        self.certificates = certificates
+        self.key = key
+        self.fingerprint = facts_of(self._chain[0]).fingerprint
+        self._algorithm = _algorithm_of(self._chain[0])
+
+    @classmethod
+    def load(cls, certificate: Path, key: Path) -> Credentials:
+        """The credentials in two files.
+
+        Args:
+            certificate: PEM file of the certificate, and of those up to the authority.
+            key: PEM file of its key.
+
+        Raises:
+            InvalidCertificate: they cannot be read, or do not go together.
+        """
+        try:
+            return cls(certificate.read_bytes(), key.read_bytes())
+        except OSError as error:
+            raise InvalidCertificate(f"Cannot read {error.filename}: {error.strerror}") from error
+
+    def sign(self, claims: Mapping[str, Any], *, seconds: float, now: float | None = None) -> str:
+        """Sign claims.
+
+        Args:
+            claims: what is said; `aud` says to whom.
+            seconds: for how long it is good.
+            now: seconds since 1970; the clock's by default.
+        """
+        from cryptography.hazmat.primitives.serialization import Encoding
+
+        began = time.time() if now is None else now
+        chain = [base64.b64encode(one.public_bytes(Encoding.DER)).decode() for one in self._chain]
+        whole = {**claims, "iat": int(began), "exp": int(began + max(1.0, seconds))}
+        return jwt.encode(whole, self._key, self._algorithm, headers={"x5c": chain})
+
+
+class Authorities:
+    """The authorities whose certificates are trusted."""
+
+    def __init__(self, certificates: bytes, *, is_revoked: Callable[[str], bool] = lambda _: False) -> None:
+        """
+        Args:
+            certificates: of the authorities, in PEM form.
+            is_revoked: says of a fingerprint whether it was taken back.
+
+        Raises:
+            InvalidCertificate: there are none.
+        """
+        from cryptography import x509
+        from cryptography.x509.verification import Store
+
+        try:
+            self._store = Store(x509.load_pem_x509_certificates(certificates))
+        except ValueError as error:
+            raise InvalidCertificate("No certificates of authorities", hint="Name a PEM file.") from error
+        self.certificates = certificates
+        self._is_revoked = is_revoked
+
+    def open(self, token: str, *, audience: str, now: float | None = None) -> tuple[Identity, dict[str, Any]]:
+        """Return who has signed a token, and the claims in it.
+
+        Args:
+            token: what `Credentials.sign` has made.
+            audience: to whom it must be said.
+            now: seconds since 1970; the clock's by default.
+
+        Raises:
+            NotBelieved: it is of nobody who is trusted, has ended, or is meant for somebody else.
+        """
+        at = time.time() if now is None else now
+        chain = _chain_in(token)
+        self._check(chain, at)
+        try:
+            claims: dict[str, Any] = jwt.decode(
+                token,
+                chain[0].public_key(),  # type: ignore[arg-type]
+                algorithms=[_algorithm_of(chain[0])],
+                audience=audience,
+                options={"require": ["aud", "iat", "exp"], "verify_exp": False, "verify_iat": False, "verify_nbf": False},
+            )
+        except (jwt.PyJWTError, InvalidCertificate) as error:
+            raise NotBelieved(_WRONG) from error
+        began, ended = claims["iat"], claims["exp"]
+        if not (isinstance(began, int) and isinstance(ended, int)) or not began - LEEWAY <= at < ended + LEEWAY:
+            raise NotBelieved(
+                "The signature of the caller has ended, or its time has not come", hint="Is a clock wrong, here or there?"
+            )
+        facts = facts_of(chain[0])
+        return Identity(facts.fingerprint, certificate_attributes(facts.pem)), claims
+
+    def _check(self, chain: Sequence[x509.Certificate], at: float) -> None:
+        """Check that a certificate is of an authority, good, and not revoked."""
+        from cryptography.x509.verification import ExtensionPolicy, PolicyBuilder, VerificationError
+
+        leaf, *between = chain
+        verifier = (
+            PolicyBuilder()
+            .store(self._store)
+            .time(datetime.fromtimestamp(at, tz=timezone.utc))
+            .extension_policies(ca_policy=ExtensionPolicy.webpki_defaults_ca(), ee_policy=ExtensionPolicy.permit_all())
+            .build_client_verifier()
+        )
+        try:
+            verifier.verify(leaf, list(between))
+        except (VerificationError, ValueError) as error:
+            raise NotBelieved("The certificate of the caller is of no authority that is trusted here, or has ended") from error
+        if any(self._is_revoked(facts_of(one).fingerprint) for one in chain):
+            raise NotBelieved("The certificate of the caller was revoked", hint="Ask for a new one.")
+
+
+def _chain_in(token: str) -> list[x509.Certificate]:
+    """The certificates that a token shows, which nobody has looked at yet."""
+    from cryptography import x509
+
+    if len(token) > LONGEST_TOKEN:
+        raise NotBelieved(_WRONG)
+    try:
+        header = jwt.get_unverified_header(token)
+        texts = header["x5c"]
+        if not isinstance(texts, list) or not 1 <= len(texts) <= _LONGEST_CHAIN:
+            raise NotBelieved(_WRONG)
+        return [x509.load_der_x509_certificate(base64.b64decode(one, validate=True)) for one in texts]
+    except (jwt.PyJWTError, KeyError, TypeError, ValueError, binascii.Error, json.JSONDecodeError) as error:
+        raise NotBelieved(_WRONG) from error
+
+
+def _algorithm_of(certificate: x509.Certificate) -> str:
+    """The one algorithm that a key signs with; a token must not choose another."""
+    from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+
+    key = certificate.public_key()
+    if isinstance(key, ed25519.Ed25519PublicKey):
+        return "EdDSA"
+    if isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name in ("secp256r1", "secp384r1"):
+        return "ES256" if key.curve.name == "secp256r1" else "ES384"
+    if isinstance(key, rsa.RSAPublicKey) and key.key_size >= 2048:
+        return "RS256"
+    raise InvalidCertificate(
+        "The kind of the certificate's key is not known here", hint="Ed25519, P-256, P-384, or RSA of 2048 bits or more."
+    )

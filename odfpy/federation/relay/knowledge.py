@@ -1,0 +1,78 @@
+"""The knowledge that a relay answers from: its entities, where their rows are, who may see what, and what it has answered.
+
+Planning asks for it by this interface, so that a hundred relays run in one process in tests.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from odfpy.federation.relay.identity import Identity
+from odfpy.federation.sql.expressions import Expression
+from odfpy.sharing.decisions import View
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRows:
+    """A data source that has rows of an entity.
+
+    Attributes:
+        source: names it; the same source under two entities has the same name.
+        expressions: each piece of information, made of its fields.
+    """
+
+    source: str
+    expressions: Mapping[str, Expression]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteRows:
+    """An entity of a peer that has rows of an entity.
+
+    Attributes:
+        peer: name of the relay.
+        entity: its name there.
+        expressions: each piece of information, made of what the peer has.
+    """
+
+    peer: str
+    entity: str
+    expressions: Mapping[str, Expression]
+
+
+class Knowledge(ABC):
+    """All that a relay knows, as it is now."""
+
+    @abstractmethod
+    def columns(self, entity: str) -> pa.Schema | None:
+        """The columns of an entity, None if there is none of that name."""
+
+    @abstractmethod
+    def local(self, entity: str) -> Sequence[LocalRows]:
+        """The data sources that have rows of an entity."""
+
+    @abstractmethod
+    def remote(self, entity: str) -> Sequence[RemoteRows]:
+        """The peers that have rows of an entity."""
+
+    @abstractmethod
+    def view(self, source: str, requester: Identity) -> View | None:
+        """The cells of a data source that somebody may see, None if there are none.
+
+        Args:
+            source: its name.
+            requester: who asks.
+        """
+
+    @abstractmethod
+    def is_first(self, key: str, seconds: float) -> bool:
+        """Return whether a key was never seen before, and remember it; of several that ask at once, one is the first.
+
+        Args:
+            key: what is remembered.
+            seconds: for how long at least.
+        """

@@ -1,0 +1,23 @@
+"""Peers: the other relays, as planning sees them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from odfpy.federation.relay.question import Answer, Question
+
+
+class Peers(ABC):
+    """The way to other relays; used by several threads at once."""
+
+    @abstractmethod
+    def ask(self, peer: str, question: Question) -> Answer:
+        """Ask a peer, and wait for its answer no longer than the question has time.
+
+        Args:
+            peer: its name.
+            question: in its words.
+
+        Raises:
+            OdfError: it could not be asked, or has refused; the message is for whoever asks.
+        """

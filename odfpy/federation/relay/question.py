@@ -1,0 +1,115 @@
+"""Questions that go from relay to relay, and the answers: where to read, and who could not be asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from odfpy.federation.relay.errors import InvalidQuestion
+from odfpy.federation.sql.fragment import Fragment
+
+MOST_HOPS: Final = 32
+LONGEST_WAIT: Final = 300.0
+"""Seconds."""
+
+_LONGEST_ID: Final = 100
+_KEYS: Final = frozenset(("id", "fragment", "hops", "seconds", "requester"))
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A fragment on its way.
+
+    Attributes:
+        id: of the query and of the fragment in it; a relay that has answered it once answers it with nothing.
+        fragment: in the words of the relay that is asked.
+        hops: relays that it may still go to, one after the other.
+        seconds: time that is left.
+        requester: token by which the requester is known; None if whoever asks is the requester.
+    """
+
+    id: str
+    fragment: Fragment
+    hops: int = MOST_HOPS
+    seconds: float = 30.0
+    requester: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The question for `json.dumps`."""
+        return {
+            "id": self.id,
+            "fragment": self.fragment.to_json(),
+            "hops": self.hops,
+            "seconds": self.seconds,
+            "requester": self.requester,
+        }
+
+    @classmethod
+    def parse(cls, tree: Any) -> Question:
+        """The question that somebody sent; its fragment is checked against an entity later.
+
+        Args:
+            tree: what `json.loads` gave.
+
+        Raises:
+            InvalidQuestion: it is none.
+            InvalidFragment: its fragment is none.
+        """
+        if not isinstance(tree, dict) or tree.keys() != _KEYS:
+            raise InvalidQuestion("A question is an object with id, fragment, hops, seconds and requester")
+        id_, hops, seconds, requester = tree["id"], tree["hops"], tree["seconds"], tree["requester"]
+        if not isinstance(id_, str) or not 0 < len(id_) <= _LONGEST_ID or not id_.isascii() or not id_.isprintable():
+            raise InvalidQuestion(f"The id of a question is a text of at most {_LONGEST_ID} characters")
+        if type(hops) is not int or not 0 <= hops <= MOST_HOPS:
+            raise InvalidQuestion(f"The hops of a question are a number up to {MOST_HOPS}")
+        if type(seconds) not in (int, float) or not 0 <= seconds <= LONGEST_WAIT:
+            raise InvalidQuestion(f"The seconds of a question are a number up to {LONGEST_WAIT:.0f}")
+        if requester is not None and not isinstance(requester, str):
+            raise InvalidQuestion("The requester of a question is a token")
+        return cls(id_, Fragment.parse(tree["fragment"]), hops, float(seconds), requester)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A place where some of the rows are read.
+
+    Attributes:
+        relay: name of the relay.
+        location: where it is read: `grpc+tls://HOST:PORT`.
+        ticket: what it is read with.
+    """
+
+    relay: str
+    location: str
+    ticket: str
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A relay whose rows are not in an answer.
+
+    Attributes:
+        relay: its name, as the one that asked it knows it.
+        why: the reason, in words.
+    """
+
+    relay: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The places to read, and what is missing.
+
+    Attributes:
+        parts: the places.
+        missing: the relays that could not be asked.
+    """
+
+    parts: tuple[Part, ...] = ()
+    missing: tuple[Missing, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether all relays have answered."""
+        return not self.missing

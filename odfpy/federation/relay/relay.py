@@ -1,0 +1,157 @@
+"""A relay: it puts a question into the words of its own sources and of its peers, and says where the rows are read.
+
+Each fragment has an id. A relay asks its peers about an entity once for an id, and gives each of its sources once. So
+any topology gives each source once, also one with cycles, and messages grow with links, not with paths.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Final
+
+from odfpy.errors import NotFound, OdfError
+from odfpy.federation.relay.identity import Identity
+from odfpy.federation.relay.knowledge import Knowledge, RemoteRows
+from odfpy.federation.relay.peers import Peers
+from odfpy.federation.relay.question import Answer, Missing, Part, Question
+from odfpy.federation.relay.tickets import LIFE, Ticket, Tickets
+from odfpy.federation.sql.fragment import Fragment
+from odfpy.federation.sql.mapping import rewritten
+
+KEPT: Final = 3600.0
+"""Seconds for which the id of a question is remembered."""
+
+MARGIN: Final = 0.2
+"""The part of its time that a relay keeps for itself: an answer that comes too late is none."""
+
+AT_ONCE: Final = 64
+"""Peers that are asked at the same time, of all questions together."""
+
+_LEAST: Final = 0.05
+_LOGGER = logging.getLogger("odf.relay")
+
+
+class Relay:
+    """Answers questions; for all threads."""
+
+    def __init__(
+        self,
+        name: str,
+        location: str,
+        knowledge: Knowledge,
+        tickets: Tickets,
+        peers: Peers,
+        *,
+        identify: Callable[[str], Identity],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """
+        Args:
+            name: by which it is known in answers.
+            location: where its rows are read.
+            knowledge: what it answers from.
+            tickets: makes what rows are read with.
+            peers: the way to the others.
+            identify: gives who has signed the token of a requester; raises `NotBelieved`.
+            clock: tells the time, in seconds since 1970.
+        """
+        self.name = name
+        self._location = location
+        self._knowledge = knowledge
+        self._tickets = tickets
+        self._peers = peers
+        self._identify = identify
+        self._clock = clock
+        self._threads = ThreadPoolExecutor(AT_ONCE, f"relay {name}")
+
+    def close(self) -> None:
+        """Wait for nobody any more."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def answer(self, question: Question, caller: Identity) -> Answer:
+        """Say where the rows of a question are read.
+
+        Args:
+            question: in the words of this relay.
+            caller: who has sent it; the requester, if the question has no token of another one.
+
+        Raises:
+            NotFound: there is no such entity.
+            NotBelieved: the token of the requester is of nobody who is trusted.
+            InvalidFragment: the question does not fit the entity.
+        """
+        began = time.monotonic()
+        requester = caller if question.requester is None else self._identify(question.requester)
+        columns = self._knowledge.columns(question.fragment.entity)
+        if columns is None:
+            raise NotFound(f"This relay has no entity {question.fragment.entity}")
+        # Bound to the requester: nobody else can use up an id.
+        key = f"{requester.fingerprint} {question.id}"
+        if not self._knowledge.is_first(f"{key} entity {question.fragment.entity}", KEPT):
+            return Answer()
+        fragment = Fragment.parse(question.fragment.to_json(), columns)
+        waited = self._forward(question, fragment)
+        parts = self._own(fragment, requester, key, question.id)
+        answers, missing = self._collected(waited, question.seconds * (1 - MARGIN) - (time.monotonic() - began))
+        for answer in answers:
+            parts += answer.parts
+            missing += answer.missing
+        return Answer(tuple(parts), tuple(missing))
+
+    def _own(self, fragment: Fragment, requester: Identity, key: str, id_: str) -> list[Part]:
+        """The parts that are read here."""
+        parts = []
+        for rows in self._knowledge.local(fragment.entity):
+            if self._knowledge.view(rows.source, requester) is None:
+                continue
+            if not self._knowledge.is_first(f"{key} source {rows.source}", KEPT):
+                continue
+            ticket = Ticket(rows.source, fragment, requester, id_, self._clock() + LIFE)
+            parts.append(Part(self.name, self._location, self._tickets.close(ticket)))
+        return parts
+
+    def _forward(self, question: Question, fragment: Fragment) -> dict[str, Future[Answer] | Missing]:
+        """Ask all peers that have rows of the entity, each in its own words."""
+        found: dict[str, Future[Answer] | Missing] = {}
+        for rows in self._knowledge.remote(fragment.entity):
+            name = rows.peer if rows.peer not in found else f"{rows.peer} ({rows.entity})"
+            if question.hops <= 0:
+                found[name] = Missing(rows.peer, "the question has gone through as many relays as it may")
+            elif question.seconds < _LEAST:
+                found[name] = Missing(rows.peer, "no time was left to ask it")
+            else:
+                found[name] = self._threads.submit(self._ask, rows, question, fragment)
+        return found
+
+    def _ask(self, rows: RemoteRows, question: Question, fragment: Fragment) -> Answer:
+        theirs = rewritten(fragment, rows.entity, rows.expressions)
+        seconds = question.seconds * (1 - MARGIN)
+        return self._peers.ask(
+            rows.peer, Question(question.id, theirs, question.hops - 1, seconds, question.requester)
+        )
+
+    def _collected(
+        self, waited: dict[str, Future[Answer] | Missing], seconds: float
+    ) -> tuple[list[Answer], list[Missing]]:
+        """The answers that came in time, and who has given none."""
+        futures = [one for one in waited.values() if isinstance(one, Future)]
+        wait(futures, timeout=max(0.0, seconds))
+        answers, missing = [], []
+        for name, one in waited.items():
+            peer = name.partition(" ")[0]
+            if isinstance(one, Missing):
+                missing.append(one)
+            elif not one.done():
+                one.cancel()
+                missing.append(Missing(peer, "it has not answered in time"))
+            elif (error := one.exception()) is None:
+                answers.append(one.result())
+            elif isinstance(error, OdfError):
+                missing.append(Missing(peer, error.message))
+            else:
+                _LOGGER.error("asking %s: a bug", peer, exc_info=error)
+                missing.append(Missing(peer, f"{self.name} failed to ask it"))
+        return answers, missing

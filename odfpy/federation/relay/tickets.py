@@ -1,0 +1,100 @@
+"""Tickets: what a relay gives away to have it back when rows are read.
+
+A ticket is sealed: nobody else can read the words of the relay in it, or change them. It says what is read, and not that
+it may be read: grants are looked up again when it comes back, from whoever holds the key that it is bound to.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from odfpy.federation.relay.errors import TicketRefused
+from odfpy.federation.relay.identity import Identity
+from odfpy.federation.sql.fragment import Fragment
+from odfpy.http.seal import Seal
+
+LIFE: Final = 600.0
+"""Seconds for which a ticket is good, if nothing else is said."""
+
+LONGEST: Final = 4 << 20
+"""Characters of a ticket."""
+
+_USE: Final = "ticket of a relay"
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """Rows of a data source, for somebody.
+
+    Attributes:
+        source: name of the data source.
+        fragment: in the words of the entity.
+        holder: fingerprint of the key that it is bound to.
+        attributes: the fields of the holder's certificate, which row conditions may name.
+        id: of the question.
+        ends: seconds since 1970.
+        is_single: whether it is good for one reading.
+    """
+
+    source: str
+    fragment: Fragment
+    holder: Identity
+    id: str
+    ends: float
+    is_single: bool = False
+
+
+class Tickets:
+    """Makes tickets, and opens those that it has made."""
+
+    def __init__(
+        self, key: bytes, *, is_first: Callable[[str, float], bool], clock: Callable[[], float] = time.time
+    ) -> None:
+        """
+        Args:
+            key: 32 bytes; servers of one relay share them.
+            is_first: says of a key whether it was never seen before, for tickets that are good once.
+            clock: tells the time, in seconds since 1970.
+        """
+        self._seal = Seal(key, longest=LONGEST)
+        self._is_first = is_first
+        self._clock = clock
+
+    def close(self, ticket: Ticket) -> str:
+        """The text of a ticket."""
+        tree = {
+            "source": ticket.source,
+            "fragment": ticket.fragment.to_json(),
+            "holder": ticket.holder.fingerprint,
+            "attributes": dict(ticket.holder.attributes),
+            "id": ticket.id,
+            "ends": ticket.ends,
+            "single": ticket.is_single,
+        }
+        return self._seal.close(tree, _USE)
+
+    def open(self, text: str, caller: Identity) -> Ticket:
+        """The ticket of a text.
+
+        Args:
+            text: what `close` gave.
+            caller: who shows it.
+
+        Raises:
+            TicketRefused: it is none of this relay, has ended, was used, or is somebody else's.
+        """
+        tree = self._seal.open(text, _USE)
+        if tree is None:
+            raise TicketRefused("This relay has not given this ticket", hint="Ask the question again.")
+        if tree["holder"] != caller.fingerprint:
+            raise TicketRefused("The ticket is bound to another key", hint="Whoever has asked reads it, with the same key.")
+        if self._clock() >= tree["ends"]:
+            raise TicketRefused("The ticket has ended", hint="Ask the question again.")
+        if tree["single"] and not self._is_first(f"ticket {text[:44]}", tree["ends"] - self._clock()):
+            raise TicketRefused("The ticket was used before, and is good for once", hint="Ask the question again.")
+        holder = Identity(tree["holder"], tree["attributes"])
+        fragment = Fragment.parse(tree["fragment"])
+        return Ticket(tree["source"], fragment, holder, tree["id"], tree["ends"], tree["single"])
