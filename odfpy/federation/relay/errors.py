@@ -9,5 +9,5 @@ class InvalidQuestion(UsageError, code="E779"):
     """What a relay was asked is no question."""
 
 
-class TicketRefused(OdfError, code="E780"):
+class TicketRefused(OdfError, code="E784"):
     """A ticket is none of this relay, has ended, was used, or is somebody else's."""

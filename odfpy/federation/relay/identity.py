@@ -1,17 +1,16 @@
 """Identities: whoever holds the key of a certificate that a relay trusts.
 
 Whoever calls a relay shows their certificate in the TLS handshake. To relays further on, a requester is known by a token
-of their own signing: a JSON Web Token with the certificate in it (RFC 7515, `x5c`).
+of their own signing: a JSON Web Token with the certificate in it (RFC 7515, `x5c`). Who cannot sign one is vouched for
+by the relay that they have asked; then only what both may see is shown.
 
-    token = credentials.sign({"aud": AUDIENCE, "query": id}, seconds=60)
-    identity, claims = authorities.open(token, audience=AUDIENCE)
+    token = credentials.token(query, seconds=60)
+    requester = authorities.requester(token)
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,7 +37,11 @@ LONGEST_TOKEN: Final = 32 * 1024
 LEEWAY: Final = 30
 """Seconds that clocks of relays may differ."""
 
+LONGEST_LIFE: Final = 3600
+"""Seconds for which a token may be good."""
+
 _LONGEST_CHAIN: Final = 5
+_OWN_CLOCK: Final = ("verify_exp", "verify_iat", "verify_nbf")
 _WRONG: Final = "The signature of the caller cannot be believed"
 
 
@@ -55,6 +58,21 @@ class Identity:
     attributes: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Requester:
+    """Whoever wants to see rows.
+
+    Attributes:
+        holder: whose key tickets are bound to.
+        seen_by: rows and columns show that all of these may see: the holder, and who the holder vouches for.
+        query: id of the query that this is about.
+    """
+
+    holder: Identity
+    seen_by: tuple[Identity, ...]
+    query: str
+
+
 def identity_of(certificate: bytes) -> Identity:
     """Return who holds the key of a certificate that was checked in a TLS handshake.
 
@@ -63,7 +81,11 @@ def identity_of(certificate: bytes) -> Identity:
     """
     from cryptography import x509
 
-    facts = facts_of(x509.load_der_x509_certificate(certificate))
+    return _identity(x509.load_der_x509_certificate(certificate))
+
+
+def _identity(certificate: x509.Certificate) -> Identity:
+    facts = facts_of(certificate)
     return Identity(facts.fingerprint, certificate_attributes(facts.pem))
 
 
@@ -113,20 +135,26 @@ class Credentials:
         except OSError as error:
             raise InvalidCertificate(f"Cannot read {error.filename}: {error.strerror}") from error
 
-    def sign(self, claims: Mapping[str, Any], *, seconds: float, now: float | None = None) -> str:
-        """Sign claims.
+    def token(
+        self, query: str, *, seconds: float, on_behalf_of: bytes | None = None, now: float | None = None
+    ) -> str:
+        """Sign a token, by which relays know the requester of a query.
 
         Args:
-            claims: what is said; `aud` says to whom.
+            query: its id.
             seconds: for how long it is good.
+            on_behalf_of: certificate in DER form of somebody who is vouched for; None for oneself.
             now: seconds since 1970; the clock's by default.
         """
         from cryptography.hazmat.primitives.serialization import Encoding
 
         began = time.time() if now is None else now
         chain = [base64.b64encode(one.public_bytes(Encoding.DER)).decode() for one in self._chain]
-        whole = {**claims, "iat": int(began), "exp": int(began + max(1.0, seconds))}
-        return jwt.encode(whole, self._key, self._algorithm, headers={"x5c": chain})
+        ends = int(began + max(1.0, seconds))
+        claims: dict[str, Any] = {"aud": AUDIENCE, "query": query, "iat": int(began), "exp": ends}
+        if on_behalf_of is not None:
+            claims["for"] = base64.b64encode(on_behalf_of).decode()
+        return jwt.encode(claims, self._key, self._algorithm, headers={"x5c": chain})
 
 
 class Authorities:
@@ -151,37 +179,45 @@ class Authorities:
         self.certificates = certificates
         self._is_revoked = is_revoked
 
-    def open(self, token: str, *, audience: str, now: float | None = None) -> tuple[Identity, dict[str, Any]]:
-        """Return who has signed a token, and the claims in it.
+    def requester(self, token: str, *, now: float | None = None) -> Requester:
+        """Return the requester that a token tells of.
 
         Args:
-            token: what `Credentials.sign` has made.
-            audience: to whom it must be said.
+            token: what `Credentials.token` has made.
             now: seconds since 1970; the clock's by default.
 
         Raises:
-            NotBelieved: it is of nobody who is trusted, has ended, or is meant for somebody else.
+            NotBelieved: it is of nobody who is trusted, or has ended.
         """
         at = time.time() if now is None else now
         chain = _chain_in(token)
         self._check(chain, at)
         try:
-            claims: dict[str, Any] = jwt.decode(
+            claims = jwt.decode(
                 token,
                 chain[0].public_key(),  # type: ignore[arg-type]
                 algorithms=[_algorithm_of(chain[0])],
-                audience=audience,
-                options={"require": ["aud", "iat", "exp"], "verify_exp": False, "verify_iat": False, "verify_nbf": False},
+                audience=AUDIENCE,
+                options={"require": ["aud", "iat", "exp"], **dict.fromkeys(_OWN_CLOCK, False)},  # type: ignore[typeddict-item]
             )
         except (jwt.PyJWTError, InvalidCertificate) as error:
             raise NotBelieved(_WRONG) from error
-        began, ended = claims["iat"], claims["exp"]
-        if not (isinstance(began, int) and isinstance(ended, int)) or not began - LEEWAY <= at < ended + LEEWAY:
+        began, ends, query = claims["iat"], claims["exp"], claims.get("query")
+        if not isinstance(query, str) or not (isinstance(began, int) and isinstance(ends, int)):
+            raise NotBelieved(_WRONG)
+        if not began - LEEWAY <= at < ends + LEEWAY or ends - began > LONGEST_LIFE:
             raise NotBelieved(
-                "The signature of the caller has ended, or its time has not come", hint="Is a clock wrong, here or there?"
+                "The token of the requester has ended, or its time has not come", hint="Is a clock wrong, here or there?"
             )
-        facts = facts_of(chain[0])
-        return Identity(facts.fingerprint, certificate_attributes(facts.pem)), claims
+        holder = _identity(chain[0])
+        return Requester(holder, (holder, *self._vouched_for(claims, at)), query)
+
+    def _vouched_for(self, claims: Mapping[str, Any], at: float) -> list[Identity]:
+        if "for" not in claims:
+            return []
+        certificate = _certificates([claims["for"]])[0]
+        self._check([certificate], at)
+        return [_identity(certificate)]
 
     def _check(self, chain: Sequence[x509.Certificate], at: float) -> None:
         """Check that a certificate is of an authority, good, and not revoked."""
@@ -205,17 +241,23 @@ class Authorities:
 
 def _chain_in(token: str) -> list[x509.Certificate]:
     """The certificates that a token shows, which nobody has looked at yet."""
-    from cryptography import x509
-
     if len(token) > LONGEST_TOKEN:
         raise NotBelieved(_WRONG)
     try:
-        header = jwt.get_unverified_header(token)
-        texts = header["x5c"]
-        if not isinstance(texts, list) or not 1 <= len(texts) <= _LONGEST_CHAIN:
-            raise NotBelieved(_WRONG)
+        texts = jwt.get_unverified_header(token).get("x5c")
+    except jwt.PyJWTError as error:
+        raise NotBelieved(_WRONG) from error
+    if not isinstance(texts, list) or not 1 <= len(texts) <= _LONGEST_CHAIN:
+        raise NotBelieved(_WRONG)
+    return _certificates(texts)
+
+
+def _certificates(texts: Sequence[Any]) -> list[x509.Certificate]:
+    from cryptography import x509
+
+    try:
         return [x509.load_der_x509_certificate(base64.b64decode(one, validate=True)) for one in texts]
-    except (jwt.PyJWTError, KeyError, TypeError, ValueError, binascii.Error, json.JSONDecodeError) as error:
+    except (TypeError, ValueError) as error:
         raise NotBelieved(_WRONG) from error
 
 

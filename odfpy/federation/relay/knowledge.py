@@ -13,7 +13,33 @@ import pyarrow as pa
 
 from odfpy.federation.relay.identity import Identity
 from odfpy.federation.sql.expressions import Expression
-from odfpy.sharing.decisions import View
+from odfpy.sharing.decisions import View, VisiblePart
+from odfpy.sharing.names import folded
+
+
+def seen_by_all(views: Sequence[View | None]) -> View | None:
+    """The cells that are in each of several views; None if there are none.
+
+    Args:
+        views: at least one, of the same table.
+    """
+    found, *others = views
+    for other in others:
+        if found is None or other is None:
+            return None
+        parts = {_both(one, two) for one in found.parts for two in other.parts}
+        found = View(tuple(sorted(parts, key=repr)))
+    return found
+
+
+def _both(one: VisiblePart, other: VisiblePart) -> VisiblePart:
+    if one.columns is None or other.columns is None:
+        columns = one.columns if other.columns is None else other.columns
+    else:
+        shown = {folded(name) for name in other.columns}
+        columns = tuple(name for name in one.columns if folded(name) in shown)
+    rows = [part.rows for part in (one, other) if part.rows is not None]
+    return VisiblePart(columns, " AND ".join(f"({text})" for text in dict.fromkeys(rows)) or None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +88,8 @@ class Knowledge(ABC):
     @abstractmethod
     def view(self, source: str, requester: Identity) -> View | None:
         """The cells of a data source that somebody may see, None if there are none.
+
+        Conditions on rows have the attributes of the requester as constants.
 
         Args:
             source: its name.

@@ -21,11 +21,11 @@ class Question:
     """A fragment on its way.
 
     Attributes:
-        id: of the query and of the fragment in it; a relay that has answered it once answers it with nothing.
+        id: of the query, a space, and which of its fragments; a relay that has answered it answers it with nothing.
         fragment: in the words of the relay that is asked.
         hops: relays that it may still go to, one after the other.
         seconds: time that is left.
-        requester: token by which the requester is known; None if whoever asks is the requester.
+        requester: token by which the requester is known; None if it is whoever asks.
     """
 
     id: str

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from typing import Final
 
 from odfpy.errors import NotFound, OdfError
-from odfpy.federation.relay.identity import Identity
-from odfpy.federation.relay.knowledge import Knowledge, RemoteRows
+from odfpy.federation.errors import NotBelieved
+from odfpy.federation.relay.identity import Identity, Requester
+from odfpy.federation.relay.knowledge import Knowledge, RemoteRows, seen_by_all
 from odfpy.federation.relay.peers import Peers
 from odfpy.federation.relay.question import Answer, Missing, Part, Question
-from odfpy.federation.relay.tickets import LIFE, Ticket, Tickets
+from odfpy.federation.relay.tickets import LIFE, PassedTicket, Ticket, Tickets
 from odfpy.federation.sql.fragment import Fragment
 from odfpy.federation.sql.mapping import rewritten
+from odfpy.sharing.decisions import View
 
 KEPT: Final = 3600.0
 """Seconds for which the id of a question is remembered."""
@@ -45,7 +48,8 @@ class Relay:
         tickets: Tickets,
         peers: Peers,
         *,
-        identify: Callable[[str], Identity],
+        identify: Callable[[str], Requester],
+        vouch: Callable[[Identity, str, float], str],
         clock: Callable[[], float] = time.time,
     ) -> None:
         """
@@ -55,7 +59,8 @@ class Relay:
             knowledge: what it answers from.
             tickets: makes what rows are read with.
             peers: the way to the others.
-            identify: gives who has signed the token of a requester; raises `NotBelieved`.
+            identify: gives the requester that a token tells of; raises `NotBelieved`.
+            vouch: signs a token on behalf of somebody, for the query of an id, that is good for some seconds.
             clock: tells the time, in seconds since 1970.
         """
         self.name = name
@@ -64,6 +69,7 @@ class Relay:
         self._tickets = tickets
         self._peers = peers
         self._identify = identify
+        self._vouch = vouch
         self._clock = clock
         self._threads = ThreadPoolExecutor(AT_ONCE, f"relay {name}")
 
@@ -84,38 +90,67 @@ class Relay:
             InvalidFragment: the question does not fit the entity.
         """
         began = time.monotonic()
-        requester = caller if question.requester is None else self._identify(question.requester)
+        requester = self._requester(question, caller)
         columns = self._knowledge.columns(question.fragment.entity)
         if columns is None:
             raise NotFound(f"This relay has no entity {question.fragment.entity}")
         # Bound to the requester: nobody else can use up an id.
-        key = f"{requester.fingerprint} {question.id}"
+        key = f"{requester.holder.fingerprint} {question.id}"
         if not self._knowledge.is_first(f"{key} entity {question.fragment.entity}", KEPT):
             return Answer()
         fragment = Fragment.parse(question.fragment.to_json(), columns)
-        waited = self._forward(question, fragment)
+        waited = self._forward(question, fragment, caller)
         parts = self._own(fragment, requester, key, question.id)
         answers, missing = self._collected(waited, question.seconds * (1 - MARGIN) - (time.monotonic() - began))
-        for answer in answers:
-            parts += answer.parts
-            missing += answer.missing
-        return Answer(tuple(parts), tuple(missing))
+        theirs = [part for answer in answers for part in answer.parts]
+        if question.requester is None:
+            theirs = [self._passed(part, caller) for part in theirs]
+        missing += [one for answer in answers for one in answer.missing]
+        return Answer((*parts, *theirs), tuple(missing))
 
-    def _own(self, fragment: Fragment, requester: Identity, key: str, id_: str) -> list[Part]:
+    def _requester(self, question: Question, caller: Identity) -> Requester:
+        query = question.id.partition(" ")[0]
+        if question.requester is None:
+            return Requester(caller, (caller,), query)
+        found = self._identify(question.requester)
+        if found.query != query:
+            raise NotBelieved("The token of the requester is about another query")
+        return found
+
+    def _own(self, fragment: Fragment, requester: Requester, key: str, id_: str) -> list[Part]:
         """The parts that are read here."""
         parts = []
         for rows in self._knowledge.local(fragment.entity):
-            if self._knowledge.view(rows.source, requester) is None:
+            if self.view(rows.source, requester.seen_by) is None:
                 continue
             if not self._knowledge.is_first(f"{key} source {rows.source}", KEPT):
                 continue
-            ticket = Ticket(rows.source, fragment, requester, id_, self._clock() + LIFE)
+            ticket = Ticket(rows.source, fragment, requester.seen_by, id_, self._clock() + LIFE)
             parts.append(Part(self.name, self._location, self._tickets.close(ticket)))
         return parts
 
-    def _forward(self, question: Question, fragment: Fragment) -> dict[str, Future[Answer] | Missing]:
+    def view(self, source: str, seen_by: Sequence[Identity]) -> View | None:
+        """The cells of a data source that some people may all see; None if there are none.
+
+        Args:
+            source: its name.
+            seen_by: those people.
+        """
+        return seen_by_all([self._knowledge.view(source, one) for one in seen_by])
+
+    def _passed(self, part: Part, caller: Identity) -> Part:
+        """A part of another relay, to be read here: it is bound to the key of this one."""
+        ticket = PassedTicket(part, caller, self._clock() + LIFE)
+        return Part(part.relay, self._location, self._tickets.close(ticket))
+
+    def _forward(
+        self, question: Question, fragment: Fragment, caller: Identity
+    ) -> dict[str, Future[Answer] | Missing]:
         """Ask all peers that have rows of the entity, each in its own words."""
         found: dict[str, Future[Answer] | Missing] = {}
+        token = question.requester
+        if token is None:
+            token = self._vouch(caller, question.id.partition(" ")[0], question.seconds)
         for rows in self._knowledge.remote(fragment.entity):
             name = rows.peer if rows.peer not in found else f"{rows.peer} ({rows.entity})"
             if question.hops <= 0:
@@ -123,15 +158,13 @@ class Relay:
             elif question.seconds < _LEAST:
                 found[name] = Missing(rows.peer, "no time was left to ask it")
             else:
-                found[name] = self._threads.submit(self._ask, rows, question, fragment)
+                found[name] = self._threads.submit(self._ask, rows, replace(question, requester=token), fragment)
         return found
 
     def _ask(self, rows: RemoteRows, question: Question, fragment: Fragment) -> Answer:
         theirs = rewritten(fragment, rows.entity, rows.expressions)
         seconds = question.seconds * (1 - MARGIN)
-        return self._peers.ask(
-            rows.peer, Question(question.id, theirs, question.hops - 1, seconds, question.requester)
-        )
+        return self._peers.ask(rows.peer, replace(question, fragment=theirs, hops=question.hops - 1, seconds=seconds))
 
     def _collected(
         self, waited: dict[str, Future[Answer] | Missing], seconds: float

@@ -9,10 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from odfpy.federation.relay.errors import TicketRefused
 from odfpy.federation.relay.identity import Identity
+from odfpy.federation.relay.question import Part
 from odfpy.federation.sql.fragment import Fragment
 from odfpy.http.seal import Seal
 
@@ -21,6 +22,9 @@ LIFE: Final = 600.0
 
 LONGEST: Final = 4 << 20
 """Characters of a ticket."""
+
+_PREFIX: Final = 44
+"""Characters that tell two tickets apart: what is random in them comes first."""
 
 _USE: Final = "ticket of a relay"
 
@@ -32,8 +36,7 @@ class Ticket:
     Attributes:
         source: name of the data source.
         fragment: in the words of the entity.
-        holder: fingerprint of the key that it is bound to.
-        attributes: the fields of the holder's certificate, which row conditions may name.
+        seen_by: the holder, whose key it is bound to, and who the holder vouches for.
         id: of the question.
         ends: seconds since 1970.
         is_single: whether it is good for one reading.
@@ -41,10 +44,30 @@ class Ticket:
 
     source: str
     fragment: Fragment
-    holder: Identity
+    seen_by: tuple[Identity, ...]
     id: str
     ends: float
     is_single: bool = False
+
+    @property
+    def holder(self) -> Identity:
+        """Return whose key it is bound to."""
+        return self.seen_by[0]
+
+
+@dataclass(frozen=True, slots=True)
+class PassedTicket:
+    """A ticket of another relay, which this one reads for somebody who could not ask there.
+
+    Attributes:
+        part: where it is read.
+        holder: who reads it here.
+        ends: seconds since 1970.
+    """
+
+    part: Part
+    holder: Identity
+    ends: float
 
 
 class Tickets:
@@ -63,20 +86,23 @@ class Tickets:
         self._is_first = is_first
         self._clock = clock
 
-    def close(self, ticket: Ticket) -> str:
+    def close(self, ticket: Ticket | PassedTicket) -> str:
         """The text of a ticket."""
-        tree = {
-            "source": ticket.source,
-            "fragment": ticket.fragment.to_json(),
-            "holder": ticket.holder.fingerprint,
-            "attributes": dict(ticket.holder.attributes),
-            "id": ticket.id,
-            "ends": ticket.ends,
-            "single": ticket.is_single,
-        }
+        tree: dict[str, Any] = {"ends": ticket.ends}
+        if isinstance(ticket, PassedTicket):
+            part = ticket.part
+            tree |= {"passed": [part.relay, part.location, part.ticket], "by": [_tree_of(ticket.holder)]}
+        else:
+            tree |= {
+                "source": ticket.source,
+                "fragment": ticket.fragment.to_json(),
+                "by": [_tree_of(one) for one in ticket.seen_by],
+                "id": ticket.id,
+                "single": ticket.is_single,
+            }
         return self._seal.close(tree, _USE)
 
-    def open(self, text: str, caller: Identity) -> Ticket:
+    def open(self, text: str, caller: Identity) -> Ticket | PassedTicket:
         """The ticket of a text.
 
         Args:
@@ -89,12 +115,19 @@ class Tickets:
         tree = self._seal.open(text, _USE)
         if tree is None:
             raise TicketRefused("This relay has not given this ticket", hint="Ask the question again.")
-        if tree["holder"] != caller.fingerprint:
+        seen_by = tuple(Identity(*one) for one in tree["by"])
+        if seen_by[0].fingerprint != caller.fingerprint:
             raise TicketRefused("The ticket is bound to another key", hint="Whoever has asked reads it, with the same key.")
-        if self._clock() >= tree["ends"]:
+        left = tree["ends"] - self._clock()
+        if left <= 0:
             raise TicketRefused("The ticket has ended", hint="Ask the question again.")
-        if tree["single"] and not self._is_first(f"ticket {text[:44]}", tree["ends"] - self._clock()):
+        if "passed" in tree:
+            return PassedTicket(Part(*tree["passed"]), seen_by[0], tree["ends"])
+        if tree["single"] and not self._is_first(f"ticket {text[:_PREFIX]}", left):
             raise TicketRefused("The ticket was used before, and is good for once", hint="Ask the question again.")
-        holder = Identity(tree["holder"], tree["attributes"])
         fragment = Fragment.parse(tree["fragment"])
-        return Ticket(tree["source"], fragment, holder, tree["id"], tree["ends"], tree["single"])
+        return Ticket(tree["source"], fragment, seen_by, tree["id"], tree["ends"], tree["single"])
+
+
+def _tree_of(identity: Identity) -> list[Any]:
+    return [identity.fingerprint, dict(identity.attributes)]
