@@ -62,6 +62,7 @@ class _Rules:
     budget: MemoryBudget
     settings: ServeSettings
     addresses: Addresses
+    certificates: dict[str, bytes] = field(default_factory=dict)
     calls: Counter[str] = field(default_factory=Counter)
     clients: set[_Client] = field(default_factory=set)
 
@@ -86,7 +87,12 @@ class _Client(asyncio.Protocol):
         transport.set_write_buffer_limits(_HIGH_WATER)
         peer = transport.get_extra_info("peername")
         self.address = address_of(peer)
-        self._name = f"{self.address}:{peer[1]}" if peer else ""
+        # By this name the server knows the client.
+        self._name = f"{_PEER}{os.getpid()}-{secrets.token_hex(4)}-{self.address}:{peer[1] if peer else ''}"
+        encrypted = transport.get_extra_info("ssl_object")
+        certificate = encrypted.getpeercert(binary_form=True) if encrypted else None
+        if certificate is not None:
+            self._rules.certificates[self._name] = certificate
         self._rules.clients.add(self)
         self._look()
         if not self._rules.addresses.enter(self.address) or len(self._rules.addresses) > self._most_connections:
@@ -123,8 +129,7 @@ class _Client(asyncio.Protocol):
         dialed = socket.socket(socket.AF_UNIX)
         try:
             dialed.setblocking(False)
-            # By this name the server knows the client; an abstract one leaves nothing behind, and has to be unique.
-            dialed.bind(f"\0{_PEER}{os.getpid()}-{secrets.token_hex(4)}-{self._name}")
+            dialed.bind(f"\0{self._name}")  # an abstract name leaves nothing behind, and has to be unique
             await self._loop.sock_connect(dialed, str(self._rules.path))
             _, self._server = await self._loop.create_unix_connection(lambda: _Server(self), sock=dialed)
         except OSError as error:
@@ -216,6 +221,7 @@ class _Client(asyncio.Protocol):
             self._leave(stream)
         self._rules.addresses.leave(self.address)
         self._rules.clients.discard(self)
+        self._rules.certificates.pop(self._name, None)
         if self._server is not None:
             self._server.close()
 
@@ -311,6 +317,14 @@ class FlightGuard:
         self._thread = threading.Thread(target=self._loop.run_forever, name="flight-guard", daemon=True)
         self._thread.start()
 
+    def certificate_of(self, peer: str) -> bytes | None:
+        """The certificate that a client has shown, in DER form; None if it has shown none, or has gone.
+
+        Args:
+            peer: its name, as gRPC has it.
+        """
+        return self._rules.certificates.get(peer[peer.index(_PEER) :]) if _PEER in peer else None
+
     def hang_up(self) -> None:
         """Let nobody come any more; who is there stays."""
         self._do(self._listening.close)
@@ -341,6 +355,9 @@ def _context(tls: Tls | None) -> ssl.SSLContext | None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tls.certificate, tls.key, password=lambda: b"")
     context.set_alpn_protocols(["h2"])
+    if tls.authorities is not None:
+        context.load_verify_locations(tls.authorities)
+        context.verify_mode = ssl.CERT_REQUIRED
     return context
 
 

@@ -15,10 +15,17 @@ class CannotServe(OdfError, code="E631"):
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Files of a certificate chain and of its key, both PEM."""
+    """Files of a server, all PEM.
+
+    Attributes:
+        certificate: its certificate, and those up to the authority.
+        key: the key of the certificate.
+        authorities: of which the certificates of clients must be; None if they need not show any.
+    """
 
     certificate: Path
     key: Path
+    authorities: Path | None = None
 
 
 def check_certificate(tls: Tls) -> None:
