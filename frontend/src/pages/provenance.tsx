@@ -52,10 +52,10 @@ function Question({ name, offset }: { name: string; offset: string }) {
   return (
     <form class="bar ask" onSubmit={ask} key={`${name} ${offset}`}>
       <label>
-        Dataset <input name="dataset" defaultValue={name} required spellcheck={false} />
+        Dataset <input name="dataset" defaultValue={name} spellcheck={false} />
       </label>
       <label>
-        Offset <input name="offset" class="short" type="number" min={0} step={1} defaultValue={offset} required />
+        Offset <input name="offset" class="short" type="number" min={0} step={1} defaultValue={offset} />
       </label>
       <button type="submit">Show</button>
     </form>
@@ -154,14 +154,46 @@ function Sources({ dataset, column }: { dataset: TracedDataset; column: string }
   if (!found.length) return <span class="dim">{column === SYSTEM ? "the time of the run" : dataset.hidden.length ? "what you may not read" : "the query"}</span>;
   return (
     <>
-      {found.map((one, index) => (
+      {waysOf(found).map(({ inputName, sources, copied, through }, index) => (
         <div key={index}>
-          {!one.copied && <code>{cut(one.through.join(" of "), 200)}</code>} {one.copied ? "copied from" : "of"}{" "}
-          <code>{one.source ?? "the row"}</code> of <a href={href(datasetPath(one.inputName))}>{one.inputName}</a>
+          {copied ? "copied" : "computed"} from{" "}
+          {sources.map((source, at) => (
+            <span key={source}>
+              {at > 0 && ", "}
+              <code>{source}</code>
+            </span>
+          ))}{" "}
+          of <a href={href(datasetPath(inputName))}>{inputName}</a>
+          {!copied && (
+            <>
+              {" "}
+              by <code title={through.join("\n")}>{cut(through[0] ?? "the query", 200)}</code>
+              {through.length > 1 && `, after ${counted(through.length - 1, "other expression")}`}
+            </>
+          )}
         </div>
       ))}
     </>
   );
+}
+
+interface Way {
+  inputName: string;
+  sources: string[];
+  copied: boolean;
+  through: string[];
+}
+
+/** The ways in which a column comes about: what one expression reads of one input is one of them. */
+function waysOf(found: TracedDataset["columns"]): Way[] {
+  const ways = new Map<string, Way>();
+  for (const { input, inputName, source, copied, through } of found) {
+    const key = JSON.stringify([input, copied, through]);
+    const way = ways.get(key) ?? { inputName, sources: [], copied, through };
+    way.sources = [...new Set([...way.sources, source ?? "the whole row"])]; // it may come through several branches
+    ways.set(key, way);
+  }
+  return [...ways.values()];
 }
 
 /** What a row was made of: the outcome of the replay, the query, and the rows of each input. */

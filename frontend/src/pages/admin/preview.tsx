@@ -49,7 +49,7 @@ function Tables({ kind, name }: Properties) {
       <ListTable
         list={list}
         noun="table"
-        columns={["Table", "Columns", "Rows", "By grants for"]}
+        columns={["Table", "Columns", "Rows", "What is granted"]}
         empty={<p>{name} sees nothing that is shared.</p>}
         row={(table) => (
           <tr key={table.path}>

@@ -1,7 +1,7 @@
 /** Runs as a table; a click on one shows all that is known of it. */
 import { useState } from "preact/hooks";
-import { Ago, Badge, Dialog, Fact, Facts, Hash, Moment } from "../../components/basics";
-import { count, duration, size } from "../../format";
+import { Ago, Badge, Dialog, ErrorCode, Fact, Facts, Hash, Moment } from "../../components/basics";
+import { count, duration, RECORDS, size } from "../../format";
 import { datasetPath, href } from "../../router";
 import type { Run } from "../../types";
 
@@ -43,8 +43,8 @@ export function RunTable({ runs, label, withDataset = true }: { runs: Run[]; lab
               {withDataset && <th scope="col">Dataset</th>}
               <th scope="col">Job</th>
               <th scope="col">Outcome</th>
-              <th scope="col" class="number">
-                Rows
+              <th scope="col" class="number" title={RECORDS}>
+                Records
               </th>
               <th scope="col" class="number">
                 Took
@@ -78,7 +78,7 @@ export function RunTable({ runs, label, withDataset = true }: { runs: Run[]; lab
                 <td class="number">{run.rows === null ? "" : count(run.rows)}</td>
                 <td class="number">{run.seconds === null ? "" : duration(run.seconds)}</td>
                 <td class="cut">
-                  {run.errorCode && <code class="code">{run.errorCode}</code>} {why(run)}
+                  {run.errorCode && <ErrorCode code={run.errorCode} />} {why(run)}
                   {!run.errorCode && run.warnings && <Badge tone="warn">warnings</Badge>}
                 </td>
               </tr>
@@ -100,10 +100,7 @@ function Details({ run, close }: { run: Run; close: () => void }) {
       {run.errorCode && (
         <div class="problem">
           <p>
-            <strong>{run.errorMessage ?? "Why is only shown to those who may read the whole workspace."}</strong> <code class="code">{run.errorCode}</code>
-          </p>
-          <p>
-            <code>odf help {run.errorCode}</code> explains it.
+            <strong>{run.errorMessage ?? "Why is only shown to those who may read the whole workspace."}</strong> <ErrorCode code={run.errorCode} />
           </p>
         </div>
       )}
@@ -121,7 +118,7 @@ function Details({ run, close }: { run: Run; close: () => void }) {
           </Fact>
         )}
         <Fact name="Try">{run.attempt}</Fact>
-        {run.rows !== null && <Fact name="New rows">{count(run.rows)}</Fact>}
+        {run.rows !== null && <Fact name="New records" title={RECORDS}>{count(run.rows)}</Fact>}
         {run.blocks !== null && <Fact name="Blocks">{count(run.blocks)}</Fact>}
         {run.watermark && (
           <Fact name="Watermark">

@@ -1,7 +1,7 @@
-/** Rows per day, and how far the watermark was behind the clock: as charts and as a table. */
+/** Records per day, and how far the watermark was behind the clock: as charts and as a table. */
 import { useMemo } from "preact/hooks";
 import { Chart } from "../../components/chart";
-import { count, duration, moment } from "../../format";
+import { count, duration, moment, RECORDS } from "../../format";
 import type { Day } from "../../types";
 
 const DAY = 86_400;
@@ -42,7 +42,7 @@ export function Activity({ days }: { days: Day[] }) {
     <section>
       <h2>Activity</h2>
       <div class="columns">
-        <Chart title="Rows per day" unit="rows" times={drawn.times} values={drawn.rows} asBars elsewhere="the table of days" />
+        <Chart title="Records per day" unit="records" times={drawn.times} values={drawn.rows} asBars elsewhere="the table of days" />
         {drawn.lag.values.filter((one) => one !== null).length > 1 && (
           <Chart title="Watermark behind the clock" unit={drawn.lag.unit} times={drawn.times} values={drawn.lag.values} elsewhere="the table of days" />
         )}
@@ -57,8 +57,8 @@ export function Activity({ days }: { days: Day[] }) {
                 <th scope="col" class="number">
                   Commits
                 </th>
-                <th scope="col" class="number">
-                  Rows
+                <th scope="col" class="number" title={RECORDS}>
+                  Records
                 </th>
                 <th scope="col">Watermark</th>
                 <th scope="col" class="number">

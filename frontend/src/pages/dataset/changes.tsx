@@ -234,11 +234,11 @@ function Cells({ row, column }: { row: RowChange; column: string }) {
     <>
       <del>
         <span class="hidden">was </span>
-        <Value value={old} />
+        <Value value={old} isExact />
       </del>{" "}
       <ins>
         <span class="hidden">is now </span>
-        <Value value={now} />
+        <Value value={now} isExact />
       </ins>
     </>
   );
