@@ -1,6 +1,7 @@
 /** What a proof holds: the question, who has signed it, the blocks that were read, and the first rows of the answer. */
 import { get, session } from "../api";
 import { Fact, Facts, Hash, Snippet, Value } from "../components/basics";
+import { Table } from "../components/table";
 import { count, counted, shortHash, signer } from "../format";
 import { useLoad } from "../hooks";
 import { datasetPath, href } from "../router";
@@ -119,30 +120,17 @@ function Answered({ output }: { output: Proof["output"] }) {
         {rows.length > FIRST && `, of which these are the first ${count(FIRST)}`}
       </p>
       {rows.length > 0 && (
-        <div class="scroll" tabIndex={0} role="region" aria-label="First rows of the answer">
-          <table class="list">
-            <thead>
-              <tr>
-                {names.map((name, at) => (
-                  <th key={at} scope="col">
-                    {name}
-                  </th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {rows.slice(0, FIRST).map((row, index) => (
-                <tr key={index}>
-                  {row.map((cell, at) => (
-                    <td key={at}>
-                      <Value value={cell} isExact />
-                    </td>
-                  ))}
-                </tr>
+        <Table label="First rows of the answer" columns={names}>
+          {rows.slice(0, FIRST).map((row, index) => (
+            <tr key={index}>
+              {row.map((cell, at) => (
+                <td key={at}>
+                  <Value value={cell} isExact />
+                </td>
               ))}
-            </tbody>
-          </table>
-        </div>
+            </tr>
+          ))}
+        </Table>
       )}
     </>
   );

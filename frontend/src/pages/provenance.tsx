@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { get, ofDataset, session } from "../api";
 import { Badge, Empty, Loading, Moment, Problem, Snippet, Value } from "../components/basics";
+import { Table } from "../components/table";
 import { count, counted, cut, text } from "../format";
 import { useLoad, useTitle } from "../hooks";
 import { address, datasetPath, href, navigate, setParameters } from "../router";
@@ -115,36 +116,25 @@ function Cells({ dataset, row, column }: { dataset: TracedDataset; row: TracedRo
           </select>
         </p>
       )}
-      <div class="scroll" tabIndex={0} role="region" aria-label="Cells of the row">
-        <table class="list">
-          <thead>
-            <tr>
-              <th scope="col">Column</th>
-              <th scope="col">Value</th>
-              {dataset.followed && <th scope="col">Comes from</th>}
+      <Table label="Cells of the row" columns={["Column", "Value", ...(dataset.followed ? ["Comes from"] : [])]}>
+        {names
+          .filter((one) => !column || one === column)
+          .map((one) => (
+            <tr key={one}>
+              <th scope="row">
+                <code>{one}</code>
+              </th>
+              <td>
+                <Value value={row.values[one]} />
+              </td>
+              {dataset.followed && (
+                <td>
+                  <Sources dataset={dataset} column={one} />
+                </td>
+              )}
             </tr>
-          </thead>
-          <tbody>
-            {names
-              .filter((one) => !column || one === column)
-              .map((one) => (
-                <tr key={one}>
-                  <th scope="row">
-                    <code>{one}</code>
-                  </th>
-                  <td>
-                    <Value value={row.values[one]} />
-                  </td>
-                  {dataset.followed && (
-                    <td>
-                      <Sources dataset={dataset} column={one} />
-                    </td>
-                  )}
-                </tr>
-              ))}
-          </tbody>
-        </table>
-      </div>
+          ))}
+      </Table>
     </>
   );
 }
@@ -261,27 +251,11 @@ function Input({ input, row, columns }: { input: TracedDataset; row: TracedRow; 
       <h3>
         {counted(rows.length, "row")} of <DatasetLink dataset={input} />
       </h3>
-      <div class="scroll" tabIndex={0} role="region" aria-label={`Rows of ${input.name} that row ${row.offset} was made of`}>
-        <table class="list">
-          <thead>
-            <tr>
-              <th scope="col">Row</th>
-              <th scope="col">op</th>
-              <th scope="col">Comes from</th>
-              {names.map((name) => (
-                <th scope="col" key={name}>
-                  {name}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {rows.slice(0, shown).map((one) => (
-              <Line key={one.offset} input={input} row={one} names={names} isCause={causes.has(one.offset)} column={columns.length === 1 ? (columns[0] ?? "") : ""} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table label={`Rows of ${input.name} that row ${row.offset} was made of`} columns={["Row", "op", "Comes from", ...names]}>
+        {rows.slice(0, shown).map((one) => (
+          <Line key={one.offset} input={input} row={one} names={names} isCause={causes.has(one.offset)} column={columns.length === 1 ? (columns[0] ?? "") : ""} />
+        ))}
+      </Table>
       {rows.length > shown && (
         <button type="button" onClick={() => show(shown + MORE)}>
           Show more rows ({count(rows.length - shown)} left)

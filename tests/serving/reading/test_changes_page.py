@@ -6,8 +6,8 @@ import re
 
 import pytest
 from playwright.sync_api import expect
+from support.browser.chromium import Visit
 from support.chains.workspaces import feed, root, workspace_with
-from support.servers.visits import Visit
 
 from odfpy.chain.references import ReferenceKind
 from odfpy.coordinator.workspace import Workspace

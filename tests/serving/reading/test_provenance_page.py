@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 from playwright.sync_api import Page, expect
+from support.browser.chromium import Visit
 from support.chains.workspaces import FOLDER, derivative, feed, root, workspace_with
-from support.servers.visits import Visit
 
 from odfpy.coordinator.workspace import Workspace
 

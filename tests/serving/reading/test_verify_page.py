@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import expect
+from support.browser.chromium import Visit
 from support.chains.workspaces import derivative, feed, root, workspace_with
 from support.servers.serving import serving
-from support.servers.visits import Visit
 
 from odfpy.coordinator.workspace import Workspace
 from odfpy.engine.datafusion.apart import fork_server

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { call, get, session } from "../../api";
 import { Ago, Badge, Choice, Empty, ErrorCode, Loading, Problem } from "../../components/basics";
+import { Table } from "../../components/table";
 import { count, counted } from "../../format";
 import { useLoad, useSettled, useTitle } from "../../hooks";
 import { address, datasetPath, href, setParameters } from "../../router";
@@ -160,32 +161,21 @@ function Schedules() {
           <p class="dim" role="status">
             {counted(total, "dataset")} with a schedule
           </p>
-          <div class="scroll" tabIndex={0} role="region" aria-label="Schedules">
-            <table class="list">
-              <thead>
-                <tr>
-                  <th scope="col">Dataset</th>
-                  <th scope="col">What is done, and when next</th>
-                  <th scope="col">Promise</th>
-                </tr>
-              </thead>
-              <tbody>
-                {shown.map((one) => (
-                  <tr key={one.dataset}>
-                    <th scope="row">
-                      <a href={href(datasetPath(one.dataset, "runs"))}>{one.dataset}</a> {one.isPaused && <Badge tone="warn">paused</Badge>}
-                    </th>
-                    <td>
-                      <Times schedule={one} />
-                    </td>
-                    <td>
-                      {one.maxAge ? `new rows at least every ${one.maxAge}` : <span class="dim">none</span>} {one.isLate && <Badge tone="bad">late</Badge>}
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <Table label="Schedules" columns={["Dataset", "What is done, and when next", "Promise"]}>
+            {shown.map((one) => (
+              <tr key={one.dataset}>
+                <th scope="row">
+                  <a href={href(datasetPath(one.dataset, "runs"))}>{one.dataset}</a> {one.isPaused && <Badge tone="warn">paused</Badge>}
+                </th>
+                <td>
+                  <Times schedule={one} />
+                </td>
+                <td>
+                  {one.maxAge ? `new rows at least every ${one.maxAge}` : <span class="dim">none</span>} {one.isLate && <Badge tone="bad">late</Badge>}
+                </td>
+              </tr>
+            ))}
+          </Table>
           {shown.length < total && (
             <button type="button" onClick={async () => setMore([...more, ...(await schedules(search, shown.length)).found])}>
               Show more ({count(total - shown.length)} left)
