@@ -83,11 +83,13 @@ const mayPass = ({ status }: ApiError): boolean => status < 400 || status === 40
 
 /** What went wrong, and a way to try again, where that can help. */
 export function Problem({ error, retry }: { error: ApiError; retry?: () => void }) {
-  const [what, ...more] = error.message.split("\n");
+  const [what = "", ...more] = error.message.split("\n");
   return (
     <div class="problem" role="alert">
       <p>
-        <strong>{what}</strong>
+        <strong>
+          <Words>{what}</Words>
+        </strong>
         {error.code && <ErrorCode code={error.code} />}
       </p>
       {more.some((line) => /^\s*\^+\s*$/.test(line)) ? (

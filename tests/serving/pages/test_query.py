@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Page, expect
+from support.browser.accessibility import check_for_everybody
 from support.browser.chromium import Visit
 from support.browser.site import LOUD, PUBLIC, STATIONS, Site, small_workspace
 from support.chains.workspaces import feed, root
@@ -213,6 +214,7 @@ def test_a_proof_is_downloaded_and_found_true(reader: Visit, tmp_path: Path) -> 
     expect(rows).to_have_count(7)
     expect(rows.first).to_contain_text(f"BERN{exact}")
     expect(page.get_by_role("main").get_by_role("link", name=STATIONS)).to_be_visible()
+    check_for_everybody(page)
 
 
 def changed(proof: Any, part: str, key: str, value: Any, by: KeyPair | None = None) -> Any:
@@ -256,6 +258,7 @@ def test_a_proof_that_does_not_hold_says_in_plain_words_what_is_false(
     expect(page.get_by_role("status")).to_contain_text("Cannot be checked here: a dataset is not here, or not for you")
     expect(page.get_by_role("status").get_by_role("link", name="Sign in")).to_be_visible()
     expect(page.locator("main")).to_contain_text(f"{STATIONS} (not here, or not for you)")
+    check_for_everybody(page)
 
 
 def written(folder: Path, document: Any) -> Path:

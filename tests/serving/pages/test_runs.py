@@ -76,6 +76,9 @@ def test_a_pull_that_failed_is_asked_for_again_by_those_who_may(
     expect(page.get_by_text("The last pull failed")).to_be_visible()
     expect(page.get_by_role("button", name="Pull now")).to_have_count(0)
     page = writer.go(f"datasets/{LOUD}")
+    writer.expect("409")
+    page.get_by_role("button", name="Pull now").click()
+    expect(page.get_by_role("alert")).to_contain_text("No scheduler works: start odf run")
     with scheduling(workspace):
         page.get_by_role("button", name="Pull now").click()
         expect(page.get_by_text("The pull begins.")).to_be_visible()

@@ -1,6 +1,6 @@
 /** Why the last pull failed, and a way to pull again for those who may. */
 import { get, mayWrite, ofDataset, session } from "../../api";
-import { Ago, Copy, ErrorCode, Problem } from "../../components/basics";
+import { Ago, Copy, ErrorCode, Words } from "../../components/basics";
 import { useLoad } from "../../hooks";
 import { datasetPath, href } from "../../router";
 import type { Dataset, Schedule } from "../../types";
@@ -44,7 +44,11 @@ function Again({ name }: { name: string }) {
         Pull now
       </button>
       {said && <span>{said}</span>}
-      {error && <Problem error={error} />}
+      {error && (
+        <strong role="alert">
+          <Words>{error.message}</Words>
+        </strong>
+      )}
     </>
   );
 }
