@@ -1,12 +1,12 @@
 /** A dataset at a glance: whether it is fresh, who vouches for it, what has changed lately. */
 import { get, ofDataset } from "../../api";
+import { sliceOf, summaryOf, wordsOf } from "../../blocks";
 import { Ago, Badge, Copy, Moment, Problem, SignedBy } from "../../components/basics";
 import { duration } from "../../format";
 import { useLoad } from "../../hooks";
 import { datasetPath, href } from "../../router";
 import type { Block, Dataset, Graph } from "../../types";
 import { Verified } from "../home";
-import { sliceOf, summaryOf, wordsOf } from "./blocks";
 
 const LOOKED_AT = 60; // blocks, for a rhythm
 const SHOWN = 5;

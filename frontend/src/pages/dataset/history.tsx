@@ -1,13 +1,13 @@
 /** The blocks of a dataset, newest first, with what points to them and who has signed them. */
 import { useEffect, useState } from "preact/hooks";
 import { call, get, ofDataset } from "../../api";
+import { sliceOf, summaryOf, wordsOf } from "../../blocks";
 import { Badge, Hash, Loading, Moment, Problem, SignedBy } from "../../components/basics";
 import { shortHash } from "../../format";
 import { useLoad } from "../../hooks";
 import { address, datasetPath, href } from "../../router";
 import { nextOf } from "../../rows";
 import type { Block } from "../../types";
-import { sliceOf, summaryOf, wordsOf } from "./blocks";
 import { type Branch, branchOf, type Row, rowsOf } from "./history_graph";
 import type { TabProperties } from "./page";
 

@@ -1,6 +1,6 @@
 /** Blocks in a few words. */
-import { counted, moment, size } from "../../format";
-import type { Block } from "../../types";
+import { counted, moment, size } from "./format";
+import type { Block } from "./types";
 
 type Event = Block["content"]["event"];
 
