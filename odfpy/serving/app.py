@@ -25,7 +25,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, FastAPI, Path
 
-from odfpy.coordinator.storage.keys import answer_key
+from odfpy.coordinator.storage.keys import answer_keys
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.duration import Duration
 from odfpy.repository.smart_transfer.signed_urls import UrlSigner
@@ -48,6 +48,7 @@ from odfpy.serving.rest import (
     comparison,
     dataset_metrics,
     docs_page,
+    explanations,
     history,
     lineage,
     provenance,
@@ -136,7 +137,7 @@ def create_app(
     app.state.own_engines = {one.storage.root: ServedEngines(one, *limits) for one in workspaces}
     app.state.ingests = Ingests({one.storage.root: one.engines.registry.with_limits(*limits) for one in workspaces})
     app.state.verifications = Verifications(workspaces)
-    app.state.node_key = partial(answer_key, workspaces[0].root)
+    app.state.node_keys = partial(answer_keys, workspaces[0].root)
     app.add_middleware(BoundedBodies, settings=settings, budget=app.state.budget, storages=app.state.datasets.storages)
     app.add_middleware(Observed, metrics=app.state.metrics)
     add_handlers(app)
@@ -149,6 +150,7 @@ def create_app(
     app.include_router(datasets_api.server)
     app.include_router(dataset_metrics.server)
     app.include_router(docs_page.router)
+    app.include_router(explanations.router)
     app.include_router(rest_query.router)
     app.include_router(rest_login.router)
     app.include_router(rest_session.router)

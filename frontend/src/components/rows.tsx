@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ApiError } from "../api";
-import { count, text } from "../format";
+import { brief, count, text } from "../format";
 import type { Cell } from "../types";
 import { Problem } from "./basics";
 
@@ -32,6 +32,8 @@ interface Properties {
   open?: (row: Cell[], index: number) => void;
   /** The row that is shown first. */
   start?: number;
+  /** What its rows are called. */
+  noun?: string;
   note?: ComponentChildren;
 }
 
@@ -94,7 +96,7 @@ function release(waiting: Map<number, AbortController>, but: number[] = []): voi
 }
 
 export function Rows(properties: Properties) {
-  const { label, columns, total, identity, rowClass, open, start = 0, note } = properties;
+  const { label, columns, total, identity, rowClass, open, start = 0, noun = "rows", note } = properties;
   const frame = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
   const [seen, setSeen] = useState(600);
@@ -155,7 +157,7 @@ export function Rows(properties: Properties) {
         </th>
         {columns.map((column, at) => (
           <td key={at} class={classOf(column)}>
-            {cells ? shown(cells[at] ?? null) : <span class="skeleton" />}
+            {cells ? <Shown value={cells[at] ?? null} /> : <span class="skeleton" />}
           </td>
         ))}
       </tr>,
@@ -192,7 +194,7 @@ export function Rows(properties: Properties) {
         </table>
       </div>
       <p class="dim" role="status">
-        {total === 0 ? "No rows." : `Rows ${count(shownFirst)} to ${count(Math.max(shownFirst, shownLast))} of ${count(total)}`} {note}
+        {total === 0 ? `No ${noun}.` : `${noun.charAt(0).toUpperCase()}${noun.slice(1)} ${count(shownFirst)} to ${count(Math.max(shownFirst, shownLast))} of ${count(total)}`} {note}
       </p>
     </div>
   );
@@ -204,10 +206,12 @@ function Space({ pixels }: { pixels: number }) {
 
 const classOf = (column: Column): string => (column.isOperation ? "op" : column.isNumber ? "number" : "");
 
-function shown(value: Cell) {
+function Shown({ value }: { value: Cell }) {
   if (value === null) return <span class="null">null</span>;
   const whole = text(value);
-  return whole.length > 200 ? `${whole.slice(0, 200)}…` : whole;
+  if (whole.length > 200) return <>{whole.slice(0, 200)}…</>;
+  const shown = brief(whole);
+  return shown === whole ? <>{whole}</> : <span title={whole}>{shown}</span>;
 }
 
 /** Widths of columns in rem, from the rows that were seen first: they must not jump while somebody scrolls. */
@@ -223,7 +227,7 @@ function useWidths(columns: Column[], row: (index: number) => Cell[] | undefined
     }
     if (!rows.length) return defaults;
     found.current.widths = defaults.map((least, at) => {
-      const longest = Math.max(...rows.map((cells) => text(cells[at] ?? null).length));
+      const longest = Math.max(...rows.map((cells) => brief(cells[at] ?? null).length));
       return Math.min(24, Math.max(least, longest * 0.56 + 1.4));
     });
   }

@@ -20,7 +20,7 @@ from odfpy.serving.callers.access import Administered, AnyCaller, Caller, Readab
 from odfpy.serving.callers.tokens import Scope
 from odfpy.serving.callers.visibility import Visibility, set_visibility
 from odfpy.serving.rest.catalog import Catalog, CatalogEntry, entry_of
-from odfpy.serving.rest.models import HASH, ID
+from odfpy.serving.rest.models import HASH, ID, Records
 
 server = APIRouter(tags=["server"])
 dataset = APIRouter(tags=["datasets"])
@@ -108,7 +108,7 @@ class DatasetInfo(BaseModel):
     visibility: str
     head: str
     numBlocks: int  # noqa: N815
-    numRecords: int  # noqa: N815
+    numRecords: Records  # noqa: N815
     watermark: str | None
     description: str | None
     keywords: tuple[str, ...]

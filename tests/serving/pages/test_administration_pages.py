@@ -6,28 +6,15 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 from support.servers.administered import NAME, Administered, administered
 from support.servers.serving import ask
-
-FLAGS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
-    " --disable-component-update --disable-sync"
-)
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Administered]:
     with administered(tmp_path_factory.mktemp("administered")) as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS.split())
-        yield found
-        found.close()
 
 
 @pytest.fixture
@@ -97,6 +84,7 @@ def test_a_table_is_shared_with_a_recipient_who_reads_it(page: Page, served: Adm
     assert [one["name"] for one in shares["items"]] == ["demo"]
     page.get_by_role("link", name="See as newcomer").click()
     expect(page.get_by_text("This is what newcomer sees")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="What is granted")).to_be_visible()
     page.get_by_role("link", name="demo.main.orders").click()
     expect(page.get_by_text("1 row in 5 columns")).to_be_visible()
     expect(page.get_by_role("cell", name="Bob")).to_be_visible()

@@ -141,7 +141,7 @@ def test_the_changelog_has_signs_and_colours_of_operations(reader: Visit) -> Non
 def test_a_link_leads_to_a_row(reader: Visit) -> None:
     page = reader.go(f"datasets/{LARGE}/-/data?view=changelog&row=54321")
     assert "n54321" in cells(page, 54321)
-    expect(page.get_by_role("status")).to_contain_text("Rows 54,321 to")
+    expect(page.get_by_role("status")).to_contain_text("Records 54,321 to")
 
 
 def test_values_of_any_kind_are_shown_as_they_are(reader: Visit) -> None:

@@ -54,7 +54,7 @@ def test_a_line_answers_at_a_glance(reader: Visit) -> None:
     assert "verified" in row(page, STATIONS)
     assert "never" in row(page, LOUD)
     assert "last pull failed" in row(page, LOUD)
-    assert "owner" in row(page, STATIONS)
+    assert "this server's key, owner" in row(page, STATIONS)
     assert "2024-01-03" in row(page, STATIONS)
     assert "public" in row(page, PUBLIC)
 
@@ -88,11 +88,13 @@ def test_kind_and_order_are_in_the_address(reader: Visit) -> None:
     expect(page.get_by_role("status")).to_have_text("1 dataset")
     assert names(page) == [LOUD]
     page.get_by_role("button", name="All", exact=True).click()
-    page.get_by_role("button", name="Rows").click()
-    expect(page.get_by_role("columnheader", name="Rows")).to_have_attribute("aria-sort", "descending")
+    records = page.get_by_role("columnheader", name="Records")
+    expect(records).to_have_attribute("title", "rows ever written, corrections among them")
+    records.get_by_role("button").click()
+    expect(records).to_have_attribute("aria-sort", "descending")
     expect_first(page, STATIONS)
-    page.get_by_role("button", name="Rows").click()
-    expect(page.get_by_role("columnheader", name="Rows")).to_have_attribute("aria-sort", "ascending")
+    records.get_by_role("button").click()
+    expect(records).to_have_attribute("aria-sort", "ascending")
     expect_first(page, FIRST)
     assert "sort=numRecords" in page.url
     page.reload()

@@ -52,6 +52,7 @@ export function DataTab({ dataset }: TabProperties) {
           columns={table.columns.map((column, at) => ({ ...column, isOperation: at === operation }))}
           start={start}
           total={table.total}
+          noun={view === "changelog" ? "records" : "rows"}
           load={async (from, to, signal) => named(await table.load(from, to, signal), operation)}
           rowClass={(row) => (view === "changelog" ? (CLASSES[OPERATIONS.indexOf(row[operation] as "+A")] ?? "") : "")}
           open={(row, index) => open({ row, index })}

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { get, ofDataset } from "../../api";
 import { Fact, Facts, Loading, Problem, Snippet } from "../../components/basics";
+import { Table } from "../../components/table";
 import { useLoad } from "../../hooks";
 import { datasetPath, href } from "../../router";
 import type { Graph } from "../../types";
@@ -115,28 +116,16 @@ function Explained({ name }: { name: string }) {
   return (
     <>
       <h3>How the engine understands it</h3>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Steps of the query">
-        <table class="list">
-          <thead>
-            <tr>
-              <th scope="col">Step</th>
-              <th scope="col">Class</th>
-              <th scope="col">Why</th>
-              <th scope="col">State that is kept from pull to pull</th>
-            </tr>
-          </thead>
-          <tbody>
-            {value.steps.map((step, index) => (
-              <tr key={index}>
-                <th scope="row">{step.alias ?? "output"}</th>
-                <td>{step.queryClass}</td>
-                <td>{step.reason}</td>
-                <td>{step.state}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table label="Steps of the query" columns={["Step", "Class", "Why", "State that is kept from pull to pull"]}>
+        {value.steps.map((step, index) => (
+          <tr key={index}>
+            <th scope="row">{step.alias ?? "output"}</th>
+            <td>{step.queryClass}</td>
+            <td>{step.reason}</td>
+            <td>{step.state}</td>
+          </tr>
+        ))}
+      </Table>
       <Facts>
         <Fact name="Key">{value.primaryKey === null ? "none that the query tells" : value.primaryKey.join(", ") || "no columns: there is one row at most"}</Fact>
         <Fact name="Watermark">{value.watermark ?? "does not advance"}</Fact>
