@@ -75,7 +75,7 @@ def list_datasets(url: str, text: str = "") -> list[ListedDataset]:
 
     Args:
         url: path or URL of the repository.
-        text: part of the name, of the description or of a keyword, whatever the case.
+        text: words that name, description or keywords have, all of them, whatever the case.
 
     Raises:
         NotListable: the place does not say what it has.
@@ -104,15 +104,16 @@ def list_datasets(url: str, text: str = "") -> list[ListedDataset]:
 
 
 def speaks_of(text: str, alias: DatasetAlias, description: str | None, keywords: Iterable[str]) -> bool:
-    """Return whether a text is part of what a dataset is called, or says of itself; case does not matter.
+    """Return whether all words of a text are in what a dataset is called, or says of itself; case does not matter.
 
     Args:
-        text: the text to look for.
+        text: the words to look for, in any order; each may be part of a longer word.
         alias: name of the dataset.
         description: its description, None for none.
         keywords: its keywords.
     """
-    return any(text.lower() in part.lower() for part in (str(alias), description or "", *keywords))
+    said = " ".join((str(alias), description or "", *keywords)).lower()
+    return all(word in said for word in text.lower().split())
 
 
 def _look(alias: DatasetAlias, url: str, *, with_info: bool) -> ListedDataset | None:

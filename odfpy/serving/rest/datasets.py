@@ -201,7 +201,12 @@ def datasets(
     response: Response,
     caller: AnyCaller,
     search: Annotated[
-        str, Query(max_length=200, description="Part of name, description or a keyword, whatever the case.")
+        str,
+        Query(
+            max_length=200,
+            description="Words that name, description or keywords have, all of them, in any order and case.",
+            examples=["flight delay"],
+        ),
     ] = "",
     kind: Annotated[DatasetKind | None, Query(description="Only those of this kind.")] = None,
     ids: Annotated[
