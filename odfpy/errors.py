@@ -6,7 +6,7 @@ turns errors into exit codes: 1 for a job that failed, 2 for a request that made
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import copy
 from copyreg import __newobj__ as new_object  # type: ignore[attr-defined]
 from enum import Enum
@@ -362,17 +362,33 @@ def did_you_mean(name: str, known: Iterable[str], *, otherwise: str | None = Non
         known: the names that do.
         otherwise: the hint if none is near, None for none.
     """
+    return asked_about(nearest(name, known)) or otherwise
+
+
+def asked_about(names: Sequence[str]) -> str | None:
+    """A hint that asks whether one of some names was meant, None without names.
+
+    Args:
+        names: what may have been meant, most likely first.
+    """
+    return f"Did you mean {' or '.join(names)}?" if names else None
+
+
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """The known names closest to a misspelt one: three at most, none if none is close.
+
+    Args:
+        name: the name that does not exist.
+        known: the names that do.
+    """
     import difflib  # only errors pay for it
 
     if len(name) > _LONGEST_NAME:  # nobody has mistyped that, and comparing takes memory
-        return otherwise
+        return []
     by_lower = {candidate.lower(): candidate for candidate in known}
     close = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)
-    if not close:
-        return otherwise
     alike = {candidate: difflib.SequenceMatcher(None, name.lower(), candidate).ratio() for candidate in close}
-    close = [candidate for candidate in close if alike[candidate] > max(alike.values()) - 0.1]
-    return f"Did you mean {' or '.join(by_lower[c] for c in close)}?"
+    return [by_lower[candidate] for candidate in close if alike[candidate] > max(alike.values()) - 0.1]
 
 
 _Kind = TypeVar("_Kind", bound=Enum)

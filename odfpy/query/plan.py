@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from odfpy.data.sql_text import check_text
+from odfpy.dataset.names import did_you_mean_dataset
 from odfpy.engine.contract import SqlTable
 from odfpy.engine.sql.source_text import SourceText
 from odfpy.errors import (
@@ -27,7 +28,6 @@ from odfpy.errors import (
     QueryTooDeep,
     UnknownTable,
     WrongProjection,
-    did_you_mean,
 )
 from odfpy.query.answer import AnswerPath, QueryInput
 from odfpy.query.dialects import Dialect, dialect_named, parameter_places, with_parameters
@@ -286,7 +286,7 @@ class _Finder:
         where = self.source.at(named.start, named.end) if named.end else ""
         names = [*self.query.names, *self.resolver.names()]
         otherwise = f"{self.resolver.listing}; files are not read by path."
-        hint = did_you_mean(named.text, names, otherwise=otherwise)
+        hint = did_you_mean_dataset(named.text, names, otherwise=otherwise)
         return UnknownTable(f"No dataset {named.text!r}{where}", hint=hint)
 
 

@@ -14,14 +14,13 @@ from odfpy.coordinator.storage.results import DamagedDataset
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.coordinator.storage.workspace_folder import WorkspaceFolder
 from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId
-from odfpy.dataset.names import DatasetAlias, DatasetPattern, DatasetRef, is_pattern, parse_ref
+from odfpy.dataset.names import DatasetAlias, DatasetPattern, DatasetRef, did_you_mean_dataset, is_pattern, parse_ref
 from odfpy.errors import (
     AlreadyExists,
     DatasetNotFound,
     InvalidValue,
     OdfError,
     UsageError,
-    did_you_mean,
 )
 from odfpy.files import put_aside, replace_file, sync_folder
 
@@ -81,7 +80,7 @@ class Storage(WorkspaceFolder):
                 if lost_name_of(self.odf / "datasets" / damaged.name) == parsed:
                     raise damaged.error
         names = [str(dataset.handle) for dataset in datasets]
-        hint = did_you_mean(str(parsed), names, otherwise="`odf list` shows the datasets of the workspace.")
+        hint = did_you_mean_dataset(str(parsed), names, otherwise="`odf list` shows the datasets of the workspace.")
         if nameless:
             hint = f"{hint} Or has it lost its name? `odf list` shows what is damaged."
         raise DatasetNotFound(f"No dataset {str(parsed)!r} in the workspace {self.root}", hint=hint)

@@ -82,7 +82,7 @@ export function DatasetPage({ name, tab }: { name: string; tab: string }) {
       <nav class="tabs" aria-label="Parts of the dataset">
         {tabs.map(([path, label]) => (
           <a key={path} href={href(datasetPath(value.name, path === "overview" ? "" : path))} aria-current={path === known?.[0] ? "page" : undefined}>
-            {path === "source" && value.kind === "Derivative" ? "Query" : label}
+            {path === "source" && value.kind === "Derivative" ? "Transformation" : label}
           </a>
         ))}
       </nav>
