@@ -182,6 +182,14 @@ def test_settings_and_the_machine(page: Page, served: Administered) -> None:
     expect(page.get_by_text(re.compile("All is well|checks failed"))).to_be_visible(timeout=60_000)
 
 
+@pytest.mark.parametrize("part", ["shares", "grants", "tokens", "recipients/acme", "system"])
+def test_no_part_is_wider_than_a_phone(page: Page, served: Administered, part: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 780})
+    enter(page, served, f"admin/{part}")
+    expect(page.get_by_role("table").first).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
 def test_an_expired_session_says_so(page: Page, served: Administered) -> None:
     served.tokens["passing"] = served.done("POST", "platform/tokens", {"name": "passing", "scope": "admin"})[
         "accessToken"
