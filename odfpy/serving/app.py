@@ -50,6 +50,7 @@ from odfpy.serving.rest import (
     docs_page,
     history,
     lineage,
+    own_access,
     provenance,
     verification,
 )
@@ -93,6 +94,7 @@ DATASET_ROUTERS: Sequence[APIRouter] = (
     verification.router,
     rest_ingest.router,
     readers.router,
+    own_access.router,
     datasets_api.dataset,
 )
 """What there is of each dataset. The last one takes `/{account}/{name}`, any two words: others go before it."""
