@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -245,12 +245,14 @@ class _Finder:
     resolver: DatasetResolver
     query: Query
     source: SourceText
+    missing: set[str] = field(default_factory=set)  # among thousands of datasets, that takes a while to find out
 
     def knows(self, name: str) -> bool:
         """Return whether a name is that of a dataset."""
         try:
             self._dataset(name)
         except (DatasetNotFound, InvalidValue):
+            self.missing.add(name)
             return False
         except NotFound:  # the dataset is there, and the block after its @ is not
             return True
@@ -275,6 +277,8 @@ class _Finder:
         return self._resolved(dataset, named)
 
     def _dataset(self, name: str) -> Dataset:
+        if name in self.missing:
+            raise DatasetNotFound(f"No dataset {name!r}")
         return self.resolver.find(self.query.names.get(name, name))
 
     def _resolved(self, dataset: Dataset, named: NamedTable) -> Resolved:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from support.servers.administered import NAME, Administered
 
+from odfpy.data.timestamp import Timestamp
+from odfpy.serving.callers.access import Caller, is_listed, is_readable
+from odfpy.serving.callers.tokens import AccessToken, Scope
 from odfpy.serving.callers.visibility import Visibility, set_visibility
 
 ORDERS = {"path": "sales.eu.orders", "names": ["sales", "eu", "orders"], "shown": "current", "at": None}
@@ -41,3 +44,12 @@ def test_what_is_public_is_read_by_everybody_and_shared_with_some(served: Admini
         set_visibility(folder, Visibility.PRIVATE)
     assert (nobody["name"], nobody["right"], nobody["tables"]) == (None, "public", [])
     assert (acme["name"], acme["right"], acme["tables"]) == ("acme", "public", [ORDERS])
+
+
+def test_a_list_asks_for_grants_once_and_not_for_each_dataset(served: Administered) -> None:
+    storage = served.workspace.storage
+    dataset = storage.get(NAME)
+    token = AccessToken("user", Scope.READ, Timestamp(0))
+    gone = Caller(token, None, "odf_gone", frozenset({str(dataset.handle.id)}), since=0.0, granting=storage)
+    assert is_listed(dataset, Visibility.PRIVATE, gone), "what was looked up when the list was asked for"
+    assert not is_readable(dataset, gone)
