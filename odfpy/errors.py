@@ -6,7 +6,7 @@ turns errors into exit codes: 1 for a job that failed, 2 for a request that made
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from copy import copy
 from copyreg import __newobj__ as new_object  # type: ignore[attr-defined]
 from enum import Enum
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _CLASSES: dict[str, type[OdfError]] = {}
+_Kind = TypeVar("_Kind", bound=Enum)
 
 
 class OdfError(Exception):
@@ -351,9 +352,6 @@ class DatasetsDiverged(TransferError, code="E601"):
     """Both sides have blocks that the other side lacks."""
 
 
-_LONGEST_NAME = 200
-
-
 def did_you_mean(name: str, known: Iterable[str], *, otherwise: str | None = None) -> str | None:
     """A hint with the known names closest to a misspelt one, or `otherwise` when none is close.
 
@@ -362,16 +360,7 @@ def did_you_mean(name: str, known: Iterable[str], *, otherwise: str | None = Non
         known: the names that do.
         otherwise: the hint if none is near, None for none.
     """
-    return asked_about(nearest(name, known)) or otherwise
-
-
-def asked_about(names: Sequence[str]) -> str | None:
-    """A hint that asks whether one of some names was meant, None without names.
-
-    Args:
-        names: what may have been meant, most likely first.
-    """
-    return f"Did you mean {' or '.join(names)}?" if names else None
+    return f"Did you mean {' or '.join(near)}?" if (near := nearest(name, known)) else otherwise
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
@@ -383,15 +372,12 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     """
     import difflib  # only errors pay for it
 
-    if len(name) > _LONGEST_NAME:  # nobody has mistyped that, and comparing takes memory
+    if len(name) > 200:
         return []
     by_lower = {candidate.lower(): candidate for candidate in known}
     close = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)
     alike = {candidate: difflib.SequenceMatcher(None, name.lower(), candidate).ratio() for candidate in close}
     return [by_lower[candidate] for candidate in close if alike[candidate] > max(alike.values()) - 0.1]
-
-
-_Kind = TypeVar("_Kind", bound=Enum)
 
 
 def member_named(

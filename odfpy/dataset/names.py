@@ -18,7 +18,7 @@ from functools import total_ordering
 from typing import TypeAlias
 
 from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId
-from odfpy.errors import InvalidValue, asked_about, nearest
+from odfpy.errors import InvalidValue, nearest
 
 _HOSTNAME = r"[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*(?:\.[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*)*"
 _HOSTNAME_RE = re.compile(_HOSTNAME)
@@ -210,6 +210,19 @@ class DatasetPattern:
         return self.text
 
 
+def speaks_of(text: str, alias: DatasetAlias, description: str | None, keywords: Iterable[str]) -> bool:
+    """Return whether all words of a text are in what a dataset is called, or says of itself; case does not matter.
+
+    Args:
+        text: the words to look for, in any order; each may be part of a longer word.
+        alias: name of the dataset.
+        description: its description, None for none.
+        keywords: its keywords.
+    """
+    said = " ".join((str(alias), description or "", *keywords)).lower()
+    return all(word in said for word in text.lower().split())
+
+
 _MOST_NEAR = 3
 _LEAST_LETTERS = 3
 
@@ -234,7 +247,7 @@ def did_you_mean_dataset(name: str, known: Iterable[str], *, otherwise: str | No
     near = near or nearest(name, names)
     if not near and len(name) >= _LEAST_LETTERS:
         near = [one for one in names if name.lower() in one.lower()]
-    return asked_about(near[:_MOST_NEAR]) or otherwise
+    return f"Did you mean {' or '.join(near[:_MOST_NEAR])}?" if near else otherwise
 
 
 def _last_part(name: str) -> str:

@@ -10,8 +10,8 @@ from odfpy.agents.limits import cut
 from odfpy.agents.readers import Reader
 from odfpy.agents.tool import Arguments, Tool, ToolAnswer, counted
 from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.names import speaks_of
 from odfpy.engine.control import Control
-from odfpy.repository.places.listing import speaks_of
 from odfpy.serving.rest.catalog import CatalogEntry
 
 _LONGEST_DESCRIPTION = 300

@@ -23,7 +23,7 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
-from odfpy.dataset.names import AccountName, DatasetAlias, DatasetName
+from odfpy.dataset.names import AccountName, DatasetAlias, DatasetName, speaks_of
 from odfpy.errors import InvalidValue, NotFound, OdfError, TransferError
 from odfpy.repository.divergence import read_block
 from odfpy.repository.objects import run_all
@@ -101,19 +101,6 @@ def list_datasets(url: str, text: str = "") -> list[ListedDataset]:
 
     run_all([partial(look, at) for at in range(len(there))])
     return [item for item in found if item is not None and speaks_of(text, item.alias, item.description, item.keywords)]
-
-
-def speaks_of(text: str, alias: DatasetAlias, description: str | None, keywords: Iterable[str]) -> bool:
-    """Return whether all words of a text are in what a dataset is called, or says of itself; case does not matter.
-
-    Args:
-        text: the words to look for, in any order; each may be part of a longer word.
-        alias: name of the dataset.
-        description: its description, None for none.
-        keywords: its keywords.
-    """
-    said = " ".join((str(alias), description or "", *keywords)).lower()
-    return all(word in said for word in text.lower().split())
 
 
 def _look(alias: DatasetAlias, url: str, *, with_info: bool) -> ListedDataset | None:

@@ -14,7 +14,7 @@ from odfpy import __version__
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.kind import DatasetKind
-from odfpy.repository.places.listing import speaks_of
+from odfpy.dataset.names import speaks_of
 from odfpy.repository.places.node import TAKES_REFERENCES, TAKES_REVOCATIONS, TAKES_SIGNATURES
 from odfpy.serving.callers.access import Administered, AnyCaller, Caller, Readable, unauthorized_error
 from odfpy.serving.callers.tokens import Scope

@@ -207,19 +207,19 @@ class Shares:
             return [_table(row) for row in connection.execute(query)]
 
     def num_tables(self, path: SharePath | None = None) -> int:
-        """How many tables there are in a share or schema, or in all shares. Raises as `tables`."""
+        """The number of tables in a share or schema, or in all shares. Raises as `tables`."""
         query = sa.select(sa.func.count()).select_from(SHARED_TABLES).join(SCHEMAS)
         with self._database.reading() as connection:
             return int(connection.scalar(query.where(*self._inside(connection, path))) or 0)
 
     def num_tables_by_share(self) -> dict[str, int]:
-        """How many tables there are in each share, by its id; those without tables are missing."""
+        """The number of tables of each share, by its id; those without tables are missing."""
         query = sa.select(SCHEMAS.c.share_id, sa.func.count()).join(SHARED_TABLES).group_by(SCHEMAS.c.share_id)
         with self._database.reading() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 
     def num_tables_by_schema(self, share: str) -> dict[str, int]:
-        """How many tables there are in each schema of a share, by name; 0 where there are none. Raises as `share`."""
+        """The number of tables of each schema of a share, by name; 0 where there are none. Raises as `share`."""
         query = sa.select(SCHEMAS.c.name, sa.func.count(SHARED_TABLES.c.id)).join(SHARED_TABLES, isouter=True)
         with self._database.reading() as connection:
             own = query.where(SCHEMAS.c.share_id == self._share_row(connection, share).id)
