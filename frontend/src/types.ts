@@ -252,3 +252,13 @@ export interface Schedule {
   isLate: boolean;
   upcoming: Upcoming[];
 }
+
+/** By what right somebody reads a dataset, and as which shared tables. */
+export interface OwnAccess {
+  name: string | null;
+  visibility: "public" | "private";
+  right: "token" | "grants" | "public";
+  scope: string | null;
+  numTables: number;
+  tables: { path: string; names: [string, string, string]; shown: "current" | "changelog"; at: string | null }[];
+}

@@ -28,6 +28,7 @@ from fastapi import APIRouter, Depends, FastAPI, Path
 from odfpy.coordinator.storage.keys import answer_keys
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.duration import Duration
+from odfpy.errors import OdfError
 from odfpy.repository.smart_transfer.signed_urls import UrlSigner
 from odfpy.serving.callers.engines import ServedEngines
 from odfpy.serving.callers.reachable_objects import Reaches
@@ -51,6 +52,7 @@ from odfpy.serving.rest import (
     explanations,
     history,
     lineage,
+    own_access,
     provenance,
     verification,
 )
@@ -94,6 +96,7 @@ DATASET_ROUTERS: Sequence[APIRouter] = (
     verification.router,
     rest_ingest.router,
     readers.router,
+    own_access.router,
     datasets_api.dataset,
 )
 """What there is of each dataset. The last one takes `/{account}/{name}`, any two words: others go before it."""
@@ -172,7 +175,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     deliveries = Deliveries(state.datasets.storages, state.settings, state.metrics)
     task = asyncio.create_task(deliveries.run())
     is_over = threading.Event()
-    reading = threading.Thread(target=state.catalog.warm_up, args=(is_over,), name="catalog", daemon=True)
+    reading = threading.Thread(target=_read_ahead, args=(app, is_over), name="catalog", daemon=True)
     reading.start()
     try:
         async with AsyncExitStack() as stack:
@@ -187,6 +190,13 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+
+
+def _read_ahead(app: FastAPI, stop: threading.Event) -> None:
+    """Read what takes a while with many thousands of datasets, so that the first who asks need not wait for it."""
+    with suppress(OdfError):  # whoever asks is told what is wrong
+        app.state.datasets.look_again()
+    app.state.catalog.warm_up(stop)
 
 
 async def _by_name(name: _Segment) -> None:

@@ -10,7 +10,7 @@ export function Markdown({ text }: { text: string }) {
 
 /**
  * The same without pictures from elsewhere, for which the browser would ask others: links lead to them. Of links to
- * files beside the text, which are not here, only the words stay.
+ * files beside the text, which are not here, only the words stay. Headings stand below those of the page.
  */
 function onlyFromHere(html: string): string {
   const { body } = new DOMParser().parseFromString(html, "text/html");
@@ -24,6 +24,11 @@ function onlyFromHere(html: string): string {
   for (const link of body.querySelectorAll("a")) {
     if (/^(https?|mailto):/i.test(link.getAttribute("href") ?? "")) link.rel = "noreferrer";
     else link.replaceWith(...link.childNodes);
+  }
+  for (const heading of body.querySelectorAll("h1, h2, h3, h4")) {
+    const lower = document.createElement(`h${Math.min(6, Number(heading.tagName[1]) + 2)}`);
+    lower.append(...heading.childNodes);
+    heading.replaceWith(lower);
   }
   return body.innerHTML;
 }

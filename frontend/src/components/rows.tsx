@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ApiError } from "../api";
 import { brief, count, text } from "../format";
+import { useKept } from "../hooks";
 import type { Cell } from "../types";
 import { Problem } from "./basics";
 
@@ -15,6 +16,7 @@ const SETTLED = 80; // milliseconds
 export interface Column {
   name: string;
   isNumber: boolean;
+  /** Whether it is of the changelog, and not of the data: people may hide it. */
   isSystem?: boolean;
   /** Whether its values are signs of operations. */
   isOperation?: boolean;
@@ -30,6 +32,8 @@ interface Properties {
   identity: string;
   rowClass?: (row: Cell[]) => string;
   open?: (row: Cell[], index: number) => void;
+  /** The sentence that says what a click on a row does. */
+  opens?: string;
   /** The row that is shown first. */
   start?: number;
   /** What its rows are called. */
@@ -96,7 +100,10 @@ function release(waiting: Map<number, AbortController>, but: number[] = []): voi
 }
 
 export function Rows(properties: Properties) {
-  const { label, columns, total, identity, rowClass, open, start = 0, noun = "rows", note } = properties;
+  const { label, columns, total, identity, rowClass, open, opens, start = 0, noun = "rows", note } = properties;
+  const [showsSystem, showSystem] = useKept("systemColumns", isWide());
+  const isOptional = columns.some((column) => column.isSystem) && columns.some((column) => !column.isSystem);
+  const shownAt = [...columns.keys()].filter((at) => showsSystem || !isOptional || !columns[at]?.isSystem);
   const frame = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
   const [seen, setSeen] = useState(600);
@@ -143,8 +150,8 @@ export function Rows(properties: Properties) {
       <tr
         key={index}
         aria-rowindex={index + 2}
-        class={cells && rowClass ? rowClass(cells) : ""}
-        onClick={cells && open ? () => open(cells, index) : undefined}
+        class={`${cells && rowClass ? rowClass(cells) : ""} ${cells && open ? "opens" : ""}`}
+        onClick={cells && open ? () => isSelecting() || open(cells, index) : undefined}
       >
         <th scope="row" class="number">
           {open && cells ? (
@@ -155,8 +162,8 @@ export function Rows(properties: Properties) {
             index
           )}
         </th>
-        {columns.map((column, at) => (
-          <td key={at} class={classOf(column)}>
+        {shownAt.map((at) => (
+          <td key={at} class={classOf(columns[at])}>
             {cells ? <Shown value={cells[at] ?? null} /> : <span class="skeleton" />}
           </td>
         ))}
@@ -166,11 +173,21 @@ export function Rows(properties: Properties) {
   return (
     <div class="rows">
       {error && <Problem error={error} retry={retry} />}
+      {(opens || isOptional) && (
+        <p class="bar dim">
+          {opens && total > 0 && <span>{opens}</span>}
+          {isOptional && (
+            <label class="toggle">
+              <input type="checkbox" checked={showsSystem} onChange={(event) => showSystem(event.currentTarget.checked)} /> System columns
+            </label>
+          )}
+        </p>
+      )}
       <div class="frame" ref={frame} tabIndex={0} role="region" aria-label={label} onScroll={(event) => setTop(event.currentTarget.scrollTop)}>
         <table aria-rowcount={total + 1}>
           <colgroup>
-            <col style={{ width: "5.5rem" }} />
-            {columns.map((_, at) => (
+            <col style={{ width: `${Math.max(3.5, String(total).length * 0.6 + 2)}rem` }} />
+            {shownAt.map((at) => (
               <col key={at} style={{ width: `${widths[at] ?? 8}rem` }} />
             ))}
           </colgroup>
@@ -179,9 +196,9 @@ export function Rows(properties: Properties) {
               <th scope="col" class="number">
                 row
               </th>
-              {columns.map((column, at) => (
-                <th key={at} scope="col" class={`${classOf(column)} ${column.isSystem ? "dim" : ""}`} title={column.name}>
-                  {column.name}
+              {shownAt.map((at) => (
+                <th key={at} scope="col" class={`${classOf(columns[at])} ${columns[at]?.isSystem ? "dim" : ""}`} title={columns[at]?.name}>
+                  {columns[at]?.name}
                 </th>
               ))}
             </tr>
@@ -204,7 +221,13 @@ function Space({ pixels }: { pixels: number }) {
   return <tr class="space" aria-hidden="true" style={{ height: `${pixels}px` }} />;
 }
 
-const classOf = (column: Column): string => (column.isOperation ? "op" : column.isNumber ? "number" : "");
+const classOf = (column: Column | undefined): string => (column?.isOperation ? "op" : column?.isNumber ? "number" : "");
+
+/** Whether columns of the data have room beside those of the changelog. */
+const isWide = (): boolean => matchMedia("(min-width: 40rem)").matches;
+
+/** Whether the click ends the selection of some text, which somebody wants to copy. */
+const isSelecting = (): boolean => getSelection()?.isCollapsed === false;
 
 function Shown({ value }: { value: Cell }) {
   if (value === null) return <span class="null">null</span>;

@@ -254,7 +254,7 @@ function Nothing({ search, kind, who, clear }: { search: string; kind: Kind; who
     return (
       <Empty title={search ? `Nothing fits “${search}”` : `There are no datasets of the kind ${kind}`}>
         <p>
-          Search looks into names, descriptions and keywords.{" "}
+          Search looks for all words in names, descriptions and keywords.{" "}
           <a href={href("")} onClick={clear}>
             Show all datasets
           </a>

@@ -14,7 +14,7 @@ from odfpy import __version__
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.kind import DatasetKind
-from odfpy.repository.places.listing import speaks_of
+from odfpy.dataset.names import speaks_of
 from odfpy.repository.places.node import TAKES_REFERENCES, TAKES_REVOCATIONS, TAKES_SIGNATURES
 from odfpy.serving.callers.access import Administered, AnyCaller, Caller, Readable, unauthorized_error
 from odfpy.serving.callers.tokens import Scope
@@ -201,7 +201,12 @@ def datasets(
     response: Response,
     caller: AnyCaller,
     search: Annotated[
-        str, Query(max_length=200, description="Part of name, description or a keyword, whatever the case.")
+        str,
+        Query(
+            max_length=200,
+            description="Words that name, description or keywords have, all of them, in any order and case.",
+            examples=["flight delay"],
+        ),
     ] = "",
     kind: Annotated[DatasetKind | None, Query(description="Only those of this kind.")] = None,
     ids: Annotated[

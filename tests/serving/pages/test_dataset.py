@@ -1,14 +1,17 @@
-"""The parts of a dataset's page: at a glance, schema, source or query, history, how to get it."""
+"""The parts of a dataset's page: at a glance, schema, source, history, how to get it, who reads it."""
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 from support.browser.chromium import Visit
-from support.browser.site import LOUD, STATIONS, small_workspace
+from support.browser.site import LOUD, PUBLIC, STATIONS, Site, small_workspace
 from support.chains.small_datasets import dataset_id, make_dataset
 from support.chains.workspaces import feed, root
 
@@ -163,11 +166,48 @@ def test_sources_and_queries(reader: Visit) -> None:
     expect(page.get_by_role("heading", level=1)).to_contain_text(STATIONS)
 
 
-def test_how_to_get_it_is_copied_and_works(reader: Visit, tmp_path: Path) -> None:
+def test_how_to_get_it_is_copied_and_runs(reader: Visit, served: Site, tmp_path: Path) -> None:
     reader.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page = reader.go(f"datasets/{STATIONS}/-/get")
-    snippet = page.locator(".snippet", has_text="curl: the last rows")
-    snippet.get_by_role("button", name="Copy").click()
-    expect(snippet.get_by_role("button", name="Copied")).to_be_visible()
-    copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied == f"curl -s -H 'Authorization: Bearer TOKEN' '{reader.url}/{STATIONS}/tail?limit=10'"
+    page = reader.go(f"datasets/{LOUD}/-/get")
+
+    def copied(label: str) -> str:
+        snippet = page.locator(".snippet", has_text=label)
+        snippet.get_by_role("button", name="Copy").click()
+        expect(snippet.get_by_role("button", name="Copied")).to_be_visible()
+        return str(page.evaluate("navigator.clipboard.readText()"))
+
+    def run(*command: str) -> str:
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        known = {"ODF_TOKEN": served.tokens["reader"] or "", "XDG_CONFIG_HOME": str(tmp_path), "PATH": path}
+        done = subprocess.run(
+            command, cwd=tmp_path, env={**os.environ, **known}, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    names = [one["name"] for one in json.loads(run("bash", "-ec", copied("curl: the first rows")))["output"]["data"]]
+    assert names == ["CHUR (GR)", None], "the current state"
+    assert "CHUR" in run(sys.executable, "-c", f"{copied('Python: odfpy')}\nprint(frame.to_string())")
+    cloned, _, followed = copied("odf: a workspace").rpartition("\n")
+    assert "verified" in run("bash", "-ec", cloned)
+    assert followed == f"odf pull {LOUD} --follow"
+    expect(page.get_by_text("It is in no share that you may read.")).to_be_visible()
+
+
+@pytest.mark.parametrize("part", ["acess", "data/more"])
+def test_a_part_that_is_not_there_says_so_and_leads_on(reader: Visit, part: str) -> None:
+    page = reader.go(f"datasets/{STATIONS}/-/{part}")
+    expect(page.get_by_role("heading", name="There is no such page")).to_be_visible()
+    expect(page.get_by_role("link", name="All datasets", exact=True)).to_be_visible()
+    page.locator(".empty").get_by_role("link", name=STATIONS).click()
+    expect(page.get_by_text("Is it fresh?")).to_be_visible()
+
+
+def test_who_may_read_it_tells_others_than_admins_their_own_right(reader: Visit, nobody: Visit) -> None:
+    page = reader.go(f"datasets/{STATIONS}/-/access")
+    expect(page.get_by_text("reader reads it by an access token with the scope read")).to_be_visible()
+    expect(page.get_by_text("only administrators see")).to_have_count(2)
+    page = nobody.go(f"datasets/{PUBLIC}")
+    page.get_by_role("link", name="Access").click()
+    expect(page.get_by_text("You read it as everybody does: it is public.")).to_be_visible()
+    expect(page.locator("main").get_by_role("link", name="Sign in")).to_be_visible()

@@ -76,6 +76,8 @@ def test_looking_for_a_dataset_while_one_types(reader: Visit) -> None:
     page.reload()
     expect(page.get_by_role("searchbox")).to_have_value("weather")
     expect_first(page, STATIONS)
+    page.get_by_role("searchbox").fill("names Known example")
+    expect(page.get_by_role("status")).to_have_text("1 dataset for “names Known example”")
     page.get_by_role("searchbox").fill("nothing like that")
     expect(page.get_by_text("Nothing fits “nothing like that”")).to_be_visible()
     page.get_by_role("link", name="Show all datasets").click()

@@ -111,7 +111,41 @@ def test_an_error_stands_under_its_place(reader: Visit) -> None:
 def test_an_unknown_dataset_is_named_with_a_suggestion(reader: Visit) -> None:
     reader.expect("status of 40[04]")
     page = asked(reader, 'select * from "com.example.station"')
-    expect(page.get_by_role("alert")).to_contain_text("com.example.station")
+    expect(page.get_by_role("alert")).to_contain_text(f"Did you mean {STATIONS}?")
+    editor(page, "select * from odf_current('loud')")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_role("alert")).to_contain_text(f"Did you mean {LOUD}?")
+
+
+def test_nobody_is_told_names_that_they_may_not_read(nobody: Visit) -> None:
+    nobody.expect("status of 40[04]")
+    page = asked(nobody, 'select * from "com.example.station"')
+    expect(page.get_by_role("alert")).to_contain_text("No dataset 'com.example.station'")
+    expect(page.get_by_role("alert")).not_to_contain_text(STATIONS)
+    expect(page.get_by_role("listitem").filter(has_text="com.example.")).to_contain_text([PUBLIC] * 3)
+
+
+def test_the_first_queries_take_one_click(reader: Visit) -> None:
+    page = reader.go("query")
+    rows, number = (f"select {what} from odf_current('{LOUD}')" for what in ("*", "count(*) as n"))
+    expect(page.get_by_role("listitem").get_by_role("button")).to_have_text(
+        [f"{rows} limit 100", number, LOUD, MANY, PUBLIC, STATIONS]
+    )
+    page.get_by_role("button", name=number).click()
+    assert shown(page) == [["2"]]
+    expect(page.locator(".cm-content")).to_have_text(f"select count(*) as n from odf_current('{LOUD}')")
+    expect(page.get_by_role("button", name=STATIONS)).to_have_count(0)
+
+
+def test_a_click_on_a_name_writes_it_where_the_cursor_is(reader: Visit) -> None:
+    page = reader.go("query")
+    page.get_by_role("button", name=STATIONS).click()
+    expect(page.locator(".cm-content")).to_have_text(f"select * from odf_current('{STATIONS}')")
+    editor(page, "select count(*) as n from")
+    page.get_by_role("button", name=STATIONS).click()
+    page.keyboard.type(" where op = 0")
+    page.keyboard.press("Control+Enter")
+    assert shown(page) == [["4"]]
 
 
 def test_explain_shows_the_plan(reader: Visit) -> None:

@@ -1,4 +1,4 @@
-/** Where rows come from: the source of a root dataset, the query of a derivative one, and the whole manifest. */
+/** Where rows come from: the source of a root dataset, the transformation of a derivative one, and the whole manifest. */
 import { useState } from "preact/hooks";
 import { get, ofDataset } from "../../api";
 import { Fact, Facts, Loading, Problem, Snippet } from "../../components/basics";
@@ -39,7 +39,7 @@ export function SourceTab({ dataset }: TabProperties) {
   const sources = events.filter((event) => /^(SetPollingSource|AddPushSource)$/i.test(event.kind));
   return (
     <>
-      {transform && <Query name={dataset.name} event={transform} names={names} />}
+      {transform && <Transformation name={dataset.name} event={transform} names={names} />}
       {sources.map((event, index) => (
         <Source key={index} event={event} />
       ))}
@@ -51,13 +51,13 @@ export function SourceTab({ dataset }: TabProperties) {
   );
 }
 
-function Query({ name, event, names }: { name: string; event: Event; names: Map<string, string | null> }) {
+function Transformation({ name, event, names }: { name: string; event: Event; names: Map<string, string | null> }) {
   const inputs = (event["inputs"] ?? []) as { datasetRef: string; alias?: string }[];
   const transform = event["transform"] as Transform;
   const queries = transform.queries ?? [{ query: transform.query ?? "" }];
   return (
     <section>
-      <h2>Query</h2>
+      <h2>Transformation</h2>
       <p>
         Runs in the engine <code>{transform.engine}</code>, over{" "}
         {inputs.map((input, index) => {
