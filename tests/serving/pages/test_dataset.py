@@ -68,7 +68,7 @@ def test_the_overview_answers_at_a_glance(reader: Visit) -> None:
     expect(trust).to_contain_text("verified")
     expect(lately.get_by_title("SetDataSchema")).to_have_text("Columns set")
     expect(page.locator(".facts > div", has_text="Records")).to_contain_text("7")
-    expect(page.locator(".markdown h1")).to_have_text("Stations")
+    expect(page.locator(".markdown h3")).to_have_text("Stations")
     expect(page.locator(".markdown table")).to_contain_text("metre")
     expect(page.locator(".markdown b")).to_have_count(0)
     expect(page.get_by_role("link", name="CC0")).to_have_attribute("rel", "noreferrer")
