@@ -17,13 +17,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from pathlib import Path
 
 from support import PUSH, odf, print_machine, show
+from support.runs import many_runs
 
 from odfpy import Workspace
-from odfpy.automation.runs import RUNS
 from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.schedules.file import save_schedule, tell_changed
 from odfpy.coordinator.schedules.schedule import DatasetSchedule, Trigger, VerifyTrigger
@@ -181,20 +181,7 @@ def eventually(holds: Callable[[], object]) -> None:
 
 def runs(folder: Path, count: int) -> None:
     """`odf runs` with many runs in their dataset."""
-    workspace = Workspace.init(folder)
-    incoming = workspace.storage.odf / RUNS.folder
-    incoming.mkdir(parents=True)
-    start = datetime(2026, 1, 1, tzinfo=timezone.utc)
-    batch = 100_000
-    for first in range(0, count, batch):
-        with (incoming / f"{first}.ndjson").open("wb") as file:
-            for number in range(first, min(first + batch, count)):
-                at = (start + timedelta(seconds=number)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-                outcome = "failed" if number % 1000 == 0 else "up to date"
-                times = {"at": at, "due_at": at, "started_at": at, "seconds": 0.5}
-                row = {"id": f"run-{number}", "dataset": f"n{number % 100}", "dataset_id": f"did:odf:f{number % 100}"}
-                file.write(RUNS.line_of({**row, **times, "job": "pull", "reason": "schedule", "outcome": outcome}))
-        RUNS.take_in(workspace)
+    many_runs(Workspace.init(folder), count)
     for words in (["runs"], ["runs", "--failed"], ["runs", "n7", "-n", "100"], ["runs", "--since", "2026-01-12"]):
         show(f"odf {' '.join(words)}, of {count} runs", 1.0, [odf(folder, *words) for _ in range(3)])
 

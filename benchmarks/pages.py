@@ -1,6 +1,6 @@
 """Pages of `odf serve` in Chromium: first paint of each, lists of many datasets over REST, a lineage of a thousand.
 
-    python benchmarks/pages.py [--datasets 10000] [--nodes 1000] [--rounds 5]
+    python benchmarks/pages.py [--datasets 10000] [--runs 1000000] [--nodes 1000] [--rounds 5]
 
 `odf serve` is a process of its own, over loopback. All datasets are copies of one, under names of their own. First
 paint is what the browser says of itself (`first-contentful-paint`), with an empty cache; *shown* is when the page has
@@ -26,6 +26,7 @@ from urllib.parse import quote
 
 from playwright.sync_api import Browser
 from support import NARROW, ODF, REPOSITORY, print_machine, root, ten_rows
+from support.runs import many_runs
 
 from odfpy.chain.block import MetadataBlock
 from odfpy.chain.encoding import hash_block, load_snapshots
@@ -50,10 +51,22 @@ PAGES = {
     "schema": (f"datasets/{REAL}/-/schema", "table.list"),
     "source": (f"datasets/{REAL}/-/source", ".snippet"),
     "history": (f"datasets/{REAL}/-/history", ".blocks li"),
+    "its runs": (f"datasets/{REAL}/-/runs", "main .empty, table.list"),
+    "changes": (f"datasets/{REAL}/-/changes", "main table"),
+    "verify": (f"datasets/{REAL}/-/verify", "main button"),
+    "access": (f"datasets/{REAL}/-/access", "main h2"),
     "get it": (f"datasets/{REAL}/-/get", ".snippet"),
+    "row": (f"provenance?dataset={REAL}&offset=7", "table.list"),
+    "compare": ("compare", "form"),
+    "runs": ("runs", "table.list tbody tr"),
+    "schedules": ("runs?view=schedules", "main .empty, table.list"),
     "lineage": ("lineage", ".node"),
     "query": ("query?query=" + quote(f'select * from "{REAL}"', safe=""), ".rows td:not(:has(.skeleton))"),
     "proof": ("proof", ".drop"),
+    "admin": ("admin", "main h2"),
+    "admin: tokens": ("admin/tokens", "table.list"),
+    "admin: audit": ("admin/audit", "main table, main .empty"),
+    "admin: system": ("admin/system", "main table"),
     "sign in": ("signin", "form"),
 }
 LISTS = {
@@ -62,6 +75,8 @@ LISTS = {
     "search": "datasets?search=many.00{last}",
     "100 favourites": "datasets?limit=100{ids}",
     "lineage": "lineage",
+    "last runs": "platform/runs?limit=100",
+    "failed runs": "platform/runs?limit=100&outcome=failed",
 }
 WHEEL = """async () => {
   const frame = document.querySelector('.picture .frame');
@@ -180,7 +195,7 @@ def lineage(browser: Browser, url: str, token: str, graph: dict[str, list[dict[s
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    for name, default in {"datasets": 10_000, "nodes": 1000, "rounds": 5}.items():
+    for name, default in {"datasets": 10_000, "runs": 1_000_000, "nodes": 1000, "rounds": 5}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     asked = parser.parse_args()
     print_machine("playwright", "fastapi")
@@ -192,8 +207,9 @@ def main() -> None:
             file = Path(name) / "rows.ndjson"
             file.write_bytes(ten_rows(day * 10))
             list(workspace.ingest(REAL, [file]))
+        many_runs(workspace, asked.runs)
         ids = many_datasets(workspace, asked.datasets)
-        token = Tokens(workspace.odf).new("bench", Scope.READ)
+        token = Tokens(workspace.odf).new("bench", Scope.ADMIN)
         with served(workspace.root) as url:
             lists(url, token, ids, asked.rounds)
             paints(browser, url, token, asked.rounds)

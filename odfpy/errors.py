@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _CLASSES: dict[str, type[OdfError]] = {}
+_Kind = TypeVar("_Kind", bound=Enum)
 
 
 class OdfError(Exception):
@@ -351,9 +352,6 @@ class DatasetsDiverged(TransferError, code="E601"):
     """Both sides have blocks that the other side lacks."""
 
 
-_LONGEST_NAME = 200
-
-
 def did_you_mean(name: str, known: Iterable[str], *, otherwise: str | None = None) -> str | None:
     """A hint with the known names closest to a misspelt one, or `otherwise` when none is close.
 
@@ -362,20 +360,24 @@ def did_you_mean(name: str, known: Iterable[str], *, otherwise: str | None = Non
         known: the names that do.
         otherwise: the hint if none is near, None for none.
     """
+    return f"Did you mean {' or '.join(near)}?" if (near := nearest(name, known)) else otherwise
+
+
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """The known names closest to a misspelt one: three at most, none if none is close.
+
+    Args:
+        name: the name that does not exist.
+        known: the names that do.
+    """
     import difflib  # only errors pay for it
 
-    if len(name) > _LONGEST_NAME:  # nobody has mistyped that, and comparing takes memory
-        return otherwise
+    if len(name) > 200:
+        return []
     by_lower = {candidate.lower(): candidate for candidate in known}
     close = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)
-    if not close:
-        return otherwise
     alike = {candidate: difflib.SequenceMatcher(None, name.lower(), candidate).ratio() for candidate in close}
-    close = [candidate for candidate in close if alike[candidate] > max(alike.values()) - 0.1]
-    return f"Did you mean {' or '.join(by_lower[c] for c in close)}?"
-
-
-_Kind = TypeVar("_Kind", bound=Enum)
+    return [by_lower[candidate] for candidate in close if alike[candidate] > max(alike.values()) - 0.1]
 
 
 def member_named(

@@ -1,7 +1,7 @@
 """Make the screenshots of the pages in `docs/images`, of the example datasets as the server shows them here.
 
-Hashes and times are those of the run; how long ago something was is as if it had just been pulled. Chromium and the
-package playwright must be there (`.ci/packages`, the extra `dev`).
+Hashes and times are those of the run: rows came just now, and watermarks are those of 2013, the year of the example
+data. Chromium and the package playwright must be there (`.ci/packages`, the extra `dev`).
 """
 
 from __future__ import annotations

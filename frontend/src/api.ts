@@ -27,6 +27,9 @@ const nobody: Session = { name: null, scope: null, isAdmin: false, expiresAt: nu
 /** Whose session it is. */
 export const session = signal<Session>(nobody);
 
+/** Whether they may change datasets. */
+export const mayWrite = (): boolean => session.value.scope === "write" || session.value.scope === "admin";
+
 /** Whether the server answers; pages say so, and try again. */
 export const isOnline = signal(true);
 

@@ -53,9 +53,12 @@ export function moment(time: string): string {
   return short === "00:00:00" || !short ? day : `${day} ${short} UTC`;
 }
 
+/** The name of a signer: the server calls its own key `me`. */
+export const signer = (name: string): string => name.replace(/^me\b/, "this server's key");
+
 /** Names of signers; a key without a name is shortened. */
 export const signers = (names: string[]): string =>
-  names.map((name) => (name.startsWith("did:key:") ? `${name.slice(0, 18)}…` : name)).join(", ");
+  names.map((name) => (name.startsWith("did:key:") ? `${name.slice(0, 18)}…` : signer(name))).join(", ");
 
 export const shortHash = (hash: string): string => hash.slice(0, 13);
 
@@ -63,8 +66,16 @@ export const shortHash = (hash: string): string => hash.slice(0, 13);
 export const cut = (value: string, longest: number): string =>
   value.length > longest ? `${value.slice(0, longest)}… (${count(value.length)} characters)` : value;
 
+/** The meaning of “records”, where numbers of them are shown beside numbers of rows. */
+export const RECORDS = "rows ever written, corrections among them";
+
 /** A value of a cell as text; long ones are cut where the table shows them. */
 export function text(value: unknown): string {
   if (value === null || value === undefined) return "";
   return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+/** The same as tables show it: a time has no more than milliseconds, and no zeros that say nothing. */
+export function brief(value: unknown): string {
+  return text(value).replace(/^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,3})\d*(Z?)$/, (_, time: string, zone: string) => time.replace(/\.?0+$/, "") + zone);
 }

@@ -6,6 +6,7 @@ import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, hasEnded, isOnline, loadSession, ping, session, signOut } from "./api";
 import { Loading, Problem } from "./components/basics";
+import { NoSuchPage } from "./components/no_such_page";
 import { DatasetPage } from "./pages/dataset/page";
 import { Home } from "./pages/home";
 import { SignIn } from "./pages/signin";
@@ -59,14 +60,7 @@ function Page() {
   const page = withParts.includes(front) ? front : path;
   const load = loaders[page];
   if (load) return <Later key={page} load={load} />;
-  return (
-    <div class="empty">
-      <h1>There is no such page</h1>
-      <p>
-        <a href={href("")}>All datasets</a>
-      </p>
-    </div>
-  );
+  return <NoSuchPage />;
 }
 
 function NavLink({ path, children }: { path: string; children: ComponentChildren }) {

@@ -20,3 +20,13 @@ export function applyTheme(value: Theme): void {
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   repainted.value += 1;
 });
+
+/** A colour of the style sheet, as it is in the theme that is shown. */
+export function color(name: string): string {
+  const probe = document.createElement("span");
+  probe.style.color = `var(${name})`;
+  document.body.append(probe);
+  const found = getComputedStyle(probe).color;
+  probe.remove();
+  return found;
+}

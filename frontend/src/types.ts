@@ -147,6 +147,12 @@ export interface Finding {
   code: string | null;
 }
 
+/** The meaning of the code of an error; the text is Markdown. */
+export interface Explanation {
+  title: string;
+  text: string;
+}
+
 export interface VerificationReport {
   time: string;
   head: string;
@@ -162,7 +168,7 @@ export interface VerificationReport {
   seconds: number | null;
   signatures: { signed: number; unsigned: number; signers: { id: string; name: string }[] } | null;
   findings: Finding[];
-  explanations: Record<string, { title: string; text: string }>;
+  explanations: Record<string, Explanation>;
 }
 
 export interface VerificationStatus {
@@ -245,4 +251,14 @@ export interface Schedule {
   maxAge: string | null;
   isLate: boolean;
   upcoming: Upcoming[];
+}
+
+/** By what right somebody reads a dataset, and as which shared tables. */
+export interface OwnAccess {
+  name: string | null;
+  visibility: "public" | "private";
+  right: "token" | "grants" | "public";
+  scope: string | null;
+  numTables: number;
+  tables: { path: string; names: [string, string, string]; shown: "current" | "changelog"; at: string | null }[];
 }

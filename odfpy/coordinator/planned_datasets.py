@@ -8,8 +8,8 @@ from odfpy.chain.state import ChainState
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.dataset.identity import DatasetId, KeyPair
-from odfpy.dataset.names import DatasetAlias, DatasetRef
-from odfpy.errors import DatasetNotFound, did_you_mean
+from odfpy.dataset.names import DatasetAlias, DatasetRef, did_you_mean_dataset
+from odfpy.errors import DatasetNotFound
 
 
 class PlannedDatasets:
@@ -81,4 +81,4 @@ def similar_input(
         planned: names of datasets that are going to be.
     """
     names = {str(dataset.handle) for dataset in storage.datasets()} | {str(name) for name in planned}
-    return did_you_mean(str(ref), sorted(names - {str(wanted_by)}))
+    return did_you_mean_dataset(str(ref), sorted(names - {str(wanted_by)}))

@@ -12,12 +12,13 @@ Forms of text and the types they are read into:
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import total_ordering
 from typing import TypeAlias
 
 from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId
-from odfpy.errors import InvalidValue
+from odfpy.errors import InvalidValue, nearest
 
 _HOSTNAME = r"[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*(?:\.[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*)*"
 _HOSTNAME_RE = re.compile(_HOSTNAME)
@@ -207,6 +208,51 @@ class DatasetPattern:
 
     def __str__(self) -> str:
         return self.text
+
+
+def speaks_of(text: str, alias: DatasetAlias, description: str | None, keywords: Iterable[str]) -> bool:
+    """Return whether all words of a text are in what a dataset is called, or says of itself; case does not matter.
+
+    Args:
+        text: the words to look for, in any order; each may be part of a longer word.
+        alias: name of the dataset.
+        description: its description, None for none.
+        keywords: its keywords.
+    """
+    said = " ".join((str(alias), description or "", *keywords)).lower()
+    return all(word in said for word in text.lower().split())
+
+
+_MOST_NEAR = 3
+_LEAST_LETTERS = 3
+
+
+def did_you_mean_dataset(name: str, known: Iterable[str], *, otherwise: str | None = None) -> str | None:
+    """A hint with the datasets that a misspelt name or a part of one may stand for.
+
+    What comes last says the most: `flights` and `com.example.flihgts` may both be `org.nycflights.flights`.
+
+    Args:
+        name: the name that does not exist.
+        known: the names that do, as far as whoever asks may know them.
+        otherwise: the hint if none is near, None for none.
+    """
+    names, last = list(known), _last_part(name)
+    by_last: dict[str, list[str]] = {}
+    for one in names:
+        by_last.setdefault(_last_part(one), []).append(one)
+    near = [one for part in nearest(last, by_last) for one in by_last[part]]
+    if near and last != name.lower():
+        near = nearest(name, near) or near
+    near = near or nearest(name, names)
+    if not near and len(name) >= _LEAST_LETTERS:
+        near = [one for one in names if name.lower() in one.lower()]
+    return f"Did you mean {' or '.join(near[:_MOST_NEAR])}?" if near else otherwise
+
+
+def _last_part(name: str) -> str:
+    """Return what follows the last dot or slash of a name, in small letters."""
+    return re.split(r"[./]", name)[-1].lower()
 
 
 def _fits(parts: list[str], text: str) -> bool:

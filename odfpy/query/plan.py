@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from odfpy.data.sql_text import check_text
+from odfpy.dataset.names import did_you_mean_dataset
 from odfpy.engine.contract import SqlTable
 from odfpy.engine.sql.source_text import SourceText
 from odfpy.errors import (
@@ -27,7 +28,6 @@ from odfpy.errors import (
     QueryTooDeep,
     UnknownTable,
     WrongProjection,
-    did_you_mean,
 )
 from odfpy.query.answer import AnswerPath, QueryInput
 from odfpy.query.dialects import Dialect, dialect_named, parameter_places, with_parameters
@@ -245,12 +245,14 @@ class _Finder:
     resolver: DatasetResolver
     query: Query
     source: SourceText
+    missing: set[str] = field(default_factory=set)  # among thousands of datasets, that takes a while to find out
 
     def knows(self, name: str) -> bool:
         """Return whether a name is that of a dataset."""
         try:
             self._dataset(name)
         except (DatasetNotFound, InvalidValue):
+            self.missing.add(name)
             return False
         except NotFound:  # the dataset is there, and the block after its @ is not
             return True
@@ -275,6 +277,8 @@ class _Finder:
         return self._resolved(dataset, named)
 
     def _dataset(self, name: str) -> Dataset:
+        if name in self.missing:
+            raise DatasetNotFound(f"No dataset {name!r}")
         return self.resolver.find(self.query.names.get(name, name))
 
     def _resolved(self, dataset: Dataset, named: NamedTable) -> Resolved:
@@ -286,7 +290,7 @@ class _Finder:
         where = self.source.at(named.start, named.end) if named.end else ""
         names = [*self.query.names, *self.resolver.names()]
         otherwise = f"{self.resolver.listing}; files are not read by path."
-        hint = did_you_mean(named.text, names, otherwise=otherwise)
+        hint = did_you_mean_dataset(named.text, names, otherwise=otherwise)
         return UnknownTable(f"No dataset {named.text!r}{where}", hint=hint)
 
 

@@ -25,9 +25,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, FastAPI, Path
 
-from odfpy.coordinator.storage.keys import answer_key
+from odfpy.coordinator.storage.keys import answer_keys
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.duration import Duration
+from odfpy.errors import OdfError
 from odfpy.repository.smart_transfer.signed_urls import UrlSigner
 from odfpy.serving.callers.engines import ServedEngines
 from odfpy.serving.callers.reachable_objects import Reaches
@@ -48,8 +49,10 @@ from odfpy.serving.rest import (
     comparison,
     dataset_metrics,
     docs_page,
+    explanations,
     history,
     lineage,
+    own_access,
     provenance,
     verification,
 )
@@ -93,6 +96,7 @@ DATASET_ROUTERS: Sequence[APIRouter] = (
     verification.router,
     rest_ingest.router,
     readers.router,
+    own_access.router,
     datasets_api.dataset,
 )
 """What there is of each dataset. The last one takes `/{account}/{name}`, any two words: others go before it."""
@@ -136,7 +140,7 @@ def create_app(
     app.state.own_engines = {one.storage.root: ServedEngines(one, *limits) for one in workspaces}
     app.state.ingests = Ingests({one.storage.root: one.engines.registry.with_limits(*limits) for one in workspaces})
     app.state.verifications = Verifications(workspaces)
-    app.state.node_key = partial(answer_key, workspaces[0].root)
+    app.state.node_keys = partial(answer_keys, workspaces[0].root)
     app.add_middleware(BoundedBodies, settings=settings, budget=app.state.budget, storages=app.state.datasets.storages)
     app.add_middleware(Observed, metrics=app.state.metrics)
     add_handlers(app)
@@ -149,6 +153,7 @@ def create_app(
     app.include_router(datasets_api.server)
     app.include_router(dataset_metrics.server)
     app.include_router(docs_page.router)
+    app.include_router(explanations.router)
     app.include_router(rest_query.router)
     app.include_router(rest_login.router)
     app.include_router(rest_session.router)
@@ -170,7 +175,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     deliveries = Deliveries(state.datasets.storages, state.settings, state.metrics)
     task = asyncio.create_task(deliveries.run())
     is_over = threading.Event()
-    reading = threading.Thread(target=state.catalog.warm_up, args=(is_over,), name="catalog", daemon=True)
+    reading = threading.Thread(target=_read_ahead, args=(app, is_over), name="catalog", daemon=True)
     reading.start()
     try:
         async with AsyncExitStack() as stack:
@@ -185,6 +190,13 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+
+
+def _read_ahead(app: FastAPI, stop: threading.Event) -> None:
+    """Read what takes a while with many thousands of datasets, so that the first who asks need not wait for it."""
+    with suppress(OdfError):  # whoever asks is told what is wrong
+        app.state.datasets.look_again()
+    app.state.catalog.warm_up(stop)
 
 
 async def _by_name(name: _Segment) -> None:

@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 from odfpy.codec.canonical_json import canonical_json
 from odfpy.sharing.conditions import columns_of, condition_sql
 from odfpy.sharing.model import Grant, SharedTable
 from odfpy.sharing.names import SharePath, folded
+
+_MOST_PATHS: Final = 200
+"""Grants up to which only what they are on is looked up; with more of them, it is quicker to look through all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +145,12 @@ class Reach:
     def paths(self) -> list[SharePath] | None:
         """The shares, schemas and tables that the grants are on; None for all there are."""
         return None if self._grants is None else list({str(grant.path): grant.path for grant in self._grants}.values())
+
+    @property
+    def few_paths(self) -> list[SharePath] | None:
+        """The same where they are few enough for a condition of the database; None to look through all tables."""
+        paths = self.paths
+        return paths if paths is not None and len(paths) <= _MOST_PATHS else None
 
     def sees_share(self, name: str) -> bool:
         """Return whether a share is there for them: whether they have a grant on it, or on anything in it."""

@@ -65,6 +65,19 @@ def test_names_are_compared_without_case_and_ids_work_everywhere(tmp_path: Path)
         workspace.datasets.handle("../secrets")
 
 
+def test_names_are_those_of_now_whoever_has_changed_them(tmp_path: Path) -> None:
+    here = workspace_with(tmp_path / "w", root("com.example.a"), root("com.example.b"))
+    there = Workspace.open(here.root)
+    known = {name: here.storage.get(name).handle.id for name in ("com.example.a", "com.example.b")}
+    there.datasets.rename("com.example.a", "com.example.c")
+    there.datasets.rename("com.example.b", "com.example.a")
+    assert here.storage.get("com.example.a").handle.id == known["com.example.b"]
+    assert here.storage.get("com.example.c").handle.id == known["com.example.a"]
+    there.datasets.delete(["com.example.c"])
+    with pytest.raises(DatasetNotFound):
+        here.storage.get("com.example.c")
+
+
 def test_rename_keeps_the_id_and_what_is_derived_from_it(tmp_path: Path) -> None:
     workspace = workspace_with(tmp_path, root("a"), derivative("b", "a"))
     before = workspace.datasets.handle("a").id

@@ -20,6 +20,7 @@ from odfpy.dataset.names import (
     RemoteRef,
     RemoteUrl,
     RepositoryName,
+    did_you_mean_dataset,
     is_pattern,
     is_url,
     parse_ref,
@@ -231,6 +232,26 @@ def test_reading_patterns_takes_no_exponential_time():
         run_limited(DatasetPattern, "a-a.a" * 39 + "_", megabytes=100, seconds=5)
     with pytest.raises(InvalidValue):
         run_limited(DatasetPattern, "%a-" * 60 + "-", megabytes=100, seconds=5)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("org.nycflights.flight", "org.nycflights.flights"),
+        ("flights", "org.nycflights.flights"),
+        ("com.example.flihgts", "org.nycflights.flights"),
+        ("alice/flights", "org.nycflights.flights"),
+        ("com.exmaple.rates", "com.example.rates"),
+        ("rates", "com.example.rates or alice/rates"),
+        ("zzz", None),
+        ("hourly", "com.example.weather-by-hour.hourly-means"),
+        ("by-hour", "com.example.weather-by-hour.hourly-means"),
+        ("x" * 100_000, None),
+    ],
+)
+def test_misspelt_names_and_parts_of_names_find_what_was_meant(written: str, meant: str | None):
+    known = ["org.nycflights.flights", "com.example.rates", "alice/rates", "com.example.weather-by-hour.hourly-means"]
+    assert did_you_mean_dataset(written, known) == (f"Did you mean {meant}?" if meant else None)
 
 
 def test_escapes_in_urls_are_no_wildcards():

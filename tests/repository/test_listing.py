@@ -107,10 +107,12 @@ def test_datasets_are_found_by_what_they_say_of_themselves(repository: str):
         append(layout, [SetInfo(description=f"Prices of {name}-metals", keywords=("Commodities", f"daily {name}"))])
         add_slice(layout, b"rows")
     assert names(list_datasets(repository, "prices OF b")) == ["b"]
-    (item,) = list_datasets(repository, "DAILY c")
+    (item,) = list_datasets(repository, "DAILY c-met")
     assert (str(item.alias), item.description, item.num_records) == ("c", "Prices of c-metals", 1)
     assert item.keywords == ("Commodities", "daily c")
     assert len(list_datasets(repository, "commod")) == 3
+    assert names(list_datasets(repository, "daily metals B")) == ["b"], "words of keywords and of the description"
+    assert list_datasets(repository, "commodities spices") == []
     assert list_datasets(repository, "old words") == []
 
 

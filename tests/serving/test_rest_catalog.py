@@ -67,6 +67,7 @@ def test_some_are_asked_for_by_their_ids(server: DatasetServer, workspace: Works
     first, last = (str(workspace.storage.get(name).handle.id) for name in ("com.a", "com.derived"))
     assert names(listed(server, reader, f"?id={last}&id={first}&id=none")) == ["com.a", "com.derived"]
     assert names(listed(server, reader, f"?id={last}&id={first}&search=deri")) == ["com.derived"]
+    assert names(listed(server, reader, "?search=IVED%20com")) == ["com.derived"], "all words, in any order"
     assert listed(server, None, f"?id={first}") == []
     assert ask(f"{server.url}/datasets?{'id=x&' * 101}", token=reader).status == 422
 

@@ -23,6 +23,7 @@ from odfpy.serving.callers.tokens import Scope, Tokens
 from odfpy.serving.callers.visibility import Visibility, set_visibility
 from odfpy.serving.server import DatasetServer
 
+OTHER_KEY = KeyPair(b"\x02" * 32)
 PUBLIC, PRIVATE = "com.example.rates", "com.example.secret"
 ROWS = f'select id, name from "{PUBLIC}" where id >= 0 order by "offset"'
 
@@ -375,16 +376,19 @@ def verify(server: DatasetServer, document: Any, token: str | None = None) -> An
 def signed(document: Any) -> Any:
     """The same with another key."""
     commitment = Commitment.to(document["input"], document["output"])
-    proof = commitment.signed_by(KeyPair(b"\x02" * 32))
+    proof = commitment.signed_by(OTHER_KEY)
     return {**document, "commitment": to_tree(commitment), "proof": to_tree(proof)}
 
 
 def test_answers_of_the_node_can_be_checked(server: DatasetServer, workspace: Workspace, proof: Any) -> None:
-    assert verify(server, proof).json == {"ok": True}
-    assert verify(server, {name: part for name, part in proof.items() if name != "output"}).json == {"ok": True}
-    assert verify(server, signed(proof)).json == {"ok": True}, "whoever has signed it"
+    good = {"ok": True, "signer": {"id": proof["proof"]["verificationMethod"], "name": "me"}}
+    assert verify(server, proof).json == good
+    assert verify(server, {name: part for name, part in proof.items() if name != "output"}).json == good
+    by_another = verify(server, signed(proof)).json
+    assert by_another["ok"], "whoever has signed it"
+    assert by_another["signer"] == {"id": str(OTHER_KEY.actor), "name": str(OTHER_KEY.actor)}
     feed(workspace, PUBLIC, "40 later")
-    assert verify(server, proof).json == {"ok": True}
+    assert verify(server, proof).json == good
     assert (
         query(server, ROWS, include=["Proof"]).json["proof"]["verificationMethod"]
         == proof["proof"]["verificationMethod"]
@@ -407,6 +411,7 @@ def changed(document: Any, *path: str | int, to: Any) -> Any:
         (("subQueries",), [{}], "InvalidRequest::SubQueriesHash"),
         (("commitment", "outputHash"), f"f1620{'0' * 64}", "InvalidRequest::BadSignature"),
         (("proof", "type"), "EcdsaSecp256k1Signature2019", "InvalidRequest::BadSignature"),
+        (("proof", "verificationMethod"), "did:key:nobody", "InvalidRequest::BadSignature"),
         (("output", "data", 0, "id"), 7, "InvalidRequest::OutputHash"),
     ],
 )
@@ -417,6 +422,8 @@ def test_what_was_changed_is_told(
     assert answer.status == 400
     assert answer.json["ok"] is False
     assert answer.json["error"]["kind"] == kind
+    named = {"id": proof["proof"]["verificationMethod"], "name": "me"}
+    assert answer.json["signer"] == (None if path[-1] == "verificationMethod" else named)
 
 
 def test_what_does_not_come_out_again(server: DatasetServer, workspace: Workspace, proof: Any, reader: str) -> None:
@@ -430,7 +437,7 @@ def test_what_does_not_come_out_again(server: DatasetServer, workspace: Workspac
     assert error["kind"] == "VerificationFailed::DatasetBlockNotFound"
     assert error["block_hash"] == f"f1620{'0' * 64}"
     secret = query(server, f'select id from "{PRIVATE}"', reader, include=["Proof"]).json
-    assert verify(server, secret, reader).json == {"ok": True}
+    assert verify(server, secret, reader).json["ok"]
     error = verify(server, secret).json["error"]
     assert error["kind"] == "VerificationFailed::DatasetNotFound"
     assert error["dataset_id"] == str(workspace.storage.get(PRIVATE).handle.id)

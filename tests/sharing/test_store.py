@@ -165,6 +165,21 @@ def test_tables_come_in_pages(sharing: Sharing) -> None:
     assert len(found) == 8
 
 
+def test_the_database_counts_and_cuts(sharing: Sharing) -> None:
+    for number in range(7):
+        sharing.shares.add_table(SharePath("sales", f"S{number % 2}", f"T{number}"), SOURCE)
+    sharing.shares.add_schema(SharePath("sales", "none"))
+    share = sharing.shares.share("SALES")
+    counts = sharing.shares.num_tables_by_schema("sales")
+    assert {name: counts[name] for name in ("S0", "S1", "none")} == {"S0": 4, "S1": 3, "none": 0}
+    assert sharing.shares.num_tables_by_share() == {share.id: 8}
+    wanted = (None, SharePath("sales"), SharePath("sales", "s1"), SharePath("sales", "none"))
+    assert [sharing.shares.num_tables(one) for one in wanted] == [8, 8, 3, 0]
+    assert sharing.shares.tables(offset=2, limit=3) == sharing.shares.tables()[2:5]
+    with pytest.raises(SharedObjectNotFound):
+        sharing.shares.num_tables(SharePath("nothing"))
+
+
 # --- Principals ------------------------------------------------------------------------------------------------------
 
 

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { compact, count, moment } from "../format";
 import { useLoad, useSize } from "../hooks";
-import { repainted } from "../theme";
+import { color, repainted } from "../theme";
 import { columnsToPlot, kindOfPlot, MOST_BARS, MOST_POINTS, NothingToPlot, type Plot, plotOf } from "../plot";
 import type { Cell, Field } from "../types";
 import { Empty, Fact, Facts, Loading, Problem } from "./basics";
@@ -73,8 +73,6 @@ function timeTicks(_: uPlot, ticks: number[], __: number, ___: number, step: num
     return index === 0 || tick % DAY === 0 ? `${time}\n${day}` : time;
   });
 }
-
-const color = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 function PlotFigure({ plot }: { plot: Plot }) {
   if (plot.single.length) {

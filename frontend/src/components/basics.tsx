@@ -1,9 +1,11 @@
 /** Small pieces that all pages are made of. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { ApiError } from "../api";
-import { age, count, cut, moment, text } from "../format";
-import type { Cell } from "../types";
+import { type ApiError, get } from "../api";
+import { age, brief, count, cut, moment, signer, signers, text } from "../format";
+import { useLoad } from "../hooks";
+import type { Cell, Explanation } from "../types";
+import { Markdown } from "./markdown";
 
 type Tone = "plain" | "good" | "bad" | "warn" | "info";
 
@@ -28,7 +30,13 @@ export function Ago({ time }: { time: string | null }) {
 
 /** A time as it is, or a word where there is none. */
 export function Moment({ time, none = "none" }: { time: string | null | undefined; none?: string }) {
-  return time ? <time dateTime={time}>{moment(time)}</time> : <span class="dim">{none}</span>;
+  return time ? (
+    <time dateTime={time} title={time}>
+      {moment(time)}
+    </time>
+  ) : (
+    <span class="dim">{none}</span>
+  );
 }
 
 /** A sentence with code between backticks, as hints have it. */
@@ -36,14 +44,53 @@ export function Words({ children }: { children: string }) {
   return <>{children.split("`").map((part, at) => (at % 2 ? <code key={at}>{part}</code> : part))}</>;
 }
 
-/** What went wrong, and a way to try again. */
+/** Who has signed; keys without a name are whole in the title. */
+export function SignedBy({ names }: { names: string[] }) {
+  return <span title={names.map(signer).join(", ")}>{signers(names)}</span>;
+}
+
+/** The code of an error, which opens what it stands for, as `odf help` has it. */
+export function ErrorCode({ code }: { code: string }) {
+  const [isOpen, open] = useState(false);
+  return (
+    <>
+      <button type="button" class="quiet code" aria-haspopup="dialog" title={`What ${code} means, and what to try`} onClick={() => open(true)}>
+        {code}
+      </button>
+      {isOpen && (
+        <Dialog title={code} close={() => open(false)}>
+          <Explained code={code} />
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+function Explained({ code }: { code: string }) {
+  const { value, error, reload } = useLoad((signal) => get<Explanation>(`platform/errors/${encodeURIComponent(code)}`, { signal }), [code]);
+  if (error) return <Problem error={error} retry={reload} />;
+  if (!value) return <Loading />;
+  return (
+    <>
+      <h3>{value.title}</h3>
+      <Markdown text={value.text} />
+    </>
+  );
+}
+
+/** Whether the same request may go well another time: it has come to nothing, or the server is busy or broken. */
+const mayPass = ({ status }: ApiError): boolean => status < 400 || status === 408 || status === 429 || status >= 500;
+
+/** What went wrong, and a way to try again, where that can help. */
 export function Problem({ error, retry }: { error: ApiError; retry?: () => void }) {
-  const [what, ...more] = error.message.split("\n");
+  const [what = "", ...more] = error.message.split("\n");
   return (
     <div class="problem" role="alert">
       <p>
-        <strong>{what}</strong>
-        {error.code && <code class="code">{error.code}</code>}
+        <strong>
+          <Words>{what}</Words>
+        </strong>
+        {error.code && <ErrorCode code={error.code} />}
       </p>
       {more.some((line) => /^\s*\^+\s*$/.test(line)) ? (
         <pre tabIndex={0}>{more.join("\n")}</pre>
@@ -54,7 +101,7 @@ export function Problem({ error, retry }: { error: ApiError; retry?: () => void 
           </p>
         ))
       )}
-      {retry && (
+      {retry && mayPass(error) && (
         <button type="button" onClick={retry}>
           Try again
         </button>
@@ -81,8 +128,19 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
+interface CopyProperties {
+  /** The text, or what makes it when somebody wants it. */
+  text: string | (() => string);
+  label?: string;
+  title?: string;
+  /** Said when it is copied, and when the browser does not let pages copy. */
+  done?: string;
+  refused?: string;
+  style?: string;
+}
+
 /** A button that copies a text, and says so. */
-export function Copy({ text, label = "Copy" }: { text: string; label?: string }) {
+export function Copy({ text, label = "Copy", title = label, done = "Copied", refused = "Select the text and press Ctrl-C", style = "quiet copy" }: CopyProperties) {
   const [state, set] = useState("");
   useEffect(() => {
     if (!state) return;
@@ -90,15 +148,16 @@ export function Copy({ text, label = "Copy" }: { text: string; label?: string })
     return () => clearTimeout(timer);
   }, [state]);
   const copy = async () => {
+    const copied = typeof text === "string" ? text : text();
     try {
-      await navigator.clipboard.writeText(text);
-      set("Copied");
+      await navigator.clipboard.writeText(copied);
+      set(done);
     } catch {
-      set("Select the text and press Ctrl-C");
+      set(refused);
     }
   };
   return (
-    <button type="button" class="quiet copy" onClick={copy} title={label} aria-live="polite">
+    <button type="button" class={style} onClick={copy} title={title} aria-live="polite">
       {state || label}
     </button>
   );
@@ -160,9 +219,9 @@ export function Facts({ children }: { children: ComponentChildren }) {
   return <dl class="facts">{children}</dl>;
 }
 
-export function Fact({ name, children }: { name: string; children: ComponentChildren }) {
+export function Fact({ name, title, children }: { name: string; title?: string; children: ComponentChildren }) {
   return (
-    <div>
+    <div title={title}>
       <dt>{name}</dt>
       <dd>{children}</dd>
     </div>
@@ -172,12 +231,19 @@ export function Fact({ name, children }: { name: string; children: ComponentChil
 const SHORT = 200;
 const WHOLE = 100_000;
 
-/** A value of a cell; a long one opens when one wants to read it. */
-export function Value({ value }: { value: Cell | undefined }) {
+/** A value of a cell; a long one opens when one wants to read it, and the title of a time has all its digits. */
+export function Value({ value, isExact = false }: { value: Cell | undefined; isExact?: boolean }) {
   const [isOpen, open] = useState(false);
   if (value === null || value === undefined) return <span class="null">null</span>;
   const whole = text(value);
-  if (whole.length <= SHORT) return <span class={whole.length > 32 ? "value" : "value short"}>{whole}</span>;
+  if (whole.length <= SHORT) {
+    const shown = isExact ? whole : brief(whole);
+    return (
+      <span class={shown.length > 32 ? "value" : "value short"} title={shown === whole ? undefined : whole}>
+        {shown}
+      </span>
+    );
+  }
   return (
     <span class="value long">
       {isOpen ? cut(whole, WHOLE) : `${whole.slice(0, SHORT)}…`}{" "}

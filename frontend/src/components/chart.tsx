@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { compact } from "../format";
 import { useSize } from "../hooks";
-import { repainted } from "../theme";
+import { color, repainted } from "../theme";
 
 const DAY = 86_400;
 
@@ -20,8 +20,6 @@ interface Properties {
   /** Where those who do not see the chart find its numbers. */
   elsewhere?: string;
 }
-
-const color = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 /** Times at the axis, no finer than they differ: `19 Nov`, `Nov 2026`, `14:30`; days where a day begins. */
 function ticks(splits: number[]): string[] {

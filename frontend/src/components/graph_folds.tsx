@@ -89,14 +89,16 @@ interface Properties {
   toggle: (way: Way) => void;
 }
 
-/** The handles at both sides of a dataset, where there is something to fold. */
+const BEHIND_TIP = 11; // an arrow ends at a dataset, and its tip shows
+
+/** The handles beside a dataset, on the lines that lead to it and from it, where there is something to fold. */
 export function Handles({ box, width, height, folds, counts, toggle }: Properties) {
   return (
     <>
       {(["up", "down"] as const).map((way) => {
         const isFolded = folds.includes(`${way} ${box.id}`);
         const number = counts.get(`${way} ${box.id}`) ?? 0;
-        const x = way === "up" ? box.x : box.x + width;
+        const x = way === "up" ? box.x - BEHIND_TIP : box.x + width + 1;
         return (isFolded || number > 0) && <Handle key={way} box={box} number={number} way={way} x={x} y={box.y + height / 2} isFolded={isFolded} toggle={() => toggle(way)} />;
       })}
     </>
@@ -116,10 +118,11 @@ interface HandleProperties {
 function Handle({ box, number, way, x, y, isFolded, toggle }: HandleProperties) {
   const side = way === "up" ? "what it is derived from" : "what is derived from it";
   const text = isFolded ? `+${number}` : "−";
-  const width = 14 + text.length * 7;
+  const width = 13 + text.length * 7;
+  const left = way === "up" ? x - width : x;
   return (
     <g
-      transform={`translate(${x - width / 2},${y - 10})`}
+      transform={`translate(${left},${y - 10})`}
       class="handle"
       role="button"
       tabindex={0}

@@ -2,12 +2,14 @@
 import dagre from "@dagrejs/dagre";
 import type { Graph, GraphNode } from "../types";
 
-export const WIDTH = 230;
-export const HEIGHT = 64;
+export const WIDTH = 250;
+export const HEIGHT = 80;
 const GAP = 40;
 const ROW = HEIGHT + 18;
-const COLUMN = WIDTH + 70;
+const STEP = 74; // between layers: room for a handle on either side of a line
+const COLUMN = WIDTH + STEP;
 const LARGE = 150; // nodes of a part, from which on the best places would take seconds
+const TALL = 12; // nodes of a layer, from which on one column of them would be too tall to read anything
 const SWEEPS = 6;
 
 export interface Box extends GraphNode {
@@ -97,7 +99,8 @@ export function lay(graph: Graph, shown: Set<string>): Layout {
     if (members.length === 1) alone.push(boxOf(id, WIDTH / 2, HEIGHT / 2));
     else {
       const own = members.flatMap((member) => byInput.get(member) ?? []);
-      parts.push(members.length > LARGE ? layLarge(members, own, boxOf) : layPart(members, own, boxOf));
+      const isLarge = members.length > LARGE || layersOf(members, own).some((layer) => layer.length > TALL);
+      parts.push(isLarge ? layLarge(members, own, boxOf) : layPart(members, own, boxOf));
     }
   }
   return packed(parts, alone);
@@ -111,7 +114,7 @@ function connected(start: string, near: Map<string, string[]>): string[] {
 
 function layPart(ids: string[], edges: Graph["edges"], boxOf: (id: string, x: number, y: number) => Box): Layout {
   const drawing = new dagre.graphlib.Graph();
-  drawing.setGraph({ rankdir: "LR", nodesep: 18, ranksep: 70 });
+  drawing.setGraph({ rankdir: "LR", nodesep: 18, ranksep: STEP });
   drawing.setDefaultEdgeLabel(() => ({}));
   for (const id of ids) drawing.setNode(id, { width: WIDTH, height: HEIGHT });
   for (const { input, output } of edges) drawing.setEdge(input, output);

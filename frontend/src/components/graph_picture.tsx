@@ -1,10 +1,9 @@
 /** A graph to move around in: the wheel zooms, the mouse and the arrow keys move, + and - zoom, 0 shows all. */
 import { memo } from "preact/compat";
 import { useCallback, useEffect, useRef } from "preact/hooks";
-import { age, compact } from "../format";
-import { datasetPath, href, navigate } from "../router";
 import { type Fold, Handles, type Way } from "./graph_folds";
 import { type Box, HEIGHT, type Layout, WIDTH } from "./graph_layout";
+import { Node } from "./graph_node";
 
 const LEAST = 0.02;
 const MOST = 3;
@@ -201,49 +200,5 @@ function Tip({ id }: { id: string }) {
     <marker id={id} viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse" orient="auto">
       <path d="M0,0L8,4L0,8z" class={id} />
     </marker>
-  );
-}
-
-function Node({ box, isSelected }: { box: Box; isSelected: boolean }) {
-  if (!box.name) {
-    return (
-      <g transform={`translate(${box.x},${box.y})`} class="node unknown">
-        <title>{box.id}</title>
-        <rect width={WIDTH} height={HEIGHT} rx="8" />
-        <text x="12" y="26">not here, or not for you</text>
-        <text x="12" y="46" class="small">{box.id.slice(0, 26)}…</text>
-      </g>
-    );
-  }
-  const name = box.name.length > 27 ? `…${box.name.slice(-26)}` : box.name;
-  const classes = ["node", box.kind === "Root" ? "root" : "", isSelected ? "selected" : "", box.hasFailed ? "failed" : ""];
-  return (
-    <a
-      data-id={box.id}
-      href={href(datasetPath(box.name))}
-      aria-label={`${box.name}, ${box.kind}, watermark ${box.watermark ?? "none"}, updated ${age(box.updatedAt)}${box.hasFailed ? ", last pull failed" : ""}`}
-      onKeyDown={(event) => {
-        if (event.key === " ") {
-          event.preventDefault();
-          navigate(href("lineage", { dataset: box.name ?? "" }));
-        }
-      }}
-    >
-      <g transform={`translate(${box.x},${box.y})`} class={classes.join(" ")}>
-        <title>{box.name}</title>
-        <rect width={WIDTH} height={HEIGHT} rx="8" />
-        <text x="12" y="21" class="name">
-          {name}
-        </text>
-        <text x="12" y="38" class="small">
-          {box.watermark ? `complete to ${box.watermark.slice(0, 16).replace("T", " ")}` : "no watermark"}
-        </text>
-        <text x="12" y="54" class="small">
-          {compact(box.numRecords ?? 0)} rows · {age(box.updatedAt)}
-          {box.hasFailed ? " · failed" : ""}
-          {box.hidden ? ` · +${box.hidden} folded` : ""}
-        </text>
-      </g>
-    </a>
   );
 }

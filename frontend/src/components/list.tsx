@@ -5,6 +5,7 @@ import { call, session } from "../api";
 import { count } from "../format";
 import { type Loaded, useLoad, useSettled } from "../hooks";
 import { Empty, Loading, Problem } from "./basics";
+import { type Heading, Table } from "./table";
 
 const PAGE = 50;
 
@@ -55,7 +56,7 @@ export function ListTable<T>(props: {
   list: List<T>;
   noun: string;
   nouns?: string;
-  columns: readonly string[];
+  columns: readonly (string | Heading)[];
   row: (item: T) => ComponentChildren;
   /** What stands there when there is nothing at all. */
   empty: ComponentChildren;
@@ -81,20 +82,9 @@ export function ListTable<T>(props: {
             {count(total)} {total === 1 ? noun : nouns}
             {search && ` for “${search}”`}
           </p>
-          <div class="scroll" tabIndex={0} role="region" aria-label={nouns}>
-            <table class="list">
-              <thead>
-                <tr>
-                  {columns.map((column) => (
-                    <th key={column} scope="col">
-                      {column === "Actions" ? <span class="hidden">{column}</span> : column}
-                    </th>
-                  ))}
-                </tr>
-              </thead>
-              <tbody>{items.map(row)}</tbody>
-            </table>
-          </div>
+          <Table label={nouns} columns={columns}>
+            {items.map(row)}
+          </Table>
           {items.length < total && (
             <button type="button" onClick={list.more} disabled={list.isLoading}>
               Show more ({count(total - items.length)} left)

@@ -8,7 +8,10 @@ export function Markdown({ text }: { text: string }) {
   return <div class="markdown" dangerouslySetInnerHTML={{ __html: html }} />;
 }
 
-/** The same without pictures from elsewhere, for which the browser would ask others: links lead to them. */
+/**
+ * The same without pictures from elsewhere, for which the browser would ask others: links lead to them. Of links to
+ * files beside the text, which are not here, only the words stay. Headings stand below those of the page.
+ */
 function onlyFromHere(html: string): string {
   const { body } = new DOMParser().parseFromString(html, "text/html");
   for (const picture of body.querySelectorAll("img")) {
@@ -18,6 +21,14 @@ function onlyFromHere(html: string): string {
     link.textContent = picture.alt || "picture";
     picture.replaceWith(link);
   }
-  for (const link of body.querySelectorAll("a")) link.rel = "noreferrer";
+  for (const link of body.querySelectorAll("a")) {
+    if (/^(https?|mailto):/i.test(link.getAttribute("href") ?? "")) link.rel = "noreferrer";
+    else link.replaceWith(...link.childNodes);
+  }
+  for (const heading of body.querySelectorAll("h1, h2, h3, h4")) {
+    const lower = document.createElement(`h${Math.min(6, Number(heading.tagName[1]) + 2)}`);
+    lower.append(...heading.childNodes);
+    heading.replaceWith(lower);
+  }
   return body.innerHTML;
 }

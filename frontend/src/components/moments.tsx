@@ -1,5 +1,6 @@
 /** Choosing a moment of a dataset: now, a tag or branch, a time such as last Friday, or a block of the log. */
 import { useId, useState } from "preact/hooks";
+import { wordsOf } from "../blocks";
 import { moment, shortHash } from "../format";
 import type { Block } from "../types";
 
@@ -43,7 +44,7 @@ export function named(references: Record<string, string>): Choice[] {
 export function blockChoices(blocks: Block[]): Choice[] {
   return blocks.map(({ blockHash, content }) => ({
     value: blockHash,
-    label: `block ${content.sequenceNumber}, ${content.event.kind}, ${moment(content.systemTime)}`,
+    label: `block ${content.sequenceNumber}, ${wordsOf(content.event)}, ${moment(content.systemTime)}`,
   }));
 }
 

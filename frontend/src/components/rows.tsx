@@ -2,7 +2,8 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ApiError } from "../api";
-import { count, text } from "../format";
+import { brief, count, text } from "../format";
+import { useKept } from "../hooks";
 import type { Cell } from "../types";
 import { Problem } from "./basics";
 
@@ -15,6 +16,7 @@ const SETTLED = 80; // milliseconds
 export interface Column {
   name: string;
   isNumber: boolean;
+  /** Whether it is of the changelog, and not of the data: people may hide it. */
   isSystem?: boolean;
   /** Whether its values are signs of operations. */
   isOperation?: boolean;
@@ -30,8 +32,12 @@ interface Properties {
   identity: string;
   rowClass?: (row: Cell[]) => string;
   open?: (row: Cell[], index: number) => void;
+  /** The sentence that says what a click on a row does. */
+  opens?: string;
   /** The row that is shown first. */
   start?: number;
+  /** What its rows are called. */
+  noun?: string;
   note?: ComponentChildren;
 }
 
@@ -94,7 +100,10 @@ function release(waiting: Map<number, AbortController>, but: number[] = []): voi
 }
 
 export function Rows(properties: Properties) {
-  const { label, columns, total, identity, rowClass, open, start = 0, note } = properties;
+  const { label, columns, total, identity, rowClass, open, opens, start = 0, noun = "rows", note } = properties;
+  const [showsSystem, showSystem] = useKept("systemColumns", isWide());
+  const isOptional = columns.some((column) => column.isSystem) && columns.some((column) => !column.isSystem);
+  const shownAt = [...columns.keys()].filter((at) => showsSystem || !isOptional || !columns[at]?.isSystem);
   const frame = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
   const [seen, setSeen] = useState(600);
@@ -141,8 +150,8 @@ export function Rows(properties: Properties) {
       <tr
         key={index}
         aria-rowindex={index + 2}
-        class={cells && rowClass ? rowClass(cells) : ""}
-        onClick={cells && open ? () => open(cells, index) : undefined}
+        class={`${cells && rowClass ? rowClass(cells) : ""} ${cells && open ? "opens" : ""}`}
+        onClick={cells && open ? () => isSelecting() || open(cells, index) : undefined}
       >
         <th scope="row" class="number">
           {open && cells ? (
@@ -153,9 +162,9 @@ export function Rows(properties: Properties) {
             index
           )}
         </th>
-        {columns.map((column, at) => (
-          <td key={at} class={classOf(column)}>
-            {cells ? shown(cells[at] ?? null) : <span class="skeleton" />}
+        {shownAt.map((at) => (
+          <td key={at} class={classOf(columns[at])}>
+            {cells ? <Shown value={cells[at] ?? null} /> : <span class="skeleton" />}
           </td>
         ))}
       </tr>,
@@ -164,11 +173,21 @@ export function Rows(properties: Properties) {
   return (
     <div class="rows">
       {error && <Problem error={error} retry={retry} />}
+      {(opens || isOptional) && (
+        <p class="bar dim">
+          {opens && total > 0 && <span>{opens}</span>}
+          {isOptional && (
+            <label class="toggle">
+              <input type="checkbox" checked={showsSystem} onChange={(event) => showSystem(event.currentTarget.checked)} /> System columns
+            </label>
+          )}
+        </p>
+      )}
       <div class="frame" ref={frame} tabIndex={0} role="region" aria-label={label} onScroll={(event) => setTop(event.currentTarget.scrollTop)}>
         <table aria-rowcount={total + 1}>
           <colgroup>
-            <col style={{ width: "5.5rem" }} />
-            {columns.map((_, at) => (
+            <col style={{ width: `${Math.max(3.5, String(total).length * 0.6 + 2)}rem` }} />
+            {shownAt.map((at) => (
               <col key={at} style={{ width: `${widths[at] ?? 8}rem` }} />
             ))}
           </colgroup>
@@ -177,9 +196,9 @@ export function Rows(properties: Properties) {
               <th scope="col" class="number">
                 row
               </th>
-              {columns.map((column, at) => (
-                <th key={at} scope="col" class={`${classOf(column)} ${column.isSystem ? "dim" : ""}`} title={column.name}>
-                  {column.name}
+              {shownAt.map((at) => (
+                <th key={at} scope="col" class={`${classOf(columns[at])} ${columns[at]?.isSystem ? "dim" : ""}`} title={columns[at]?.name}>
+                  {columns[at]?.name}
                 </th>
               ))}
             </tr>
@@ -192,7 +211,7 @@ export function Rows(properties: Properties) {
         </table>
       </div>
       <p class="dim" role="status">
-        {total === 0 ? "No rows." : `Rows ${count(shownFirst)} to ${count(Math.max(shownFirst, shownLast))} of ${count(total)}`} {note}
+        {total === 0 ? `No ${noun}.` : `${noun.charAt(0).toUpperCase()}${noun.slice(1)} ${count(shownFirst)} to ${count(Math.max(shownFirst, shownLast))} of ${count(total)}`} {note}
       </p>
     </div>
   );
@@ -202,12 +221,20 @@ function Space({ pixels }: { pixels: number }) {
   return <tr class="space" aria-hidden="true" style={{ height: `${pixels}px` }} />;
 }
 
-const classOf = (column: Column): string => (column.isOperation ? "op" : column.isNumber ? "number" : "");
+const classOf = (column: Column | undefined): string => (column?.isOperation ? "op" : column?.isNumber ? "number" : "");
 
-function shown(value: Cell) {
+/** Whether columns of the data have room beside those of the changelog. */
+const isWide = (): boolean => matchMedia("(min-width: 40rem)").matches;
+
+/** Whether the click ends the selection of some text, which somebody wants to copy. */
+const isSelecting = (): boolean => getSelection()?.isCollapsed === false;
+
+function Shown({ value }: { value: Cell }) {
   if (value === null) return <span class="null">null</span>;
   const whole = text(value);
-  return whole.length > 200 ? `${whole.slice(0, 200)}…` : whole;
+  if (whole.length > 200) return <>{whole.slice(0, 200)}…</>;
+  const shown = brief(whole);
+  return shown === whole ? <>{whole}</> : <span title={whole}>{shown}</span>;
 }
 
 /** Widths of columns in rem, from the rows that were seen first: they must not jump while somebody scrolls. */
@@ -223,7 +250,7 @@ function useWidths(columns: Column[], row: (index: number) => Cell[] | undefined
     }
     if (!rows.length) return defaults;
     found.current.widths = defaults.map((least, at) => {
-      const longest = Math.max(...rows.map((cells) => text(cells[at] ?? null).length));
+      const longest = Math.max(...rows.map((cells) => brief(cells[at] ?? null).length));
       return Math.min(24, Math.max(least, longest * 0.56 + 1.4));
     });
   }

@@ -3,7 +3,7 @@ import { autocompletion, type CompletionContext, type CompletionResult } from "@
 import { sql, StandardSQL } from "@codemirror/lang-sql";
 import { type Diagnostic, setDiagnostics } from "@codemirror/lint";
 import { EditorState, Prec } from "@codemirror/state";
-import { EditorView, keymap } from "@codemirror/view";
+import { EditorView, keymap, placeholder } from "@codemirror/view";
 import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 import { tags } from "@lezer/highlight";
 import { basicSetup } from "codemirror";
@@ -104,13 +104,20 @@ export function withDatasetsAs(text: string, words: string): string {
   });
 }
 
-/** Writes words such as `odf_current('NAME')` in the place of datasets, or where the cursor is. */
-export type Insert = (words: string) => void;
+/** What others than the keyboard write. */
+export interface Editor {
+  /** Writes words such as `odf_current('NAME')` in the place of datasets, or where the cursor is. */
+  insert: (words: string) => void;
+  /** Writes the name of a dataset where the cursor is. */
+  name: (dataset: string) => void;
+  /** Writes a text in the place of all that there is. */
+  replace: (text: string) => void;
+}
 
 interface Properties {
   /** The text to begin with; from then on, the editor has it. */
   initial: string;
-  insert: { current: Insert | undefined };
+  editor: { current: Editor | undefined };
   change: (value: string) => void;
   run: (text: string) => void;
   completions: Completions;
@@ -119,7 +126,7 @@ interface Properties {
 
 export function SqlEditor(properties: Properties) {
   const place = useRef<HTMLDivElement>(null);
-  const editor = useRef<EditorView>(undefined);
+  const shown = useRef<EditorView>(undefined);
   const latest = useRef(properties);
   latest.current = properties;
   useEffect(() => {
@@ -143,6 +150,7 @@ export function SqlEditor(properties: Properties) {
             ]),
           ),
           typedOverSelection,
+          placeholder("Write a query; names of datasets and columns are completed"),
           basicSetup,
           sql({ dialect: StandardSQL, upperCaseKeywords: false }),
           StandardSQL.language.data.of({ autocomplete: completed({ datasets: (part) => latest.current.completions.datasets(part), columns: (name) => latest.current.completions.columns(name) }) }),
@@ -156,21 +164,34 @@ export function SqlEditor(properties: Properties) {
         ],
       }),
     });
-    editor.current = view;
-    latest.current.insert.current = (words) => {
-      const before = view.state.doc.toString();
-      const after = withDatasetsAs(before, words);
-      const { from } = view.state.selection.main;
-      const space = /\w$/.test(before.slice(0, from)) ? " " : "";
-      if (after === before) view.dispatch(view.state.replaceSelection(space + words));
-      else view.dispatch({ changes: { from: 0, to: before.length, insert: after } });
+    shown.current = view;
+    const write = (words: string) => {
+      const isBehindWord = /\w$/.test(view.state.sliceDoc(0, view.state.selection.main.from));
+      view.dispatch(view.state.replaceSelection((isBehindWord ? " " : "") + words));
+    };
+    const replace = (text: string) => {
+      view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text }, selection: { anchor: text.length } });
       view.focus();
+    };
+    latest.current.editor.current = {
+      insert: (words) => {
+        const before = view.state.doc.toString();
+        const after = withDatasetsAs(before, words);
+        if (after === before) write(words);
+        else replace(after);
+        view.focus();
+      },
+      name: (dataset) => {
+        write(`"${dataset}"`);
+        view.focus();
+      },
+      replace,
     };
     view.focus();
     return () => view.destroy();
   }, []);
   useEffect(() => {
-    const view = editor.current;
+    const view = shown.current;
     if (view) view.dispatch(setDiagnostics(view.state, diagnosticsOf(view.state, properties.error)));
   }, [properties.error]);
   return <div class="editor" ref={place} />;

@@ -22,7 +22,7 @@ export function ComparePage() {
       </h1>
       <form class="bar ask" onSubmit={ask} key={name}>
         <label>
-          Dataset <input name="dataset" defaultValue={name} required spellcheck={false} />
+          Dataset <input name="dataset" defaultValue={name} spellcheck={false} />
         </label>
         <button type="submit">Show</button>
       </form>

@@ -1,8 +1,8 @@
 /** All datasets: looked for as one types, sorted, with favourites on top. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, call, session } from "../api";
-import { Ago, Badge, Choice, Empty, Loading, Moment, Problem } from "../components/basics";
-import { compact, count, counted, signers, size } from "../format";
+import { Ago, Badge, Choice, Empty, Loading, Moment, Problem, SignedBy } from "../components/basics";
+import { compact, count, counted, RECORDS, size } from "../format";
 import { useKept, useLoad, useSettled, useTitle } from "../hooks";
 import { address, datasetPath, href, setParameters } from "../router";
 import type { Dataset } from "../types";
@@ -132,8 +132,8 @@ export function Home() {
                     Name
                   </Sorted>
                   <th scope="col">Kind</th>
-                  <Sorted by="numRecords" now={sort} isNumber>
-                    Rows
+                  <Sorted by="numRecords" now={sort} isNumber title={RECORDS}>
+                    Records
                   </Sorted>
                   <Sorted by="dataSize" now={sort} isNumber>
                     Size
@@ -167,14 +167,14 @@ export function Home() {
   );
 }
 
-function Sorted({ by, now, isNumber = false, children }: { by: string; now: string; isNumber?: boolean; children: string }) {
+function Sorted({ by, now, isNumber = false, title, children }: { by: string; now: string; isNumber?: boolean; title?: string; children: string }) {
   const isUp = now === by;
   const isDown = now === `-${by}`;
   const first = by === "name" ? by : `-${by}`;
   const other = by === "name" ? `-${by}` : by;
   const next = now === first ? other : first;
   return (
-    <th scope="col" class={isNumber ? "number" : ""} aria-sort={isUp ? "ascending" : isDown ? "descending" : undefined}>
+    <th scope="col" class={isNumber ? "number" : ""} title={title} aria-sort={isUp ? "ascending" : isDown ? "descending" : undefined}>
       <button type="button" class="quiet" onClick={() => setParameters({ sort: next === "name" ? undefined : next })}>
         {children} <span aria-hidden="true">{isUp ? "↑" : isDown ? "↓" : ""}</span>
       </button>
@@ -226,7 +226,7 @@ function Line({ dataset, isFavourite, toggle }: { dataset: Dataset; isFavourite:
       <td>
         <Verified dataset={dataset} />
       </td>
-      <td>{dataset.signedBy.length ? <span title={dataset.signedBy.join(", ")}>{signers(dataset.signedBy)}</span> : <span class="dim">nobody</span>}</td>
+      <td>{dataset.signedBy.length ? <SignedBy names={dataset.signedBy} /> : <span class="dim">nobody</span>}</td>
     </tr>
   );
 }
@@ -254,7 +254,7 @@ function Nothing({ search, kind, who, clear }: { search: string; kind: Kind; who
     return (
       <Empty title={search ? `Nothing fits “${search}”` : `There are no datasets of the kind ${kind}`}>
         <p>
-          Search looks into names, descriptions and keywords.{" "}
+          Search looks for all words in names, descriptions and keywords.{" "}
           <a href={href("")} onClick={clear}>
             Show all datasets
           </a>

@@ -1,17 +1,21 @@
 /** The graph of all datasets: zoom, search, what holds a watermark back; what is far away is folded. */
+import type { ComponentChildren } from "preact";
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { get, ofDataset, session } from "../api";
-import { Ago, Empty, Loading, Moment, Problem } from "../components/basics";
+import { Ago, Badge, Empty, Loading, Moment, Problem } from "../components/basics";
 import { type Fold, folded } from "../components/graph_folds";
-import { around, lay, neighbours } from "../components/graph_layout";
+import { around, type Layout, lay, neighbours } from "../components/graph_layout";
 import { Picture } from "../components/graph_picture";
 import { counted } from "../format";
 import { useLoad, useSettled, useTitle } from "../hooks";
-import { address, href, setParameters } from "../router";
-import type { Dataset, Graph } from "../types";
+import { address, datasetPath, href, setParameters } from "../router";
+import type { Dataset, Graph, GraphNode } from "../types";
 
 const MOST = 1000; // nodes that are drawn at once; others are folded into the neighbourhood of what one looks for
 const LISTED = 2000;
+
+/** Whether a picture would be too small to read, and words come first. */
+const narrow = (): boolean => matchMedia("(max-width: 40rem)").matches;
 
 export function LineagePage() {
   useTitle("Lineage");
@@ -19,6 +23,7 @@ export function LineagePage() {
   const reach = Number(address.value.searchParams.get("steps") ?? 3);
   const path = name ? ofDataset(name, "lineage") : "lineage";
   const { value: graph, error, reload } = useLoad((signal) => get<Graph>(path, { signal }), [path, session.value.name]);
+  const [isNarrow] = useState(narrow);
   const [folds, setFolds] = useState<Fold[]>([]);
   const parts = useMemo(() => (graph ? folded(graph, chosen(graph, name, reach), folds) : undefined), [graph, name, reach, folds]);
   const layout = useMemo(() => (graph && parts ? lay(graph, parts.shown) : undefined), [graph, parts]);
@@ -48,6 +53,7 @@ export function LineagePage() {
     );
   }
   const left = graph.nodes.length - layout.boxes.length;
+  const picture = <Picture layout={layout} selected={name} folds={folds} counts={parts.counts} toggle={toggle} />;
   return (
     <section>
       <div class="bar">
@@ -73,8 +79,22 @@ export function LineagePage() {
           </button>
         )}
       </p>
-      <Picture layout={layout} selected={name} folds={folds} counts={parts.counts} toggle={toggle} />
-      <AsTable graph={graph} />
+      {isNarrow ? (
+        <>
+          <Nearby graph={graph} layout={layout} name={name} />
+          <Part title="The lineage as a table" isOpenFirst>
+            <Table graph={graph} />
+          </Part>
+          <Part title="The lineage as a picture">{picture}</Part>
+        </>
+      ) : (
+        <>
+          {picture}
+          <Part title="The lineage as a table">
+            <Table graph={graph} />
+          </Part>
+        </>
+      )}
     </section>
   );
 }
@@ -126,13 +146,61 @@ function Find({ name }: { name: string }) {
   );
 }
 
-function AsTable({ graph }: { graph: Graph }) {
-  const [isOpen, open] = useState(false);
+/** A part of the page that is made when somebody opens it. */
+function Part({ title, isOpenFirst = false, children }: { title: string; isOpenFirst?: boolean; children: ComponentChildren }) {
+  const [isOpen, open] = useState(isOpenFirst);
   return (
-    <details onToggle={(event) => open(event.currentTarget.open)}>
-      <summary>The lineage as a table</summary>
-      {isOpen && <Table graph={graph} />}
+    <details open={isOpenFirst} onToggle={(event) => open(event.currentTarget.open)}>
+      <summary>{title}</summary>
+      {isOpen && children}
     </details>
+  );
+}
+
+/** What the chosen dataset is derived from, and what is derived from it, one below the other: for narrow screens. */
+function Nearby({ graph, layout, name }: { graph: Graph; layout: Layout; name: string }) {
+  const chosen = graph.nodes.find((node) => node.name === name);
+  if (!chosen) return null;
+  const nodes = new Map(graph.nodes.map((node) => [node.id, node]));
+  const waits = new Set(layout.lines.filter((line) => line.holdsBack).map((line) => line.id));
+  const list = (title: string, ids: string[]) => (
+    <>
+      <h2>{title}</h2>
+      {ids.length === 0 && <p class="dim">nothing</p>}
+      <ul class="plain">
+        {ids.map((id) => (
+          <li key={id}>
+            <Neighbour node={nodes.get(id)} holdsBack={waits.has(`${id} ${chosen.id}`)} />
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+  return (
+    <section class="nearby">
+      {list("Derived from", graph.edges.filter((edge) => edge.output === chosen.id).map((edge) => edge.input))}
+      <p class="panel">
+        <a href={href(datasetPath(name))}>{name}</a>
+        <br />
+        <span class="dim">
+          complete to <Moment time={chosen.watermark} none="no time" />, <Ago time={chosen.updatedAt} />
+        </span>
+      </p>
+      {list("Others derive from it", graph.edges.filter((edge) => edge.input === chosen.id).map((edge) => edge.output))}
+    </section>
+  );
+}
+
+function Neighbour({ node, holdsBack }: { node: GraphNode | undefined; holdsBack: boolean }) {
+  if (!node?.name) return <span class="dim">not here, or not for you</span>;
+  return (
+    <>
+      <a href={href("lineage", { dataset: node.name })}>{node.name}</a>{" "}
+      <span class="dim">
+        complete to <Moment time={node.watermark} none="no time" />
+      </span>{" "}
+      {holdsBack && <Badge tone="warn">holds the watermark back</Badge>}
+    </>
   );
 }
 
@@ -142,7 +210,7 @@ function Table({ graph }: { graph: Graph }) {
   for (const { input, output } of graph.edges) inputs.set(output, [...(inputs.get(output) ?? []), names.get(input) ?? input]);
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Lineage">
-      <table class="list">
+      <table class="list lineage">
         <thead>
           <tr>
             <th scope="col">Dataset</th>

@@ -1,30 +1,28 @@
 /** Checking an answer that somebody has signed: drop its file, and see what is true. */
 import { useState } from "preact/hooks";
-import { ApiError, get } from "../api";
-import { Fact, Facts, Loading, Problem, Snippet } from "../components/basics";
+import { ApiError, get, parsed } from "../api";
+import { Loading, Problem } from "../components/basics";
 import { useTitle } from "../hooks";
-
-interface Verdict {
-  ok: boolean;
-  error?: { kind: string; message: string };
-}
-
-interface Proof {
-  input: { query?: string; datasets?: { alias: string; id: string; blockHash?: string }[] };
-  subQueries?: unknown[];
-  commitment: object;
-  proof: { verificationMethod?: string };
-  output?: { data?: unknown };
-  version?: number;
-}
+import { Contents, type Proof } from "./proof_contents";
+import { Judged, type Verdict } from "./proof_verdict";
 
 const LARGEST = 16 * 1024 ** 2;
 
-/** The parts of a file that the server asks for; undefined if it is no answer with a proof. */
-function parsed(text: string): Proof | undefined {
+interface State {
+  name: string;
+  proof?: Proof;
+  verdict?: Verdict;
+  error?: ApiError;
+  isBusy?: boolean;
+}
+
+/** What a file holds; undefined if it is no answer with a proof. */
+function read(text: string): Proof | undefined {
   try {
-    const tree = JSON.parse(text) as Proof;
-    return tree.input && tree.commitment && tree.proof ? tree : undefined;
+    const tree = parsed(text) as Proof;
+    const { query, datasets = [] } = tree.input;
+    const texts = [query, tree.proof.verificationMethod, ...datasets.flatMap(({ id, alias, blockHash = "" }) => [id, alias, blockHash])];
+    return tree.commitment && texts.every((one) => typeof one === "string") ? tree : undefined;
   } catch {
     return undefined;
   }
@@ -32,19 +30,21 @@ function parsed(text: string): Proof | undefined {
 
 export function ProofPage() {
   useTitle("Check a proof");
-  const [state, set] = useState<{ name: string; proof?: Proof; verdict?: Verdict; error?: ApiError; isBusy?: boolean }>();
+  const [state, set] = useState<State>();
   const [isOver, setOver] = useState(false);
   const check = async (file: File | undefined) => {
     if (!file) return;
-    const refuse = (message: string) => set({ name: file.name, error: new ApiError(0, message) });
+    const { name } = file;
+    const refuse = (message: string) => set({ name, error: new ApiError(0, message) });
     if (file.size > LARGEST) return refuse("The file is larger than 16 MB. Check it with `odf verify-result FILE`.");
-    const proof = parsed(await file.text());
+    const text = await file.text();
+    const proof = read(text);
     if (!proof) return refuse("This is not an answer with a proof: a JSON file with input, commitment and proof.");
-    set({ name: file.name, proof, isBusy: true });
+    set({ name, proof, isBusy: true });
     try {
-      set({ name: file.name, proof, verdict: await verdictOn(proof) });
+      set({ name, proof, verdict: await verdictOn(text) });
     } catch (problem) {
-      set({ name: file.name, proof, error: problem instanceof ApiError ? problem : new ApiError(0, String(problem)) });
+      set({ name, proof, error: problem instanceof ApiError ? problem : new ApiError(0, String(problem)) });
     }
   };
   return (
@@ -72,55 +72,22 @@ export function ProofPage() {
       </label>
       {state?.isBusy && <Loading what="Checking" />}
       {state?.error && <Problem error={state.error} />}
-      {state?.verdict && <Shown verdict={state.verdict} name={state.name} />}
-      {state?.proof && <Details proof={state.proof} />}
+      {state?.verdict && <Judged verdict={state.verdict} name={state.name} proof={state.proof} />}
+      {state?.proof && <Contents proof={state.proof} verdict={state.verdict} />}
     </section>
   );
 }
 
-/** What the server finds; a proof that is wrong is an answer, too. */
-async function verdictOn(proof: Proof): Promise<Verdict> {
-  const { input, subQueries = [], commitment, proof: signature, output, version = 1 } = proof;
-  const body = { input, subQueries, commitment, proof: signature, output, version };
+/**
+ * What the server finds; a proof that is wrong is an answer, too. It gets the file letter by letter: numbers must not
+ * pass through those of JavaScript.
+ */
+async function verdictOn(text: string): Promise<Verdict> {
   try {
-    return await get<Verdict>("verify", { method: "POST", body });
+    return await get<Verdict>("verify", { method: "POST", body: text });
   } catch (error) {
-    if (error instanceof ApiError && error.status === 400) {
-      const verdict = error.answer as Partial<Verdict>;
-      return { ok: false, error: verdict.error ?? { kind: "", message: error.message } };
-    }
+    const verdict = error instanceof ApiError ? (error.answer as Partial<Verdict>) : {};
+    if (verdict.error) return verdict as Verdict;
     throw error;
   }
-}
-
-function Shown({ verdict, name }: { verdict: Verdict; name: string }) {
-  return (
-    <div class={`verdict ${verdict.ok ? "good" : "bad"}`} role="status">
-      <h2>{verdict.ok ? "✓ True" : "✗ Not true"}</h2>
-      <p>
-        {verdict.ok
-          ? `${name} is what was signed, and the same rows come out of the same blocks on this server.`
-          : (verdict.error?.message ?? "The answer is not what was signed, or does not come out again.")}
-      </p>
-    </div>
-  );
-}
-
-function Details({ proof }: { proof: Proof }) {
-  return (
-    <>
-      <h2>What was asked</h2>
-      <Snippet label="Query" text={proof.input.query ?? ""} />
-      <Facts>
-        {(proof.input.datasets ?? []).map((dataset) => (
-          <Fact key={dataset.id} name={dataset.alias}>
-            <code>{dataset.blockHash ?? "no block"}</code>
-          </Fact>
-        ))}
-        <Fact name="Signed with">
-          <code>{proof.proof.verificationMethod}</code>
-        </Fact>
-      </Facts>
-    </>
-  );
 }

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { get, ofDataset, session } from "../api";
 import { Badge, Empty, Loading, Moment, Problem, Snippet, Value } from "../components/basics";
+import { Table } from "../components/table";
 import { count, counted, cut, text } from "../format";
 import { useLoad, useTitle } from "../hooks";
 import { address, datasetPath, href, navigate, setParameters } from "../router";
@@ -52,10 +53,10 @@ function Question({ name, offset }: { name: string; offset: string }) {
   return (
     <form class="bar ask" onSubmit={ask} key={`${name} ${offset}`}>
       <label>
-        Dataset <input name="dataset" defaultValue={name} required spellcheck={false} />
+        Dataset <input name="dataset" defaultValue={name} spellcheck={false} />
       </label>
       <label>
-        Offset <input name="offset" class="short" type="number" min={0} step={1} defaultValue={offset} required />
+        Offset <input name="offset" class="short" type="number" min={0} step={1} defaultValue={offset} />
       </label>
       <button type="submit">Show</button>
     </form>
@@ -115,36 +116,25 @@ function Cells({ dataset, row, column }: { dataset: TracedDataset; row: TracedRo
           </select>
         </p>
       )}
-      <div class="scroll" tabIndex={0} role="region" aria-label="Cells of the row">
-        <table class="list">
-          <thead>
-            <tr>
-              <th scope="col">Column</th>
-              <th scope="col">Value</th>
-              {dataset.followed && <th scope="col">Comes from</th>}
+      <Table label="Cells of the row" columns={["Column", "Value", ...(dataset.followed ? ["Comes from"] : [])]}>
+        {names
+          .filter((one) => !column || one === column)
+          .map((one) => (
+            <tr key={one}>
+              <th scope="row">
+                <code>{one}</code>
+              </th>
+              <td>
+                <Value value={row.values[one]} />
+              </td>
+              {dataset.followed && (
+                <td>
+                  <Sources dataset={dataset} column={one} />
+                </td>
+              )}
             </tr>
-          </thead>
-          <tbody>
-            {names
-              .filter((one) => !column || one === column)
-              .map((one) => (
-                <tr key={one}>
-                  <th scope="row">
-                    <code>{one}</code>
-                  </th>
-                  <td>
-                    <Value value={row.values[one]} />
-                  </td>
-                  {dataset.followed && (
-                    <td>
-                      <Sources dataset={dataset} column={one} />
-                    </td>
-                  )}
-                </tr>
-              ))}
-          </tbody>
-        </table>
-      </div>
+          ))}
+      </Table>
     </>
   );
 }
@@ -154,14 +144,46 @@ function Sources({ dataset, column }: { dataset: TracedDataset; column: string }
   if (!found.length) return <span class="dim">{column === SYSTEM ? "the time of the run" : dataset.hidden.length ? "what you may not read" : "the query"}</span>;
   return (
     <>
-      {found.map((one, index) => (
+      {waysOf(found).map(({ inputName, sources, copied, through }, index) => (
         <div key={index}>
-          {!one.copied && <code>{cut(one.through.join(" of "), 200)}</code>} {one.copied ? "copied from" : "of"}{" "}
-          <code>{one.source ?? "the row"}</code> of <a href={href(datasetPath(one.inputName))}>{one.inputName}</a>
+          {copied ? "copied" : "computed"} from{" "}
+          {sources.map((source, at) => (
+            <span key={source}>
+              {at > 0 && ", "}
+              <code>{source}</code>
+            </span>
+          ))}{" "}
+          of <a href={href(datasetPath(inputName))}>{inputName}</a>
+          {!copied && (
+            <>
+              {" "}
+              by <code title={through.join("\n")}>{cut(through[0] ?? "the query", 200)}</code>
+              {through.length > 1 && `, after ${counted(through.length - 1, "other expression")}`}
+            </>
+          )}
         </div>
       ))}
     </>
   );
+}
+
+interface Way {
+  inputName: string;
+  sources: string[];
+  copied: boolean;
+  through: string[];
+}
+
+/** The ways in which a column comes about: what one expression reads of one input is one of them. */
+function waysOf(found: TracedDataset["columns"]): Way[] {
+  const ways = new Map<string, Way>();
+  for (const { input, inputName, source, copied, through } of found) {
+    const key = JSON.stringify([input, copied, through]);
+    const way = ways.get(key) ?? { inputName, sources: [], copied, through };
+    way.sources = [...new Set([...way.sources, source ?? "the whole row"])]; // it may come through several branches
+    ways.set(key, way);
+  }
+  return [...ways.values()];
 }
 
 /** What a row was made of: the outcome of the replay, the query, and the rows of each input. */
@@ -229,27 +251,11 @@ function Input({ input, row, columns }: { input: TracedDataset; row: TracedRow; 
       <h3>
         {counted(rows.length, "row")} of <DatasetLink dataset={input} />
       </h3>
-      <div class="scroll" tabIndex={0} role="region" aria-label={`Rows of ${input.name} that row ${row.offset} was made of`}>
-        <table class="list">
-          <thead>
-            <tr>
-              <th scope="col">Row</th>
-              <th scope="col">op</th>
-              <th scope="col">Comes from</th>
-              {names.map((name) => (
-                <th scope="col" key={name}>
-                  {name}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {rows.slice(0, shown).map((one) => (
-              <Line key={one.offset} input={input} row={one} names={names} isCause={causes.has(one.offset)} column={columns.length === 1 ? (columns[0] ?? "") : ""} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table label={`Rows of ${input.name} that row ${row.offset} was made of`} columns={["Row", "op", "Comes from", ...names]}>
+        {rows.slice(0, shown).map((one) => (
+          <Line key={one.offset} input={input} row={one} names={names} isCause={causes.has(one.offset)} column={columns.length === 1 ? (columns[0] ?? "") : ""} />
+        ))}
+      </Table>
       {rows.length > shown && (
         <button type="button" onClick={() => show(shown + MORE)}>
           Show more rows ({count(rows.length - shown)} left)

@@ -2,13 +2,14 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, get, ofDataset, session } from "../api";
 import { Choice, Problem } from "../components/basics";
-import { type Completions, type Insert, SqlEditor } from "../components/sql_editor";
+import { type Completions, type Editor, SqlEditor } from "../components/sql_editor";
 import { duration } from "../format";
 import { keep, kept, useTitle } from "../hooks";
 import { address, setParameters } from "../router";
 import { fieldsOf } from "../rows";
 import type { Answer, Dataset, Field } from "../types";
 import { body, type Dialect, type Result, Shown } from "./query_answer";
+import { FirstQueries } from "./query_start";
 
 const PIECE = 200;
 
@@ -25,13 +26,13 @@ async function count_(query: string, dialect: Dialect, datasets: unknown, signal
 export function QueryPage() {
   useTitle("Query");
   const parameters = address.value.searchParams;
-  const [text, setText] = useState(parameters.get("query") ?? kept("query", "select 1 as one"));
+  const [text, setText] = useState(parameters.get("query") ?? kept("query", ""));
   const [dialect, setDialect] = useState<Dialect>((parameters.get("dialect") as Dialect | null) ?? "SqlDataFusion");
   const [result, setResult] = useState<Result>();
   const [error, setError] = useState<ApiError>();
   const [started, setStarted] = useState<number>();
   const abort = useRef<AbortController>(undefined);
-  const insert = useRef<Insert>(undefined);
+  const editor = useRef<Editor>(undefined);
   const pinned = pinnedBlocks(parameters.get("datasets"));
   const completions = useCompletions();
   useEffect(() => keep("query", text), [text]);
@@ -78,7 +79,11 @@ export function QueryPage() {
     if (started !== undefined) setCancelled((Date.now() - started) / 1000);
     setStarted(undefined);
   };
-  const toCurrent = () => insert.current?.("odf_current('NAME')");
+  const toCurrent = () => editor.current?.insert("odf_current('NAME')");
+  const writeAndRun = (query: string) => {
+    editor.current?.replace(query);
+    void run(query);
+  };
   return (
     <section>
       <div class="bar">
@@ -92,12 +97,12 @@ export function QueryPage() {
           ]}
           choose={setDialect}
         />
-        <AsAt insert={(words) => insert.current?.(words)} />
+        <AsAt insert={(words) => editor.current?.insert(words)} />
         <button type="button" onClick={toCurrent} title="A dataset by its name alone is all that was ever written, corrected rows with each of their versions">
           Read current states
         </button>
       </div>
-      <SqlEditor initial={text} insert={insert} change={setText} run={(written) => void run(written)} completions={completions} error={error?.message} />
+      <SqlEditor initial={text} editor={editor} change={setText} run={(written) => void run(written)} completions={completions} error={error?.message} />
       <div class="bar">
         {started === undefined ? (
           <button type="button" class="primary" onClick={() => void run(text)}>
@@ -118,6 +123,9 @@ export function QueryPage() {
         {pinned && text.trim() === parameters.get("query") && <span class="dim">The link names the blocks: this answer is the same whenever it is opened.</span>}
       </div>
       {error && <Problem error={error} />}
+      {!result && started === undefined && (
+        <FirstQueries run={writeAndRun} name={(dataset) => (text.trim() ? editor.current?.name(dataset) : editor.current?.replace(`select * from odf_current('${dataset}')`))} />
+      )}
       {result && <Shown result={result} toCurrent={toCurrent} />}
     </section>
   );

@@ -71,7 +71,14 @@ export function Shown({ result, toCurrent }: { result: Result; toCurrent: () => 
         />
       )}
       <div class="bar">
-        <LinkButton link={link} />
+        <Copy
+          text={link}
+          label="Copy a link to this answer"
+          title="A link with the query and the blocks: it gives the same answer whenever it is opened"
+          done="Link copied; the address bar has it, too"
+          refused="The address bar has the link"
+          style=""
+        />
         <Proof result={result} />
         <Export result={result} />
       </div>
@@ -120,17 +127,6 @@ function Superseded({ result, toCurrent }: { result: Result; toCurrent: () => vo
         Read current states instead
       </button>
     </div>
-  );
-}
-
-function LinkButton({ link }: { link: () => string }) {
-  const [url, set] = useState("");
-  return url ? (
-    <Copy text={url} label="Copy the link" />
-  ) : (
-    <button type="button" onClick={() => set(link())} title="A link with the query and the blocks: it gives the same answer whenever it is opened">
-      Link to this answer
-    </button>
   );
 }
 

@@ -47,7 +47,7 @@ export function SignIn() {
         ]}
         choose={setWay}
       />
-      <form onSubmit={submit} class="stack">
+      <form onSubmit={submit} onInput={() => setError(undefined)} class="stack">
         {way === "token" ? (
           <label>
             Access token

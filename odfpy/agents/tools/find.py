@@ -10,6 +10,7 @@ from odfpy.agents.limits import cut
 from odfpy.agents.readers import Reader
 from odfpy.agents.tool import Arguments, Tool, ToolAnswer, counted
 from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.names import speaks_of
 from odfpy.engine.control import Control
 from odfpy.serving.rest.catalog import CatalogEntry
 
@@ -54,11 +55,12 @@ class FindAnswer(ToolAnswer):
 
 def _find(reader: Reader, asked: FindArguments, control: Control) -> FindAnswer:
     control.check()
-    words = (asked.search or "").lower().split()
+    search = asked.search or ""
     fitting = [
         entry
         for entry in reader.entries()
-        if (asked.kind is None or entry.kind.value == asked.kind) and all(word in _text(entry) for word in words)
+        if (asked.kind is None or entry.kind.value == asked.kind)
+        and speaks_of(search, entry.dataset.handle.alias, entry.description, entry.keywords)
     ]
     page = fitting[asked.skip : asked.skip + asked.limit]
     end = asked.skip + len(page)
@@ -67,10 +69,6 @@ def _find(reader: Reader, asked: FindArguments, control: Control) -> FindAnswer:
         total=len(fitting),
         next_skip=end if page and end < len(fitting) else None,
     )
-
-
-def _text(entry: CatalogEntry) -> str:
-    return " ".join([entry.name, entry.description or "", *entry.keywords]).lower()
 
 
 def _found(entry: CatalogEntry) -> FoundDataset:

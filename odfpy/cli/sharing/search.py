@@ -20,7 +20,10 @@ commands = group("What repositories have.")
 def search(
     context: typer.Context,
     text: Annotated[
-        str | None, typer.Argument(help="Part of the name, description or a keyword of a dataset.", metavar="TEXT")
+        str | None,
+        typer.Argument(
+            help="Words that the name, description or keywords of a dataset have, all of them.", metavar="TEXT"
+        ),
     ] = None,
     repo: Annotated[
         list[str] | None,

@@ -299,5 +299,10 @@ def answer_key(root: Path) -> KeyPair:
     Raises:
         UnusableKey: it can neither be read nor made.
     """
+    return answer_keys(root).own()
+
+
+def answer_keys(root: Path) -> UserKeys:
+    """Return the keys that are known in a workspace; its own is the one that signs answers."""
     named = Config.load(root).section(ProofsSection).key
-    return UserKeys(own=None if named is None else root.absolute() / named).own()
+    return UserKeys(own=None if named is None else root.absolute() / named)

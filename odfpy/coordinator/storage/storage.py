@@ -6,6 +6,7 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,14 +15,13 @@ from odfpy.coordinator.storage.results import DamagedDataset
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.coordinator.storage.workspace_folder import WorkspaceFolder
 from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId
-from odfpy.dataset.names import DatasetAlias, DatasetPattern, DatasetRef, is_pattern, parse_ref
+from odfpy.dataset.names import DatasetAlias, DatasetPattern, DatasetRef, did_you_mean_dataset, is_pattern, parse_ref
 from odfpy.errors import (
     AlreadyExists,
     DatasetNotFound,
     InvalidValue,
     OdfError,
     UsageError,
-    did_you_mean,
 )
 from odfpy.files import put_aside, replace_file, sync_folder
 
@@ -72,7 +72,10 @@ class Storage(WorkspaceFolder):
             if folder.is_dir():
                 return StoredDataset.load(folder, self)
             raise self._no_such_id(parsed)
+        if (again := self._found_again(parsed)) is not None:
+            return again
         datasets, nameless = self.scan()
+        self._folders.update((dataset.handle.alias, dataset.folder) for dataset in datasets)
         for dataset in datasets:
             if dataset.handle.alias == parsed:
                 return dataset
@@ -81,7 +84,7 @@ class Storage(WorkspaceFolder):
                 if lost_name_of(self.odf / "datasets" / damaged.name) == parsed:
                     raise damaged.error
         names = [str(dataset.handle) for dataset in datasets]
-        hint = did_you_mean(str(parsed), names, otherwise="`odf list` shows the datasets of the workspace.")
+        hint = did_you_mean_dataset(str(parsed), names, otherwise="`odf list` shows the datasets of the workspace.")
         if nameless:
             hint = f"{hint} Or has it lost its name? `odf list` shows what is damaged."
         raise DatasetNotFound(f"No dataset {str(parsed)!r} in the workspace {self.root}", hint=hint)
@@ -215,6 +218,20 @@ class Storage(WorkspaceFolder):
         return Approvals(self)
 
     # --- Pieces ---
+
+    @cached_property
+    def _folders(self) -> dict[DatasetAlias, Path]:
+        """The folders in which datasets were found before, by name: looking through ten thousand takes a second."""
+        return {}
+
+    def _found_again(self, alias: DatasetAlias) -> StoredDataset | None:
+        """The dataset of a name where it was found before; None if it is not there, or not any more."""
+        folder = self._folders.get(alias)
+        if folder is not None:
+            with suppress(OdfError):
+                found = StoredDataset.load(folder, self)
+                return found if found.handle.alias == alias else None
+        return None
 
     def _no_such_id(self, dataset_id: DatasetId) -> DatasetNotFound:
         return DatasetNotFound(

@@ -34,11 +34,11 @@ class FoundDataset:
 def search_repositories(
     registry: RepositoryRegistry, text: str, places: Sequence[str]
 ) -> tuple[list[FoundDataset], list[OdfError]]:
-    """Datasets that have a text in their names, descriptions or keywords, by repository and name.
+    """Datasets whose names, descriptions or keywords have all words of a text, by repository and name.
 
     Args:
         registry: the named repositories.
-        text: part of one of these, whatever the case.
+        text: the words, whatever the case.
         places: names of repositories, paths and URLs; all named repositories if there are none.
 
     Returns:

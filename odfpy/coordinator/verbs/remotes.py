@@ -41,7 +41,7 @@ class Remotes:
         """Look for datasets in repositories; problems with some of these do not keep others from being asked.
 
         Args:
-            text: part of the name, description or a keyword; all datasets if empty.
+            text: words that name, description or keywords have; all datasets if empty.
             places: repositories, paths or URLs; all repositories by default.
         """
         from odfpy.coordinator.transfer.search import search_repositories

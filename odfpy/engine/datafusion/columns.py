@@ -14,6 +14,7 @@ from odfpy.errors import InternalError
 
 _LONGEST_TEXT: Final = 200
 _PLACEHOLDER: Final = re.compile(r"__unnest_placeholder\((.*)\)", re.DOTALL)
+_NUMBER_OR_TEXT: Final = re.compile(r'\b(?:(?:U?Int|Float)\d+\(([^()"]*)\)|Utf8(?:View)?\("(.*?)"\))', re.DOTALL)
 _OF_LIST: Final = re.compile(r"(.*),depth=(\d+)\)", re.DOTALL)
 
 
@@ -139,9 +140,19 @@ def _of_expression(below: Any, raw: Any, before: int) -> Iterator[_Way]:
     if expression.variant_name() == "Column":
         yield from _ways(below, known.index(expression.schema_name()), before)
         return
-    text = _PLACEHOLDER.sub(r"\1", expression.schema_name())
+    text = _as_sql(expression.schema_name())
     for name in dict.fromkeys(_columns_read(expression)):
         yield from (way.made_by(text) for way in _ways(below, known.index(name), before))
+
+
+def _as_sql(name: str) -> str:
+    """The name of an expression, with literals as people write them: `Utf8("a")` is `'a'`, and `Int64(2)` is `2`."""
+
+    def literal(found: re.Match[str]) -> str:
+        number, text = found.groups()
+        return number or "'" + text.replace("'", "''") + "'"
+
+    return _NUMBER_OR_TEXT.sub(literal, _PLACEHOLDER.sub(r"\1", name))
 
 
 def _columns_read(expression: Any) -> Iterator[str]:
@@ -160,6 +171,6 @@ def _of_unnest(plan: Any, at: int, before: int) -> Iterator[_Way]:
     if made is None:
         yield from _ways(below, known.index(name), before)
         return
-    inside = _PLACEHOLDER.sub(r"\1", made.source)
+    inside = _as_sql(made.source)
     text = f"unnest({inside})" if made.depth else inside + made.column.removeprefix(made.source)
     yield from (way.made_by(text) for way in _ways(below, known.index(made.source), before))

@@ -23,7 +23,7 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
-from odfpy.dataset.names import AccountName, DatasetAlias, DatasetName
+from odfpy.dataset.names import AccountName, DatasetAlias, DatasetName, speaks_of
 from odfpy.errors import InvalidValue, NotFound, OdfError, TransferError
 from odfpy.repository.divergence import read_block
 from odfpy.repository.objects import run_all
@@ -75,7 +75,7 @@ def list_datasets(url: str, text: str = "") -> list[ListedDataset]:
 
     Args:
         url: path or URL of the repository.
-        text: part of the name, of the description or of a keyword, whatever the case.
+        text: words that name, description or keywords have, all of them, whatever the case.
 
     Raises:
         NotListable: the place does not say what it has.
@@ -101,18 +101,6 @@ def list_datasets(url: str, text: str = "") -> list[ListedDataset]:
 
     run_all([partial(look, at) for at in range(len(there))])
     return [item for item in found if item is not None and speaks_of(text, item.alias, item.description, item.keywords)]
-
-
-def speaks_of(text: str, alias: DatasetAlias, description: str | None, keywords: Iterable[str]) -> bool:
-    """Return whether a text is part of what a dataset is called, or says of itself; case does not matter.
-
-    Args:
-        text: the text to look for.
-        alias: name of the dataset.
-        description: its description, None for none.
-        keywords: its keywords.
-    """
-    return any(text.lower() in part.lower() for part in (str(alias), description or "", *keywords))
 
 
 def _look(alias: DatasetAlias, url: str, *, with_info: bool) -> ListedDataset | None:

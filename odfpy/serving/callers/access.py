@@ -183,10 +183,11 @@ def readable(connection: HTTPConnection, caller: AnyCaller) -> StoredDataset:
 
 def is_readable(dataset: StoredDataset, caller: Caller) -> bool:
     """Return whether they may read a dataset; ask again in long conversations: tokens end, visibility changes."""
-    visibility = visibility_of(dataset.folder)
-    if visibility is not Visibility.PUBLIC and caller.may(Scope.READ, dataset.workspace_folder):
+    if visibility_of(dataset.folder) is Visibility.PUBLIC:
+        return True
+    if caller.may(Scope.READ, dataset.workspace_folder):
         return caller.is_still_known()
-    return is_listed(dataset, visibility, caller)
+    return caller.is_granted(dataset)
 
 
 def is_listed(dataset: StoredDataset, visibility: Visibility, caller: Caller) -> bool:
@@ -199,7 +200,7 @@ def is_listed(dataset: StoredDataset, visibility: Visibility, caller: Caller) ->
     """
     if visibility is Visibility.PUBLIC or caller.may(Scope.READ, dataset.workspace_folder):
         return True
-    return caller.is_granted(dataset)
+    return str(dataset.handle.id) in caller.datasets
 
 
 def administered_dataset(connection: HTTPConnection, caller: AnyCaller) -> StoredDataset:

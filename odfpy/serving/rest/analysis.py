@@ -80,7 +80,7 @@ class AnalysisModel(BaseModel):
     responses={**with_headers(ETag=_TAG), **NOT_MODIFIED, **answers(400, 401, 404, 422, 429, 503)},
 )
 async def analysis(request: Request, caller: AnyCaller, dataset: Readable) -> Response:
-    """What the engine says of the query of a derivative; the caller must be allowed to read its inputs, too."""
+    """Tell what the engine says of the query of a derivative; the caller must be allowed to read its inputs, too."""
     storage = registry_of(request).storage_of(dataset)
     state = dataset.state
     transform = state.set_transform

@@ -14,13 +14,13 @@ from odfpy import __version__
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.kind import DatasetKind
-from odfpy.repository.places.listing import speaks_of
+from odfpy.dataset.names import speaks_of
 from odfpy.repository.places.node import TAKES_REFERENCES, TAKES_REVOCATIONS, TAKES_SIGNATURES
 from odfpy.serving.callers.access import Administered, AnyCaller, Caller, Readable, unauthorized_error
 from odfpy.serving.callers.tokens import Scope
 from odfpy.serving.callers.visibility import Visibility, set_visibility
 from odfpy.serving.rest.catalog import Catalog, CatalogEntry, entry_of
-from odfpy.serving.rest.models import HASH, ID
+from odfpy.serving.rest.models import HASH, ID, Records
 
 server = APIRouter(tags=["server"])
 dataset = APIRouter(tags=["datasets"])
@@ -108,7 +108,7 @@ class DatasetInfo(BaseModel):
     visibility: str
     head: str
     numBlocks: int  # noqa: N815
-    numRecords: int  # noqa: N815
+    numRecords: Records  # noqa: N815
     watermark: str | None
     description: str | None
     keywords: tuple[str, ...]
@@ -201,7 +201,12 @@ def datasets(
     response: Response,
     caller: AnyCaller,
     search: Annotated[
-        str, Query(max_length=200, description="Part of name, description or a keyword, whatever the case.")
+        str,
+        Query(
+            max_length=200,
+            description="Words that name, description or keywords have, all of them, in any order and case.",
+            examples=["flight delay"],
+        ),
     ] = "",
     kind: Annotated[DatasetKind | None, Query(description="Only those of this kind.")] = None,
     ids: Annotated[

@@ -16,7 +16,7 @@ from odfpy.coordinator.storage.signers import Signers
 from odfpy.serving.callers.access import Readable
 from odfpy.serving.http.replies import not_modified, reply, tag_of
 from odfpy.serving.rest.dataset import AsOfBlock, dataset_as_of
-from odfpy.serving.rest.models import HASH, NOT_MODIFIED, answers, with_headers
+from odfpy.serving.rest.models import HASH, NOT_MODIFIED, Records, answers, with_headers
 
 router = APIRouter(tags=["datasets"])
 
@@ -51,7 +51,7 @@ class DayModel(BaseModel):
 
     day: Annotated[str, Field(examples=["2024-03-15"])]
     numCommits: int  # noqa: N815
-    numRecords: int  # noqa: N815
+    numRecords: Records  # noqa: N815
     dataSize: int  # noqa: N815
     watermark: str | None
     lagSeconds: Annotated[  # noqa: N815

@@ -17,7 +17,7 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.serving.callers.access import AnyCaller, Caller, Readable
 from odfpy.serving.http.replies import not_modified, reply, tag_of
 from odfpy.serving.rest.catalog import Catalog, CatalogEntry
-from odfpy.serving.rest.models import ID, NOT_MODIFIED, answers, with_headers
+from odfpy.serving.rest.models import ID, NOT_MODIFIED, Records, answers, with_headers
 
 server = APIRouter(tags=["datasets"])
 router = APIRouter(tags=["datasets"])
@@ -32,7 +32,7 @@ class NodeModel(BaseModel):
     id: Annotated[str, Field(examples=[ID])]
     name: str | None
     kind: str | None = None
-    numRecords: int | None = None  # noqa: N815
+    numRecords: Records | None = None  # noqa: N815
     watermark: str | None = None
     updatedAt: str | None = None  # noqa: N815
     hasFailed: bool = False  # noqa: N815

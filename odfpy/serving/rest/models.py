@@ -35,6 +35,7 @@ AnyDataFormat = Annotated[
 ]
 AnySchemaFormat = Annotated[SchemaFormat, _spelled(SchemaFormat), Field(description="How the schema is written.")]
 MaybeSchemaFormat = Annotated[AnySchemaFormat | None, Field(description="How the schema is written, if it is wanted.")]
+Records = Annotated[int, Field(description="Rows of the changelog, corrections among them.")]
 Skipped = Annotated[int, Field(ge=0, le=MOST_ROWS, description="Rows to leave out first.")]
 Rows = Annotated[int, Field(ge=0, le=MOST_ROWS, description="Rows at most.")]
 
@@ -132,10 +133,18 @@ class ProblemModel(BaseModel):
     block_hash: str | None = None
 
 
+class SignerModel(BaseModel):
+    """Somebody who has signed; the name is what their key is called here, and `me` that of this server."""
+
+    id: Annotated[str, Field(examples=["did:key:z6Mko2nqhQ9wYSTS5Giab2j1aHzGnxHimqwmFeEVY8aNsVnN"])]
+    name: Annotated[str, Field(examples=["me"])]
+
+
 class VerdictModel(BaseModel):
     """The verdict on an answer: it is what was signed and comes out again, or not."""
 
     ok: bool
+    signer: Annotated[SignerModel | None, Field(description="Whom the proof names; null if that is no key.")] = None
     error: ProblemModel | None = None
 
 

@@ -11,7 +11,9 @@ from fastapi import APIRouter, Query, Request, Response
 from odfpy import __version__
 from odfpy.codec.exact_json import AmbiguousJson, load_exact
 from odfpy.codec.tree import TreeError
+from odfpy.dataset.proof import Proof
 from odfpy.engine.control import Control
+from odfpy.errors import InvalidValue
 from odfpy.query.plan import plan
 from odfpy.query.reproducible import depends_on_more
 from odfpy.query.service import QueryService
@@ -103,17 +105,27 @@ async def verify(request: Request, caller: AnyCaller, body: VerifyModel) -> Resp
     service, limits = _service(request, caller), limits_of(request)
 
     def work(control: Control) -> Response:
+        document = CommittedAnswer.load(text, sub_queries=[])
+        signer = _signer_of(request, document.proof)
         try:
-            document = CommittedAnswer.load(text, sub_queries=[])
             verify_answer(service, document, control=control, limits=limits)
         except (InvalidCommitment, VerificationFailed) as error:
             details = error.details if isinstance(error, VerificationFailed) else {}
-            verdict = {"ok": False, "error": {"kind": error.kind, "message": error.message, **details}}
+            problem = {"kind": error.kind, "message": error.message, **details}
+            verdict = {"ok": False, "signer": signer, "error": problem}
             return Response(json.dumps(verdict), 400, media_type="application/json")
-        return reply(request, {"ok": True})
+        return reply(request, {"ok": True, "signer": signer})
 
     found: Response = await request.app.state.gate.run(request, caller, work)
     return found
+
+
+def _signer_of(request: Request, proof: Proof) -> dict[str, str] | None:
+    try:
+        key = proof.signer
+    except InvalidValue:  # so nobody has signed it
+        return None
+    return {"id": str(key), "name": request.app.state.node_keys().name_of(key)}
 
 
 async def _answer(request: Request, caller: Caller, asked: QueryRequest, *, with_link: bool = False) -> Response:
@@ -127,7 +139,7 @@ async def _answer(request: Request, caller: Caller, asked: QueryRequest, *, with
         known = not_modified(request, tag)
         if known is not None:
             return known
-        key = request.app.state.node_key() if Include.PROOF in asked.include else None
+        key = request.app.state.node_keys().own() if Include.PROOF in asked.include else None
         answer = ask(service, asked, control=control, limits=limits)
         tree, bound = answer.tree(key), answer.request
         more = _link(bound, tree) if with_link else {}

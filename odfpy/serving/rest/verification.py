@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from odfpy.codec.explain import Explanation, explanations
+from odfpy.codec.explain import explanations
 from odfpy.coordinator.maintenance.last_verification import KeptFinding, LastVerification, last_verification
 from odfpy.coordinator.storage.keys import UserKeys
 from odfpy.coordinator.storage.storage import StoredDataset
@@ -16,7 +16,8 @@ from odfpy.errors import InvalidValue, OdfError
 from odfpy.serving.callers.access import AnyCaller, Caller, DatasetPlace, Readable, Writable
 from odfpy.serving.callers.tokens import Scope
 from odfpy.serving.http.errors import Refused
-from odfpy.serving.rest.models import HASH, answers
+from odfpy.serving.rest.explanations import ExplanationModel, explained
+from odfpy.serving.rest.models import HASH, SignerModel, answers
 from odfpy.serving.rest.verification_jobs import (
     AlreadyUnderWay,
     TooManyUnderWay,
@@ -65,13 +66,6 @@ class StoppedModel(BaseModel):
     code: str | None
 
 
-class ExplanationModel(BaseModel):
-    """The meaning of a code, as `odf help` gives it; the text is Markdown."""
-
-    title: Annotated[str, Field(examples=["the bytes are not those that were hashed"])]
-    text: str
-
-
 class FindingModel(BaseModel):
     """Something that a verification found."""
 
@@ -83,13 +77,6 @@ class FindingModel(BaseModel):
     file: Annotated[str | None, Field(description=_PRIVATE)]
     hint: Annotated[str | None, Field(description=_PRIVATE)]
     code: Annotated[str | None, Field(examples=["E220"])]
-
-
-class SignerModel(BaseModel):
-    """Somebody who has signed blocks."""
-
-    id: str
-    name: str
 
 
 class SignaturesModel(BaseModel):
@@ -232,12 +219,8 @@ def _report(last: LastVerification, dataset: StoredDataset, *, is_own: bool) -> 
         seconds=None if counts is None else counts.milliseconds / 1000,
         signatures=_signatures(last, dataset),
         findings=[_finding(finding, is_own=is_own) for finding in findings],
-        explanations={code: _explained(known[code]) for code in codes if code is not None},
+        explanations={code: explained(known[code]) for code in codes if code is not None},
     )
-
-
-def _explained(found: Explanation) -> ExplanationModel:
-    return ExplanationModel(title=found.title, text=found.text)
 
 
 def _finding(found: KeptFinding, *, is_own: bool) -> FindingModel:

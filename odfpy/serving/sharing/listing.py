@@ -17,7 +17,6 @@ router = APIRouter()
 
 _LARGEST: Final = 500
 _AT_ONCE: Final = 501
-_MOST_PATHS: Final = 200  # in a condition of the database; above, tables are looked through
 
 _Most = Annotated[int, Query(ge=0, le=_LARGEST)]
 _Page = Annotated[str | None, Query(max_length=8192)]
@@ -109,8 +108,7 @@ def _tables(request: Request, caller: SharingCaller, path: SharePath, paging: _P
 def _visible_tables(
     state: SharingState, caller: SharingCaller, path: SharePath, after: tuple[str, str]
 ) -> Iterator[SharedTable]:
-    paths = caller.reach.paths
-    within = paths if paths is not None and len(paths) <= _MOST_PATHS else None
+    within = caller.reach.few_paths
     while True:
         found = state.sharing.shares.tables(path, after=after, limit=_AT_ONCE, within=within)
         yield from (table for table in found if caller.reach.view(table) is not None)

@@ -180,6 +180,7 @@ class Shares:
         path: SharePath | None = None,
         *,
         after: tuple[str, str] = ("", ""),
+        offset: int = 0,
         limit: int | None = None,
         within: Sequence[SharePath] | None = None,
     ) -> list[SharedTable]:
@@ -188,30 +189,55 @@ class Shares:
         Args:
             path: share or schema that they are in; all tables by default, then by share, too.
             after: folded names of schema and table that come before the first one.
+            offset: how many to leave out first.
             limit: how many at most.
             within: shares, schemas and tables of which only those are wanted that are one or in one; any by default.
 
         Raises:
             SharedObjectNotFound: there is no such share or schema.
         """
-        query = _TABLES.order_by(SHARES.c.folded, SCHEMAS.c.folded, SHARED_TABLES.c.folded).limit(limit)
+        query = _TABLES.order_by(SHARES.c.folded, SCHEMAS.c.folded, SHARED_TABLES.c.folded)
+        query = query.limit(limit).offset(offset)
         with self._database.reading() as connection:
-            if path is not None:
-                share, schema, _ = self.ids(connection, path)
-                query = query.where(SCHEMAS.c.share_id == share)
-                if schema is not None:
-                    query = query.where(SCHEMAS.c.id == schema)
+            query = query.where(*self._inside(connection, path))
             if after != ("", ""):
                 query = query.where(sa.tuple_(SCHEMAS.c.folded, SHARED_TABLES.c.folded) > sa.tuple_(*after))
             if within is not None:
                 query = query.where(sa.or_(sa.false(), *map(_is_within, within)))
             return [_table(row) for row in connection.execute(query)]
 
-    def changelogs(self) -> list[SharedTable]:
-        """All tables that are changelogs of datasets."""
-        logs = (SHARED_TABLES.c.kind == SourceKind.DATASET.value, SHARED_TABLES.c.shown == Shown.CHANGELOG.value)
+    def num_tables(self, path: SharePath | None = None) -> int:
+        """The number of tables in a share or schema, or in all shares. Raises as `tables`."""
+        query = sa.select(sa.func.count()).select_from(SHARED_TABLES).join(SCHEMAS)
         with self._database.reading() as connection:
-            return [_table(row) for row in connection.execute(_TABLES.where(*logs))]
+            return int(connection.scalar(query.where(*self._inside(connection, path))) or 0)
+
+    def num_tables_by_share(self) -> dict[str, int]:
+        """The number of tables of each share, by its id; those without tables are missing."""
+        query = sa.select(SCHEMAS.c.share_id, sa.func.count()).join(SHARED_TABLES).group_by(SCHEMAS.c.share_id)
+        with self._database.reading() as connection:
+            return {row[0]: row[1] for row in connection.execute(query)}
+
+    def num_tables_by_schema(self, share: str) -> dict[str, int]:
+        """The number of tables of each schema of a share, by name; 0 where there are none. Raises as `share`."""
+        query = sa.select(SCHEMAS.c.name, sa.func.count(SHARED_TABLES.c.id)).join(SHARED_TABLES, isouter=True)
+        with self._database.reading() as connection:
+            own = query.where(SCHEMAS.c.share_id == self._share_row(connection, share).id)
+            return {row[0]: row[1] for row in connection.execute(own.group_by(SCHEMAS.c.name))}
+
+    def changelogs(self, within: Sequence[SharePath] | None = None) -> list[SharedTable]:
+        """Tables that are changelogs of datasets.
+
+        Args:
+            within: shares, schemas and tables of which only those are wanted that are one or in one; any by default.
+        """
+        query = _TABLES.where(
+            SHARED_TABLES.c.kind == SourceKind.DATASET.value, SHARED_TABLES.c.shown == Shown.CHANGELOG.value
+        )
+        if within is not None:
+            query = query.where(sa.or_(sa.false(), *map(_is_within, within)))
+        with self._database.reading() as connection:
+            return [_table(row) for row in connection.execute(query)]
 
     def tables_of(self, dataset_id: str) -> list[SharedTable]:
         """All tables that show a dataset, by path."""
@@ -254,6 +280,13 @@ class Shares:
         return share.id, schema.id, table.id
 
     # --- Inside of a transaction ---
+
+    def _inside(self, connection: sa.Connection, path: SharePath | None) -> list[sa.ColumnElement[bool]]:
+        """The conditions for tables to be in a share or schema; none for all tables."""
+        if path is None:
+            return []
+        share, schema, _ = self.ids(connection, path)
+        return [SCHEMAS.c.share_id == share, *([] if schema is None else [SCHEMAS.c.id == schema])]
 
     @staticmethod
     def _share_row(connection: sa.Connection, name: str) -> Any:

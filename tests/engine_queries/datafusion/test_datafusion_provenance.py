@@ -201,6 +201,9 @@ def test_of_columns_it_is_told_where_they_come_from_by_each_branch(tmp_path: Pat
         ("e", 1, "pair", False, 1),
     ]
     assert {one.is_one_of for one in traced.origins} == {True}
+    assert [one.through for one in traced.origins if (one.column, one.branch) == ("id", 1)] == [("s.id * 2",)]
+    [of_g] = [one.through for one in traced.origins if (one.column, one.branch) == ("g", 1)]
+    assert "'none'" in of_g[-1], "literals are those of SQL"
     assert ColumnOrigin("e", 0, "list", False, ("unnest(a.list)",), True, 0) in traced.origins
 
 

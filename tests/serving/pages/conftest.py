@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,17 @@ from support.browser.chromium import Visit, chromium, visiting
 from support.browser.site import Site, site, small_workspace
 
 from odfpy.coordinator.workspace import Workspace
+from odfpy.repository.credentials import VARIABLE
+
+
+@pytest.fixture(scope="module", autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the user's settings and keys are: whoever has made the workspace of a module serves it, too."""
+    folder = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
+        patch.delenv(VARIABLE, raising=False)
+        yield folder
 
 
 @pytest.fixture(scope="module")

@@ -6,28 +6,15 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 from support.servers.administered import NAME, Administered, administered
 from support.servers.serving import ask
-
-FLAGS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
-    " --disable-component-update --disable-sync"
-)
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Administered]:
     with administered(tmp_path_factory.mktemp("administered")) as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS.split())
-        yield found
-        found.close()
 
 
 @pytest.fixture
@@ -60,8 +47,11 @@ def test_who_is_no_admin_sees_no_link_and_a_friendly_page(page: Page, served: Ad
     expect(page.get_by_role("heading", name="Administration is for admins")).to_be_visible()
     expect(page.get_by_role("link", name="Administration", exact=True)).to_have_count(0)
     page.goto(f"{served.url}/ui/datasets/{NAME}")
-    expect(page.get_by_role("link", name="Get it")).to_be_visible()
-    expect(page.get_by_role("link", name="Access", exact=True)).to_have_count(0)
+    page.get_by_role("link", name="Access", exact=True).click()
+    expect(page.get_by_text("only administrators see").first).to_be_visible()
+    expect(page.get_by_text("acme")).to_have_count(0)
+    page.get_by_role("main").get_by_role("link", name="Get it", exact=True).last.click()
+    expect(page.locator(".snippet", has_text="Python: pandas")).to_contain_text('"profile.share#sales.eu.orders"')
 
 
 def test_a_table_is_shared_with_a_recipient_who_reads_it(page: Page, served: Administered) -> None:
@@ -97,6 +87,7 @@ def test_a_table_is_shared_with_a_recipient_who_reads_it(page: Page, served: Adm
     assert [one["name"] for one in shares["items"]] == ["demo"]
     page.get_by_role("link", name="See as newcomer").click()
     expect(page.get_by_text("This is what newcomer sees")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="What is granted")).to_be_visible()
     page.get_by_role("link", name="demo.main.orders").click()
     expect(page.get_by_text("1 row in 5 columns")).to_be_visible()
     expect(page.get_by_role("cell", name="Bob")).to_be_visible()
@@ -180,6 +171,14 @@ def test_settings_and_the_machine(page: Page, served: Administered) -> None:
     expect(page.get_by_role("row", name=re.compile(r"engine\.idleTimeout 600 default"))).to_be_visible()
     page.get_by_role("button", name="Check that all is there and works").click()
     expect(page.get_by_text(re.compile("All is well|checks failed"))).to_be_visible(timeout=60_000)
+
+
+@pytest.mark.parametrize("part", ["shares", "grants", "tokens", "recipients/acme", "system"])
+def test_no_part_is_wider_than_a_phone(page: Page, served: Administered, part: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 780})
+    enter(page, served, f"admin/{part}")
+    expect(page.get_by_role("table").first).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
 def test_an_expired_session_says_so(page: Page, served: Administered) -> None:

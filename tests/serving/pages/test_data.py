@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -138,10 +139,38 @@ def test_the_changelog_has_signs_and_colours_of_operations(reader: Visit) -> Non
     assert "view=changelog" in page.url
 
 
+def test_a_phone_shows_data_first_and_the_system_columns_when_asked(visit: Callable[..., Visit]) -> None:
+    phone = visit("reader", viewport={"width": 390, "height": 780})
+    page = phone.go(f"datasets/{STATIONS}/-/data")
+    cells(page, 0)
+    headers = page.locator("thead th")
+    expect(headers).to_have_text(["row", "event_time", "id", "name"])
+    expect(page.get_by_role("columnheader", name="id")).to_be_in_viewport(ratio=1)
+    page.get_by_role("button", name="Changelog").click()
+    expect(headers).to_have_text(["row", "op", "event_time", "id", "name"])
+    page.get_by_label("System columns").check()
+    expect(headers).to_have_text(["row", "offset", "op", "system_time", "event_time", "id", "name"])
+    page.reload()
+    expect(page.get_by_label("System columns")).to_be_checked()
+
+
+def test_rows_say_that_they_can_be_clicked(reader: Visit) -> None:
+    page = reader.go(f"datasets/{STATIONS}/-/data")
+    cells(page, 0)
+    expect(page.get_by_text("Click a row to see all of it, and where it comes from.")).to_be_visible()
+    row = page.locator("tr[aria-rowindex='2']")
+    look = "(one) => [getComputedStyle(one).cursor, getComputedStyle(one).backgroundColor]"
+    cursor, before = row.evaluate(look)
+    row.hover()
+    assert (cursor, row.evaluate(look)[1] != before) == ("pointer", True)
+    row.get_by_text("Bern").click()
+    expect(page.get_by_role("dialog").get_by_role("link", name="Where does this row come from?")).to_be_visible()
+
+
 def test_a_link_leads_to_a_row(reader: Visit) -> None:
     page = reader.go(f"datasets/{LARGE}/-/data?view=changelog&row=54321")
     assert "n54321" in cells(page, 54321)
-    expect(page.get_by_role("status")).to_contain_text("Rows 54,321 to")
+    expect(page.get_by_role("status")).to_contain_text("Records 54,321 to")
 
 
 def test_values_of_any_kind_are_shown_as_they_are(reader: Visit) -> None:

@@ -1,14 +1,17 @@
-"""The parts of a dataset's page: at a glance, schema, source or query, history, how to get it."""
+"""The parts of a dataset's page: at a glance, schema, source, history, how to get it, who reads it."""
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 from support.browser.chromium import Visit
-from support.browser.site import LOUD, STATIONS, small_workspace
+from support.browser.site import LOUD, PUBLIC, STATIONS, Site, small_workspace
 from support.chains.small_datasets import dataset_id, make_dataset
 from support.chains.workspaces import feed, root
 
@@ -61,14 +64,15 @@ def test_the_overview_answers_at_a_glance(reader: Visit) -> None:
     fresh, trust, lately = (page.locator(".card").nth(number) for number in range(3))
     expect(fresh).to_contain_text("Rows came just now")
     expect(fresh).to_contain_text("Complete up to 2024-01-03")
-    expect(trust).to_contain_text("owner")
+    expect(trust).to_contain_text("signed by this server's key, owner")
     expect(trust).to_contain_text("verified")
-    expect(lately).to_contain_text("rows")
-    expect(page.locator(".markdown h1")).to_have_text("Stations")
+    expect(lately.get_by_title("SetDataSchema")).to_have_text("Columns set")
+    expect(page.locator(".facts > div", has_text="Records")).to_contain_text("7")
+    expect(page.locator(".markdown h3")).to_have_text("Stations")
     expect(page.locator(".markdown table")).to_contain_text("metre")
     expect(page.locator(".markdown b")).to_have_count(0)
     expect(page.get_by_role("link", name="CC0")).to_have_attribute("rel", "noreferrer")
-    lately.get_by_role("link", name="4 rows").click()
+    lately.get_by_role("link", name="4 records").click()
     expect(page.get_by_role("button", name="Changelog")).to_have_attribute("aria-pressed", "true")
 
 
@@ -83,12 +87,14 @@ def test_a_derivative_says_what_it_waits_for_and_leads_there(reader: Visit) -> N
 def test_a_dataset_without_rows_says_how_to_bring_some(admin: Visit) -> None:
     page = admin.go(f"datasets/{NEW}")
     expect(page.locator(".card").first).to_contain_text(f"odf pull {NEW}")
-    expect(page.locator(".problem")).to_contain_text("The source does not answer")
+    problem = page.locator(".problem")
+    expect(problem).to_contain_text("The source does not answer")
+    expect(problem).to_contain_text(f"odf pull {NEW}")
     expect(page.locator(".card").nth(1)).to_contain_text(f"odf verify {NEW}")
     admin.go(f"datasets/{NEW}/-/schema")
     expect(page.get_by_text("No schema yet")).to_be_visible()
     admin.go(f"datasets/{NEW}/-/data?view=changelog")
-    expect(page.get_by_role("status")).to_contain_text("No rows")
+    expect(page.get_by_role("status")).to_contain_text("No records")
 
 
 def test_html_and_other_letters_are_only_text(reader: Visit) -> None:
@@ -96,7 +102,7 @@ def test_html_and_other_letters_are_only_text(reader: Visit) -> None:
     expect(page.locator(".lead")).to_have_text(HTML)
     expect(page.locator(".markdown")).to_contain_text("<script>alert(1)</script>")
     assert page.locator("img, main script").count() == 0
-    assert page.locator(".markdown a").first.get_attribute("href") in ("", None)
+    expect(page.locator(".markdown a")).to_have_count(1)
     expect(page.get_by_role("link", name="picture")).to_have_attribute("href", "https://example.com/x.png")
     reader.go(f"?search={ODD}")
     expect(page.get_by_text(HTML)).to_be_visible()
@@ -160,11 +166,48 @@ def test_sources_and_queries(reader: Visit) -> None:
     expect(page.get_by_role("heading", level=1)).to_contain_text(STATIONS)
 
 
-def test_how_to_get_it_is_copied_and_works(reader: Visit, tmp_path: Path) -> None:
+def test_how_to_get_it_is_copied_and_runs(reader: Visit, served: Site, tmp_path: Path) -> None:
     reader.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page = reader.go(f"datasets/{STATIONS}/-/get")
-    snippet = page.locator(".snippet", has_text="curl: the last rows")
-    snippet.get_by_role("button", name="Copy").click()
-    expect(snippet.get_by_role("button", name="Copied")).to_be_visible()
-    copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied == f"curl -s -H 'Authorization: Bearer TOKEN' '{reader.url}/{STATIONS}/tail?limit=10'"
+    page = reader.go(f"datasets/{LOUD}/-/get")
+
+    def copied(label: str) -> str:
+        snippet = page.locator(".snippet", has_text=label)
+        snippet.get_by_role("button", name="Copy").click()
+        expect(snippet.get_by_role("button", name="Copied")).to_be_visible()
+        return str(page.evaluate("navigator.clipboard.readText()"))
+
+    def run(*command: str) -> str:
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        known = {"ODF_TOKEN": served.tokens["reader"] or "", "XDG_CONFIG_HOME": str(tmp_path), "PATH": path}
+        done = subprocess.run(
+            command, cwd=tmp_path, env={**os.environ, **known}, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    names = [one["name"] for one in json.loads(run("bash", "-ec", copied("curl: the first rows")))["output"]["data"]]
+    assert names == ["CHUR (GR)", None], "the current state"
+    assert "CHUR" in run(sys.executable, "-c", f"{copied('Python: odfpy')}\nprint(frame.to_string())")
+    cloned, _, followed = copied("odf: a workspace").rpartition("\n")
+    assert "verified" in run("bash", "-ec", cloned)
+    assert followed == f"odf pull {LOUD} --follow"
+    expect(page.get_by_text("It is in no share that you may read.")).to_be_visible()
+
+
+@pytest.mark.parametrize("part", ["acess", "data/more"])
+def test_a_part_that_is_not_there_says_so_and_leads_on(reader: Visit, part: str) -> None:
+    page = reader.go(f"datasets/{STATIONS}/-/{part}")
+    expect(page.get_by_role("heading", name="There is no such page")).to_be_visible()
+    expect(page.get_by_role("link", name="All datasets", exact=True)).to_be_visible()
+    page.locator(".empty").get_by_role("link", name=STATIONS).click()
+    expect(page.get_by_text("Is it fresh?")).to_be_visible()
+
+
+def test_who_may_read_it_tells_others_than_admins_their_own_right(reader: Visit, nobody: Visit) -> None:
+    page = reader.go(f"datasets/{STATIONS}/-/access")
+    expect(page.get_by_text("reader reads it by an access token with the scope read")).to_be_visible()
+    expect(page.get_by_text("only administrators see")).to_have_count(2)
+    page = nobody.go(f"datasets/{PUBLIC}")
+    page.get_by_role("link", name="Access").click()
+    expect(page.get_by_text("You read it as everybody does: it is public.")).to_be_visible()
+    expect(page.locator("main").get_by_role("link", name="Sign in")).to_be_visible()

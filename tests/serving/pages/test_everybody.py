@@ -21,6 +21,7 @@ PAGES = {
     "query of a derivative one": (f"datasets/{LOUD}/-/source", ".snippet"),
     "history": (f"datasets/{STATIONS}/-/history", ".blocks"),
     "get it": (f"datasets/{STATIONS}/-/get", ".snippet"),
+    "access": (f"datasets/{STATIONS}/-/access", "h2"),
     "lineage": ("lineage", ".node"),
     "lineage of one": (f"lineage?dataset={STATIONS}", ".node.selected"),
     "query page": (f'query?query=select * from "{STATIONS}"', ".rows td.number"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, Route, expect
@@ -52,6 +53,44 @@ def test_a_dataset_is_found_and_so_is_the_next_one(reader: Visit) -> None:
     assert f"dataset={PUBLIC}" in page.url
     page.get_by_role("link", name="Whole workspace").click()
     expect(page.locator(".node")).to_have_count(3)
+
+
+def test_names_show_what_they_end_with_and_nothing_covers_them(reader: Visit) -> None:
+    long = "org.example.measurements-of-the-north.stations-with-a-rather-long-name-by-hour"
+    graph = many_nodes(60)
+    for node in graph["nodes"]:
+        node["name"] = f"{long}-{node['name'][-2:]}"
+    reader.page.route(f"{reader.url}/lineage", lambda route: answered(route, graph))
+    page = reader.go("lineage")
+    expect(page.locator(".node")).to_have_count(60)
+    texts = page.locator(".node .name").all_text_contents()
+    assert {text[:9] for text in texts} == {"stations-"}
+    assert sorted(text[-7:] for text in texts) == [f"hour-{number:02}" for number in range(60)]
+    handles, shown = (
+        page.locator(selector).evaluate_all("(all) => all.map((one) => one.getBoundingClientRect().toJSON())")
+        for selector in (".handle", ".node text:not(.far-name)")
+    )
+    assert handles
+    assert not [
+        (handle, text)
+        for handle in handles
+        for text in shown
+        if handle["left"] < text["right"] and text["left"] < handle["right"]
+        and handle["top"] < text["bottom"] and text["top"] < handle["bottom"]
+    ]  # fmt: skip
+
+
+def test_a_phone_has_words_before_the_picture(visit: Callable[..., Visit]) -> None:
+    page = visit("reader", viewport={"width": 390, "height": 780}).go("lineage")
+    expect(page.get_by_role("row", name=LOUD)).to_be_visible()
+    expect(page.locator(".picture")).to_have_count(0)
+    page.get_by_role("row", name=LOUD).get_by_role("link").click()
+    nearby = page.locator(".nearby")
+    expect(nearby.get_by_role("heading")).to_have_text(["Derived from", "Others derive from it"])
+    nearby.get_by_role("link", name=STATIONS).click()
+    expect(nearby.get_by_role("listitem").filter(has_text=LOUD)).to_be_visible()
+    page.get_by_text("The lineage as a picture").click()
+    expect(page.locator(".node.selected")).to_contain_text(STATIONS)
 
 
 def test_the_mouse_zooms_and_moves(reader: Visit) -> None:

@@ -5,16 +5,22 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Page, expect
+from support.browser.accessibility import check_for_everybody
 from support.browser.chromium import Visit
-from support.browser.site import LOUD, PUBLIC, STATIONS, small_workspace
+from support.browser.site import LOUD, PUBLIC, STATIONS, Site, small_workspace
 from support.chains.workspaces import feed, root
+from support.servers.serving import ask
 
 from odfpy.chain.encoding import load_snapshots
+from odfpy.codec.tree import to_tree
 from odfpy.coordinator.workspace import Workspace
+from odfpy.dataset.identity import KeyPair
+from odfpy.query.wire.commitments import Commitment
 
 MANY = "com.example.many"
 ROWS = 1234
@@ -105,7 +111,41 @@ def test_an_error_stands_under_its_place(reader: Visit) -> None:
 def test_an_unknown_dataset_is_named_with_a_suggestion(reader: Visit) -> None:
     reader.expect("status of 40[04]")
     page = asked(reader, 'select * from "com.example.station"')
-    expect(page.get_by_role("alert")).to_contain_text("com.example.station")
+    expect(page.get_by_role("alert")).to_contain_text(f"Did you mean {STATIONS}?")
+    editor(page, "select * from odf_current('loud')")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_role("alert")).to_contain_text(f"Did you mean {LOUD}?")
+
+
+def test_nobody_is_told_names_that_they_may_not_read(nobody: Visit) -> None:
+    nobody.expect("status of 40[04]")
+    page = asked(nobody, 'select * from "com.example.station"')
+    expect(page.get_by_role("alert")).to_contain_text("No dataset 'com.example.station'")
+    expect(page.get_by_role("alert")).not_to_contain_text(STATIONS)
+    expect(page.get_by_role("listitem").filter(has_text="com.example.")).to_contain_text([PUBLIC] * 3)
+
+
+def test_the_first_queries_take_one_click(reader: Visit) -> None:
+    page = reader.go("query")
+    rows, number = (f"select {what} from odf_current('{LOUD}')" for what in ("*", "count(*) as n"))
+    expect(page.get_by_role("listitem").get_by_role("button")).to_have_text(
+        [f"{rows} limit 100", number, LOUD, MANY, PUBLIC, STATIONS]
+    )
+    page.get_by_role("button", name=number).click()
+    assert shown(page) == [["2"]]
+    expect(page.locator(".cm-content")).to_have_text(f"select count(*) as n from odf_current('{LOUD}')")
+    expect(page.get_by_role("button", name=STATIONS)).to_have_count(0)
+
+
+def test_a_click_on_a_name_writes_it_where_the_cursor_is(reader: Visit) -> None:
+    page = reader.go("query")
+    page.get_by_role("button", name=STATIONS).click()
+    expect(page.locator(".cm-content")).to_have_text(f"select * from odf_current('{STATIONS}')")
+    editor(page, "select count(*) as n from")
+    page.get_by_role("button", name=STATIONS).click()
+    page.keyboard.type(" where op = 0")
+    page.keyboard.press("Control+Enter")
+    assert shown(page) == [["4"]]
 
 
 def test_explain_shows_the_plan(reader: Visit) -> None:
@@ -129,6 +169,16 @@ def test_a_query_that_never_ends_is_cancelled(reader: Visit) -> None:
     assert shown(page) == [["3"]]
 
 
+def test_times_have_the_digits_that_say_something(reader: Visit) -> None:
+    whole, zeros = "2024-01-02T03:04:05.123456789", "2024-01-02T03:04:05.500000000"
+    page = asked(
+        reader,
+        f"select arrow_cast('{whole}', 'Timestamp(Nanosecond, None)') as a, arrow_cast('{zeros}', 'Timestamp(Nanosecond, None)') as b",
+    )
+    assert shown(page) == [["2024-01-02T03:04:05.123", "2024-01-02T03:04:05.5"]]
+    expect(page.locator(".rows td span").first).to_have_attribute("title", whole)
+
+
 def test_results_come_in_pieces(reader: Visit) -> None:
     page = asked(reader, f'select id, name from "{MANY}" order by id')
     expect(page.get_by_role("status")).to_contain_text("of 1,234")
@@ -140,7 +190,8 @@ def test_results_come_in_pieces(reader: Visit) -> None:
 def test_a_link_gives_the_same_answer_when_there_is_more(reader: Visit, workspace: Workspace) -> None:
     page = asked(reader, f'select count(*) as n from "{PUBLIC}"')
     assert shown(page) == [["5"]]
-    page.get_by_role("button", name="Link to this answer").click()
+    page.get_by_role("button", name="Copy a link to this answer").click()
+    page.wait_for_url("**query=**datasets=**")
     link = page.url
     assert workspace.storage.get(PUBLIC).state.head is not None
     feed(workspace, PUBLIC, "99 later", day=9)
@@ -157,10 +208,10 @@ def test_a_link_is_copied(reader: Visit) -> None:
     reader.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = asked(reader, f'select max(id) as m from "{MANY}"')
     shown(page)
-    page.get_by_role("button", name="Link to this answer").click()
-    page.get_by_role("button", name="Copy the link").click()
-    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    page.get_by_role("button", name="Copy a link to this answer").dblclick()
+    expect(page.get_by_role("button", name="Link copied; the address bar has it, too")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == page.url
+    assert "datasets=" in page.url
 
 
 def test_all_rows_are_exported(reader: Visit, tmp_path: Path) -> None:
@@ -182,26 +233,72 @@ def test_numbers_are_drawn(reader: Visit) -> None:
     expect(page.get_by_role("img", name="twice over id")).to_be_visible()
 
 
-def test_a_proof_is_downloaded_and_found_true_and_a_changed_one_is_not(reader: Visit, tmp_path: Path) -> None:
-    page = asked(reader, f'select id, upper(name) as loud from "{STATIONS}" order by "offset"')
+def test_a_proof_is_downloaded_and_found_true(reader: Visit, tmp_path: Path) -> None:
+    exact = 9_007_199_254_740_993  # no number of JavaScript
+    page = asked(reader, f'select upper(name) as loud, {exact} as exact from "{STATIONS}" order by "offset"')
     shown(page)
     proof = download(page, "Download with proof", tmp_path)
-    document = json.loads(proof.read_text())
     reader.go("proof")
     page.locator("input[type=file]").set_input_files(proof)
     expect(page.get_by_role("status")).to_contain_text("True")
     expect(page.locator("main")).to_contain_text("upper(name)")
-    document["output"]["data"][0][1] = "ZURICH"
-    changed = tmp_path / "changed.json"
-    changed.write_text(json.dumps(document))
+    expect(page.locator(".facts")).to_contain_text("Signed by")
+    expect(page.locator(".facts")).to_contain_text("this server's key")
+    rows = page.get_by_role("region", name="First rows of the answer").locator("tbody tr")
+    expect(rows).to_have_count(7)
+    expect(rows.first).to_contain_text(f"BERN{exact}")
+    expect(page.get_by_role("main").get_by_role("link", name=STATIONS)).to_be_visible()
+    check_for_everybody(page)
+
+
+def changed(proof: Any, part: str, key: str, value: Any, by: KeyPair | None = None) -> Any:
+    """A proof in which something is another, and which somebody has signed as it is then."""
+    document = {**proof, part: {**proof[part], key: value}}
+    if by is None:
+        return document
+    commitment = Commitment.to(document["input"], document["output"])
+    return {**document, "commitment": to_tree(commitment), "proof": to_tree(commitment.signed_by(by))}
+
+
+def test_a_proof_that_does_not_hold_says_in_plain_words_what_is_false(
+    reader: Visit, nobody: Visit, served: Site, tmp_path: Path
+) -> None:
+    question = {"query": f'select max(id) as m from "{STATIONS}"', "include": ["Proof"], "dataFormat": "JsonAoA"}
+    body = json.dumps(question).encode()
+    json_ = "application/json"
+    proof = ask(f"{served.url}/query", method="POST", token=served.tokens["reader"], body=body, content_type=json_).json
+    other, none = KeyPair(b"\x02" * 32), f"f1620{'0' * 64}"
+    [read] = proof["input"]["datasets"]
     reader.expect("status of 400")
-    drop(page, changed)
-    expect(page.get_by_role("status")).to_contain_text("Not true")
-    expect(page.get_by_role("status")).to_contain_text("hash")
-    other = tmp_path / "other.json"
-    other.write_text("{}")
-    drop(page, other)
+    page = reader.go("proof")
+    for document, verdict, facts in (
+        (changed(proof, "output", "data", [[9]]), "Not true: the rows are not those that were signed", "Signed by"),
+        (changed(proof, "proof", "verificationMethod", str(other.actor)), "Not true: the signature is wrong", "Names"),
+        (changed(proof, "output", "data", [[9]], other), "Not true: other rows come out", "has no name for"),
+        (
+            changed(proof, "input", "datasets", [{**read, "blockHash": none}], other),
+            "Cannot be checked here: a block is not here",
+            "Signed by",
+        ),
+    ):
+        drop(page, written(tmp_path, document))
+        expect(page.get_by_role("status")).to_contain_text(verdict)
+        expect(page.locator(".facts")).to_contain_text(facts)
+    drop(page, written(tmp_path, {}))
     expect(page.get_by_role("alert")).to_contain_text("not an answer with a proof")
+    nobody.expect("status of 400")
+    page = nobody.go("proof")
+    drop(page, written(tmp_path, proof))
+    expect(page.get_by_role("status")).to_contain_text("Cannot be checked here: a dataset is not here, or not for you")
+    expect(page.get_by_role("status").get_by_role("link", name="Sign in")).to_be_visible()
+    expect(page.locator("main")).to_contain_text(f"{STATIONS} (not here, or not for you)")
+    check_for_everybody(page)
+
+
+def written(folder: Path, document: Any) -> Path:
+    file = folder / "answer.proof.json"
+    file.write_text(json.dumps(document))
+    return file
 
 
 def drop(page: Page, file: Path) -> None:

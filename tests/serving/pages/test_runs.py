@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 from support.browser.accessibility import check_for_everybody
 from support.browser.chromium import Visit
 from support.browser.site import LOUD, STATIONS, small_workspace
@@ -13,7 +15,9 @@ from support.servers.serving import wait_until
 from odfpy.automation.background import scheduling
 from odfpy.automation.history import RunFilter, last_runs
 from odfpy.coordinator.schedules.keeping import keep_schedule, parse_schedule
+from odfpy.coordinator.storage.last_failure import remember
 from odfpy.coordinator.workspace import Workspace
+from odfpy.errors import OdfError
 
 PLACE = "<img src=x onerror=alert(1)>"
 
@@ -48,6 +52,38 @@ def test_one_look_says_what_is_late_and_failing(writer: Visit) -> None:
     check_for_everybody(page)
 
 
+def test_runs_stay_where_they_are_when_the_summary_comes(writer: Visit) -> None:
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    writer.page.route("**/platform/automation", hold)
+    page = writer.go("runs")
+    run = page.get_by_role("row").last
+    expect(run).to_be_visible()
+    before = run.bounding_box()
+    held[-1].continue_()
+    expect(page.locator(".card").last).to_contain_text("push failed")
+    assert run.bounding_box() == before
+
+
+def test_a_pull_that_failed_is_asked_for_again_by_those_who_may(
+    writer: Visit, reader: Visit, workspace: Workspace
+) -> None:
+    remember(workspace.storage.get(LOUD), OdfError("The source does not answer"))
+    page = reader.go(f"datasets/{LOUD}")
+    expect(page.get_by_text("The last pull failed")).to_be_visible()
+    expect(page.get_by_role("button", name="Pull now")).to_have_count(0)
+    page = writer.go(f"datasets/{LOUD}")
+    writer.expect("409")
+    page.get_by_role("button", name="Pull now").click()
+    expect(page.get_by_role("alert")).to_contain_text("No scheduler works: start odf run")
+    with scheduling(workspace):
+        page.get_by_role("button", name="Pull now").click()
+        expect(page.get_by_text("The pull begins.")).to_be_visible()
+
+
 def test_why_a_run_failed_is_two_clicks_away(writer: Visit, reader: Visit) -> None:
     page = writer.go("runs")
     page.get_by_role("button", name="Failed").click()
@@ -56,7 +92,13 @@ def test_why_a_run_failed_is_two_clicks_away(writer: Visit, reader: Visit) -> No
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text(PLACE)
     expect(dialog).to_contain_text("began because it was time")
-    expect(dialog).to_contain_text("odf help E")
+    dialog.get_by_role("button", name=re.compile("^E\\d{3}$")).click()
+    explanation = page.get_by_role("dialog", name=re.compile("^E\\d{3}$"))
+    expect(explanation).to_contain_text("a text is not what it should be")
+    expect(explanation).to_contain_text("Try:")
+    check_for_everybody(page)
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(1)
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     page = reader.go("runs?outcome=failed")

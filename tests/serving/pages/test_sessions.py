@@ -59,6 +59,8 @@ def test_signing_in_with_name_and_password(nobody: Visit) -> None:
     page.get_by_label("Password").fill("wrong")
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("alert")).to_contain_text("Wrong name or password")
+    page.get_by_label("Password").fill("")
+    expect(page.get_by_role("alert")).to_have_count(0)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("button", name="Sign out")).to_be_visible()

@@ -10,8 +10,8 @@ from contextlib import ExitStack
 
 import pytest
 from playwright.sync_api import Browser
+from support.browser.chromium import Visit, chromium, visiting
 from support.servers.serving import serving
-from support.servers.visits import Visit, chromium, visiting
 
 from odfpy.coordinator.workspace import Workspace
 from odfpy.serving.callers.tokens import Scope, Tokens

@@ -6,8 +6,8 @@ import re
 
 import pytest
 from playwright.sync_api import expect
+from support.browser.chromium import Visit
 from support.chains.workspaces import feed, root, workspace_with
-from support.servers.visits import Visit
 
 from odfpy.chain.references import ReferenceKind
 from odfpy.coordinator.workspace import Workspace
@@ -55,6 +55,7 @@ def test_moments_are_picked_from_tags_times_and_blocks_or_written(reader: Visit)
     page = reader.go(f"datasets/{NAME}/-/changes")
     since = page.get_by_label("What changed since", exact=True)
     expect(since.locator("option")).to_contain_text(["now", "tag v1"])
+    expect(since.locator("option", has_text="New data").first).to_be_attached()
     since.select_option("v1")
     expect(page.get_by_text("from v1 to now")).to_be_visible()
     last_friday = since.locator("option", has_text="Last Friday").get_attribute("value")

@@ -6,13 +6,14 @@ import shutil
 
 import pytest
 from playwright.sync_api import Page, expect
+from support.browser.chromium import Visit
 from support.chains.workspaces import FOLDER, derivative, feed, root, workspace_with
-from support.servers.visits import Visit
 
 from odfpy.coordinator.workspace import Workspace
 
 HTML = "<img/src=x/onerror=document.title='taken'>"
 SECOND = "select op, event_time, id, name || '!' as name from source"
+SIZED = "select op, event_time, case when id > 2 then name else 'small' end as size from source"
 FILE = "<b>one.csv"
 LONG = 300_000
 
@@ -24,13 +25,14 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
         root("com.b", "{kind: Append}"),
         derivative("com.derived", "com.b"),
         derivative("com.second", "com.derived", SECOND),
+        derivative("com.sized", "com.b", SIZED),
         FOLDER,
     ]
     found = workspace_with(folder, *manifests)
     feed(found, "com.b", *(f"{number} b" for number in range(5)), f"6 {HTML}", f"7 {'x' * LONG}")
     (folder / "in").mkdir()
     (folder / "in" / FILE).write_text("id\n1\n2\n")
-    assert [one.error for one in found.pull(all=True)] == [None] * 4
+    assert [one.error for one in found.pull(all=True)] == [None] * 5
     return found
 
 
@@ -51,7 +53,7 @@ def test_a_row_is_followed_step_by_step_to_its_source(reader: Visit) -> None:
     expect(page.get_by_text("source default, with block 3")).to_be_visible()
     page.get_by_role("link", name="block 3").click()
     expect(page.get_by_text("From block")).to_be_visible()
-    expect(page.locator(".blocks > li").first).to_contain_text("AddData")
+    expect(page.locator(".blocks > li").first).to_contain_text("New data")
 
 
 def test_a_click_on_a_row_of_the_data_leads_there(reader: Visit) -> None:
@@ -66,7 +68,7 @@ def test_only_the_column_that_one_asks_for_is_followed(reader: Visit) -> None:
     page.get_by_label("Follow").select_option("name")
     cells = page.get_by_role("region", name="Cells of the row")
     expect(cells.locator("tbody tr")).to_have_count(1)
-    expect(cells).to_contain_text("of name of com.derived")
+    expect(cells).to_contain_text("computed from name of com.derived by source.name || '!'")
     assert "column=name" in page.url
 
 
@@ -91,9 +93,22 @@ def test_a_row_that_is_not_there_is_told_in_place(reader: Visit) -> None:
     reader.expect("404")
     page = shown(reader, "com.second", 99)
     expect(page.get_by_role("alert")).to_contain_text("com.second has no row of offset 99")
+    expect(page.get_by_role("button", name="Try again")).to_have_count(0)
+    page.get_by_label("Offset").fill("")
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_role("heading", name="Which row?")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
     page.get_by_label("Offset").fill("0")
     page.get_by_role("button", name="Show").click()
     expect(page.get_by_text("made again from these rows: the same")).to_be_visible()
+
+
+def test_what_one_expression_reads_of_an_input_is_one_line(reader: Visit) -> None:
+    page = shown(reader, "com.sized", 3)
+    size = page.get_by_role("region", name="Cells of the row").get_by_role("row", name="size")
+    expect(size.locator("td").last).to_have_text(
+        "computed from id, name of com.b by CASE WHEN source.id > 2 THEN source.name ELSE 'small' END"
+    )
 
 
 def test_what_cannot_be_followed_can_be_tried_again(reader: Visit, workspace: Workspace) -> None:

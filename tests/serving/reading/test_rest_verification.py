@@ -137,6 +137,14 @@ def test_findings_are_kept_with_hint_and_explanation_and_only_writers_see_places
         assert str(workspace.root) not in answer.body.decode()
 
 
+def test_the_code_of_an_error_is_explained_to_anybody(server: DatasetServer) -> None:
+    found = ask(f"{server.url}/platform/errors/e221").json
+    assert found["title"] == "bytes do not have the hash that they are named by"
+    assert "**Try:**" in found["text"]
+    unknown = ask(f"{server.url}/platform/errors/E000")
+    assert (unknown.status, unknown.json["message"]) == (404, "No error has the code E000")
+
+
 def test_a_head_that_cannot_be_read_is_a_finding_of_the_report(workspace: Workspace, writer: str) -> None:
     dataset = workspace.storage.get(DERIVED)
     middle = str(list(workspace.datasets.log(DERIVED))[2].hash)

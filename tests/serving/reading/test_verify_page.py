@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import expect
+from support.browser.chromium import Visit
 from support.chains.workspaces import derivative, feed, root, workspace_with
 from support.servers.serving import serving
-from support.servers.visits import Visit
 
 from odfpy.coordinator.workspace import Workspace
 from odfpy.engine.datafusion.apart import fork_server
@@ -73,10 +73,14 @@ def test_a_finding_says_what_it_means_and_what_to_try(writer: Visit) -> None:
     expect(found).to_contain_text("Damaged slice")
     expect(found).to_contain_text("A file of rows is missing, or not what the history says.")
     expect(found).to_contain_text("odf verify --repair fetches it")
-    found.get_by_text("E221: bytes do not have the hash that they are named by").click()
-    expect(found.get_by_text("Somebody changed a file")).to_be_visible()
+    found.get_by_role("button", name="E221").click()
+    explanation = page.get_by_role("dialog", name="E221")
+    expect(explanation).to_contain_text("bytes do not have the hash that they are named by")
+    expect(explanation).to_contain_text("Somebody changed a file")
+    page.keyboard.press("Escape")
+    expect(found.get_by_role("button", name="E221")).to_be_focused()
     found.get_by_role("link", name="block 4").click()
-    expect(page.locator(".blocks > li").first).to_contain_text("ExecuteTransform")
+    expect(page.locator(".blocks > li").first).to_contain_text("Derived data")
 
 
 def test_who_may_not_begin_one_is_told_how_to_verify_a_copy(reader: Visit) -> None:

@@ -8,7 +8,6 @@ import json
 import os
 import re
 import threading
-import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,11 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from serving.sharing.conftest import STATES, Shared
+from support.servers.serving import wait_until
 
+from odfpy.coordinator.record_log import RecordLog
 from odfpy.data.duration import Duration
 from odfpy.data.timestamp import Timestamp
 from odfpy.serving.callers.tokens import Scope, Tokens
-from odfpy.sharing.audit import AuditLog
 from odfpy.sharing.model import SourceKind, TableSource
 from odfpy.sharing.names import SharePath
 
@@ -185,11 +185,10 @@ def test_files_come_in_pages(shared: Shared) -> None:
 
 def test_the_audit_log_counts_all_files_of_an_answer(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[dict[str, Any]] = []
-    monkeypatch.setattr(AuditLog, "record", lambda _, access: seen.append(access))
+    monkeypatch.setattr(RecordLog, "record", lambda _, access: seen.append(access))
     sent = [line for line in shared.lines(f"{LOG}/query", body={}, user_agent="counted") if "file" in line]
-    while not (mine := [one for one in seen if one["client"] == "counted"]):  # which comes when the answer is out
-        time.sleep(0.01)
-    assert [one["files"] for one in mine] == [len(sent)] == [3]
+    wait_until(lambda: any(one["client"] == "counted" for one in seen))  # which comes when the answer is out
+    assert [one["files"] for one in seen if one["client"] == "counted"] == [len(sent)] == [3]
 
 
 def test_urls_are_refreshed_for_the_same_version(shared: Shared) -> None:

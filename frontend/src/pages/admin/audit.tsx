@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { call } from "../../api";
 import { Badge, Choice, Empty, Loading, Moment, Problem } from "../../components/basics";
+import { Table } from "../../components/table";
 import { count, size } from "../../format";
 import { useLoad, useSettled } from "../../hooks";
 import { address, setParameters } from "../../router";
@@ -69,24 +70,11 @@ export function AuditTab() {
       {value && !error && shown.length === 0 && <Empty title={wanted.length ? "No accesses fit" : "No accesses yet"} />}
       {shown.length > 0 && (
         <>
-          <div class="scroll" tabIndex={0} role="region" aria-label="Accesses">
-            <table class="list">
-              <thead>
-                <tr>
-                  {["When", "Who", "What", "Of", "Result", "Files", "Bytes", "From"].map((column) => (
-                    <th key={column} scope="col">
-                      {column}
-                    </th>
-                  ))}
-                </tr>
-              </thead>
-              <tbody>
-                {shown.map((access) => (
-                  <Line key={access.number} access={access} />
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <Table label="Accesses" columns={["When", "Who", "What", "Of", "Result", "Files", "Bytes", "From"]}>
+            {shown.map((access) => (
+              <Line key={access.number} access={access} />
+            ))}
+          </Table>
           {older && (
             <button type="button" onClick={loadMore}>
               Show older ones

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import type { ApiError } from "../../api";
 import { Confirm, FormDialog, type Values } from "../../components/forms";
 import { ListTable, useList } from "../../components/list";
+import { ACTIONS } from "../../components/table";
 import { change, Notice, of, orNothing, suggestPaths, suggestPrincipals, useNotice } from "./common";
 import type { Grant } from "./types";
 
@@ -24,7 +25,7 @@ export function GrantsTab() {
       <ListTable
         list={list}
         noun="grant"
-        columns={["Who", "Reads", "What of it", "Actions"]}
+        columns={["Who", "Reads", "What of it", ACTIONS]}
         empty={<p>Without a grant, recipients and users read nothing that is shared.</p>}
         tools={
           <button type="button" class="primary" onClick={() => add(true)}>

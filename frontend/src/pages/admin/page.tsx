@@ -2,6 +2,7 @@
 import type { FunctionComponent } from "preact";
 import { session } from "../../api";
 import { Empty } from "../../components/basics";
+import { NoSuchPage } from "../../components/no_such_page";
 import { useTitle } from "../../hooks";
 import { address, href, pathOf } from "../../router";
 import { AuditTab } from "./audit";
@@ -52,8 +53,8 @@ export function AdminPage() {
       </Empty>
     );
   }
-  const known = parts.find(([path]) => path === part) ?? parts[0];
-  if (!known) return null;
+  const known = parts.find(([path]) => path === part);
+  if (!known) return <NoSuchPage near={[["admin", "Administration"]]} />;
   const [path, , Part] = known;
   return (
     <section>

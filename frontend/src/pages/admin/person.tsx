@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { get } from "../../api";
 import { Ago, Badge, Empty, Fact, Facts, Loading, Moment, Problem } from "../../components/basics";
+import { ACTIONS, Table } from "../../components/table";
 import { useLoad, useTitle } from "../../hooks";
 import { href } from "../../router";
 import { of, Notice, useNotice } from "./common";
@@ -36,11 +37,6 @@ export function PersonPage({ kind, name }: { kind: Kind; name: string }) {
   }
   if (!person) return <Loading />;
   const isGroup = kind === "groups";
-  const button = (what: Act["what"], label: string, tone = "") => (
-    <button type="button" class={tone} onClick={() => begin({ what })}>
-      {label}
-    </button>
-  );
   return (
     <>
       <Notice text={notice} />
@@ -57,23 +53,23 @@ export function PersonPage({ kind, name }: { kind: Kind; name: string }) {
           <Ago time={person.createdAt} />
         </Fact>
         {!isGroup && (
-          <Fact name="Attributes">
-            {Object.entries(person.attributes).map(([key, value]) => (
-              <Badge key={key}>{`${key}=${value}`}</Badge>
-            ))}
-            {Object.keys(person.attributes).length === 0 && <span class="dim">none</span>}
-          </Fact>
-        )}
-        {!isGroup && (
-          <Fact name="Groups">
-            {person.groups.map((one, at) => (
-              <span key={one}>
-                {at > 0 && ", "}
-                <a href={href(personPath("groups", one))}>{one}</a>
-              </span>
-            ))}
-            {person.groups.length === 0 && <span class="dim">none</span>}
-          </Fact>
+          <>
+            <Fact name="Attributes">
+              {Object.entries(person.attributes).map(([key, value]) => (
+                <Badge key={key}>{`${key}=${value}`}</Badge>
+              ))}
+              {Object.keys(person.attributes).length === 0 && <span class="dim">none</span>}
+            </Fact>
+            <Fact name="Groups">
+              {person.groups.map((one, at) => (
+                <span key={one}>
+                  {at > 0 && ", "}
+                  <a href={href(personPath("groups", one))}>{one}</a>
+                </span>
+              ))}
+              {person.groups.length === 0 && <span class="dim">none</span>}
+            </Fact>
+          </>
         )}
         {kind === "users" && <Fact name="Password">{person.hasPassword ? "set" : <span class="dim">none</span>}</Fact>}
       </Facts>
@@ -83,14 +79,11 @@ export function PersonPage({ kind, name }: { kind: Kind; name: string }) {
             See as {person.name}
           </a>
         )}
-        {!isGroup && button("profile", "New profile file")}
-        {!isGroup && button("link", "Activation link")}
-        {!isGroup && button("attributes", "Change attributes")}
-        {kind === "users" && button("password", person.hasPassword ? "Change password" : "Set a password")}
-        {kind === "users" && person.hasPassword && button("no password", "Remove password")}
-        {kind === "users" && button("admin", person.isAdmin ? "Make them no admin" : "Make them an admin")}
-        {isGroup ? button("disable", person.isDisabled ? "Let it grant again" : "Let it grant nothing") : button("disable", person.isDisabled ? "Let in again" : "Keep out")}
-        {button("remove", "Remove", "danger")}
+        {actsOn(kind, person).map(([what, label]) => (
+          <button key={what} type="button" class={what === "remove" ? "danger" : ""} onClick={() => begin({ what })}>
+            {label}
+          </button>
+        ))}
       </div>
       {isGroup && <Members person={person} begin={begin} />}
       <Grants person={person} add={() => grant(true)} remove={remove} />
@@ -102,6 +95,23 @@ export function PersonPage({ kind, name }: { kind: Kind; name: string }) {
   );
 }
 
+/** What can be done about them, with the words of its button. */
+function actsOn(kind: Kind, { isDisabled, isAdmin, hasPassword }: PrincipalDetail): [Act["what"], string][] {
+  const [isGroup, isUser] = [kind === "groups", kind === "users"];
+  const acts: [boolean, Act["what"], string][] = [
+    [!isGroup, "profile", "New profile file"],
+    [!isGroup, "link", "Activation link"],
+    [!isGroup, "attributes", "Change attributes"],
+    [isUser, "password", hasPassword ? "Change password" : "Set a password"],
+    [isUser && hasPassword, "no password", "Remove password"],
+    [isUser, "admin", isAdmin ? "Make them no admin" : "Make them an admin"],
+    [isGroup, "disable", isDisabled ? "Let it grant again" : "Let it grant nothing"],
+    [!isGroup, "disable", isDisabled ? "Let in again" : "Keep out"],
+    [true, "remove", "Remove"],
+  ];
+  return acts.filter(([isPossible]) => isPossible).map(([, what, label]) => [what, label]);
+}
+
 function Grants({ person, add, remove }: { person: PrincipalDetail; add: () => void; remove: (grant: Grant) => void }) {
   return (
     <section>
@@ -109,30 +119,17 @@ function Grants({ person, add, remove }: { person: PrincipalDetail; add: () => v
       {person.groups.length > 0 && <p class="dim">Their own; those of their groups are theirs, too.</p>}
       {person.grants.length === 0 && <p>None.</p>}
       {person.grants.length > 0 && (
-        <div class="scroll" tabIndex={0} role="region" aria-label="Grants">
-          <table class="list">
-            <thead>
-              <tr>
-                <th scope="col">Reads</th>
-                <th scope="col">What of it</th>
-                <th scope="col">
-                  <span class="hidden">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {person.grants.map((grant) => (
-                <tr key={grant.number}>
-                  <th scope="row">{grant.path}</th>
-                  <td>{grant.words}</td>
-                  <td class="actions">
-                    <WithdrawButton grant={grant} open={remove} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table label="Grants" columns={["Reads", "What of it", ACTIONS]}>
+          {person.grants.map((grant) => (
+            <tr key={grant.number}>
+              <th scope="row">{grant.path}</th>
+              <td>{grant.words}</td>
+              <td class="actions">
+                <WithdrawButton grant={grant} open={remove} />
+              </td>
+            </tr>
+          ))}
+        </Table>
       )}
       <p>
         <button type="button" onClick={add}>
@@ -150,45 +147,29 @@ function Tokens({ person, begin }: { person: PrincipalDetail; begin: (act: Act) 
       <h2>Tokens</h2>
       {person.tokens.length === 0 && <p>None: they cannot read anything before they have a profile file.</p>}
       {person.tokens.length > 0 && (
-        <div class="scroll" tabIndex={0} role="region" aria-label="Tokens">
-          <table class="list">
-            <thead>
-              <tr>
-                {["#", "Made", "Ends", "State"].map((column) => (
-                  <th key={column} scope="col">
-                    {column}
-                  </th>
-                ))}
-                <th scope="col">
-                  <span class="hidden">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {person.tokens.map((token) => (
-                <tr key={token.number}>
-                  <th scope="row">{token.number}</th>
-                  <td>
-                    <Moment time={token.createdAt} />
-                  </td>
-                  <td>
-                    <Moment time={token.revokedAt ?? token.expiresAt} none="never" />
-                  </td>
-                  <td>
-                    <Badge tone={token.isGood ? "good" : "plain"}>{token.isGood ? "good" : token.revokedAt ? "revoked" : "has ended"}</Badge>
-                  </td>
-                  <td class="actions">
-                    {token.isGood && (
-                      <button type="button" class="quiet" aria-label={`Revoke token ${token.number}`} onClick={() => begin({ what: "revoke", token: token.number })}>
-                        Revoke
-                      </button>
-                    )}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table label="Tokens" columns={["#", "Made", "Ends", "State", ACTIONS]}>
+          {person.tokens.map((token) => (
+            <tr key={token.number}>
+              <th scope="row">{token.number}</th>
+              <td>
+                <Moment time={token.createdAt} />
+              </td>
+              <td>
+                <Moment time={token.revokedAt ?? token.expiresAt} none="never" />
+              </td>
+              <td>
+                <Badge tone={token.isGood ? "good" : "plain"}>{token.isGood ? "good" : token.revokedAt ? "revoked" : "has ended"}</Badge>
+              </td>
+              <td class="actions">
+                {token.isGood && (
+                  <button type="button" class="quiet" aria-label={`Revoke token ${token.number}`} onClick={() => begin({ what: "revoke", token: token.number })}>
+                    Revoke
+                  </button>
+                )}
+              </td>
+            </tr>
+          ))}
+        </Table>
       )}
       {good.length > 1 && (
         <p>
@@ -232,6 +213,6 @@ function Members({ person, begin }: { person: PrincipalDetail; begin: (act: Act)
         ))}
       </ul>
       {members.length > MOST && <p class="dim">and {members.length - MOST} more: search for them</p>}
-          </section>
+    </section>
   );
 }

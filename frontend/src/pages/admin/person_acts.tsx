@@ -34,8 +34,14 @@ interface Properties {
 
 export function Acts(properties: Properties) {
   const { act, kind, person, close, done } = properties;
-  const { name } = person;
+  const { name, isAdmin } = person;
   const path = of(kind, name);
+  /** Asks before something is done; `run` gives what is said then. */
+  const asked = (action: string, words: string, run: () => Promise<string>, title = `${action}?`) => (
+    <Confirm title={title} action={action} close={close} run={async () => done(await run())}>
+      <p>{words}</p>
+    </Confirm>
+  );
   switch (act.what) {
     case "profile":
       return <Profile {...properties} path={path} />;
@@ -57,45 +63,58 @@ export function Acts(properties: Properties) {
       );
     case "password":
       return <Password name={name} path={path} close={close} done={done} />;
-    case "no password":
+    case "no password": {
+      const words = `Nobody can log in as ${name} with it any more, and sessions that began with it end.`;
+      const remove = async () => {
+        await change("DELETE", `${path}/password`);
+        return "The password is removed.";
+      };
+      return asked(`Remove the password of ${name}`, words, remove);
+    }
+    case "admin": {
+      const words = isAdmin
+        ? `${name} sees these pages no more.`
+        : `${name} may do all that you can do on these pages, such as to grant data to anybody. Tokens that write, files outside of the workspace and repositories need an access token with the scope admin.`;
+      const turn = async () => {
+        await change("PATCH", path, { isAdmin: !isAdmin });
+        return isAdmin ? `${name} is no admin any more.` : `${name} is an admin.`;
+      };
+      return asked(isAdmin ? `Make ${name} no admin` : `Make ${name} an admin`, words, turn);
+    }
+    case "disable": {
+      const [off, on, consequence] =
+        kind === "groups"
+          ? [`Let ${name} grant nothing`, `Let ${name} grant again`, "Its members lose what it grants from the next request on, until you let it grant again."]
+          : [`Keep ${name} out`, `Let ${name} in again`, "All of their tokens are refused from the next request on, until you let them in again."];
+      const action = person.isDisabled ? on : off;
+      const turn = async () => {
+        await change("PATCH", path, { isDisabled: !person.isDisabled });
+        return `Done: ${action}.`;
+      };
+      return asked(action, person.isDisabled ? "Tokens and grants from before are good again." : consequence, turn);
+    }
+    case "remove": {
+      const goes = kind === "groups" ? "Its grants go with it; its members stay." : "All of their tokens and grants go with them.";
+      const remove = async () => {
+        await change("DELETE", path);
+        close();
+        navigate(href(`admin/${kind}`));
+      };
       return (
-        <Confirm title={`Remove the password of ${name}?`} action="Remove the password" close={close} run={async () => {
-          await change("DELETE", `${path}/password`);
-          done("The password is removed.");
-        }}>
-          <p>Nobody can log in as {name} with it any more, and sessions that began with it end.</p>
+        <Confirm title={`Remove the ${person.kind} ${name}?`} action={`Remove ${name}`} close={close} run={remove}>
+          <p>{goes} This cannot be undone.</p>
         </Confirm>
       );
-    case "admin":
-      return (
-        <Confirm title={person.isAdmin ? `Make ${name} no admin?` : `Make ${name} an admin?`} action={person.isAdmin ? `Make ${name} no admin` : `Make ${name} an admin`} close={close} run={async () => {
-          await change("PATCH", path, { isAdmin: !person.isAdmin });
-          done(person.isAdmin ? `${name} is no admin any more.` : `${name} is an admin.`);
-        }}>
-          <p>{person.isAdmin ? `${name} sees these pages no more.` : `${name} may do all that you can do on these pages, such as to grant data to anybody. Tokens that write, files outside of the workspace and repositories need an access token with the scope admin.`}</p>
-        </Confirm>
-      );
-    case "disable":
-      return <Disable {...properties} path={path} />;
-    case "remove":
-      return (
-        <Confirm title={`Remove the ${person.kind} ${name}?`} action={`Remove ${name}`} close={close} run={async () => {
-          await change("DELETE", path);
-          close();
-          navigate(href(`admin/${kind}`));
-        }}>
-          <p>{kind === "groups" ? "Its grants go with it; its members stay." : "All of their tokens and grants go with them."} This cannot be undone.</p>
-        </Confirm>
-      );
-    case "revoke":
-      return (
-        <Confirm title={act.token === undefined ? `Revoke all tokens of ${name}?` : `Revoke token ${act.token} of ${name}?`} action="Revoke" close={close} run={async () => {
-          const { revoked } = await change<{ revoked: number }>("DELETE", act.token === undefined ? `${path}/tokens` : `${path}/tokens/${act.token}`);
-          done(`Revoked: ${revoked}.`);
-        }}>
-          <p>Profile files with them are refused from the next request on. This cannot be undone.</p>
-        </Confirm>
-      );
+    }
+    case "revoke": {
+      const [what, below] = act.token === undefined ? ["all tokens", "tokens"] : [`token ${act.token}`, `tokens/${act.token}`];
+      const revoke = async () => {
+        const { revoked } = await change<{ revoked: number }>("DELETE", `${path}/${below}`);
+        return `Revoked: ${revoked}.`;
+      };
+      const words = "Profile files with them are refused from the next request on. This cannot be undone.";
+      return asked("Revoke", words, revoke, `Revoke ${what} of ${name}?`);
+    }
     case "add member":
       return (
         <FormDialog
@@ -113,34 +132,14 @@ export function Acts(properties: Properties) {
       );
     case "remove member": {
       const member = act.member ?? "";
-      return (
-        <Confirm title={`Take ${member} out of ${name}?`} action={`Take ${member} out`} close={close} run={async () => {
-          await change("DELETE", of("groups", name, "members", member));
-          done(`${member} is not in ${name} any more.`);
-        }}>
-          <p>The grants of the group are theirs no more, from the next request on.</p>
-        </Confirm>
-      );
+      const take = async () => {
+        await change("DELETE", of("groups", name, "members", member));
+        return `${member} is not in ${name} any more.`;
+      };
+      const words = "The grants of the group are theirs no more, from the next request on.";
+      return asked(`Take ${member} out`, words, take, `Take ${member} out of ${name}?`);
     }
   }
-}
-
-function Disable({ kind, person, path, close, done }: Properties & { path: string }) {
-  const { name, isDisabled } = person;
-  const [off, on, consequence] =
-    kind === "groups"
-      ? [`Let ${name} grant nothing`, `Let ${name} grant again`, "Its members lose what it grants from the next request on, until you let it grant again."]
-      : [`Keep ${name} out`, `Let ${name} in again`, "All of their tokens are refused from the next request on, until you let them in again."];
-  const title = isDisabled ? on : off;
-  const run = async () => {
-    await change("PATCH", path, { isDisabled: !isDisabled });
-    done(`Done: ${title}.`);
-  };
-  return (
-    <Confirm title={`${title}?`} action={title} close={close} run={run}>
-      <p>{isDisabled ? "Tokens and grants from before are good again." : consequence}</p>
-    </Confirm>
-  );
 }
 
 const url = { name: "url", label: "URL of the server, as they reach it", isOptional: true, hint: "The setting sharing.url if empty, or else how you have come here." };

@@ -2,6 +2,7 @@
 import { get } from "../../api";
 import { Badge, Loading, Problem } from "../../components/basics";
 import { ListTable, useList } from "../../components/list";
+import { Table } from "../../components/table";
 import { count, counted, text } from "../../format";
 import { useLoad, useTitle } from "../../hooks";
 import { href } from "../../router";
@@ -49,7 +50,7 @@ function Tables({ kind, name }: Properties) {
       <ListTable
         list={list}
         noun="table"
-        columns={["Table", "Columns", "Rows", "By grants for"]}
+        columns={["Table", "Columns", "Rows", "What is granted"]}
         empty={<p>{name} sees nothing that is shared.</p>}
         row={(table) => (
           <tr key={table.path}>
@@ -95,28 +96,15 @@ function Rows({ kind, name, table }: Properties & { table: string[] }) {
         {counted(value.numRows ?? 0, "row")} in {counted(value.columns.length, "column")}
         {value.rows.length < (value.numRows ?? 0) && `; the first ${value.rows.length}:`}
       </p>
-      <div class="scroll" tabIndex={0} role="region" aria-label={`Rows of ${value.path}`}>
-        <table class="list">
-          <thead>
-            <tr>
-              {value.columns.map((column) => (
-                <th key={column.name} scope="col" title={column.type}>
-                  {column.name}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {value.rows.map((row, at) => (
-              <tr key={at}>
-                {row.map((cell, column) => (
-                  <td key={column}>{cell === null ? <span class="null">null</span> : cut(text(cell))}</td>
-                ))}
-              </tr>
+      <Table label={`Rows of ${value.path}`} columns={value.columns.map((column) => ({ name: column.name, title: column.type }))}>
+        {value.rows.map((row, at) => (
+          <tr key={at}>
+            {row.map((cell, column) => (
+              <td key={column}>{cell === null ? <span class="null">null</span> : cut(text(cell))}</td>
             ))}
-          </tbody>
-        </table>
-      </div>
+          </tr>
+        ))}
+      </Table>
     </>
   );
 }

@@ -4,6 +4,7 @@ import { get } from "../../api";
 import { Badge, Problem } from "../../components/basics";
 import { Confirm, FormDialog } from "../../components/forms";
 import { ListTable, useList } from "../../components/list";
+import { ACTIONS } from "../../components/table";
 import { useLoad } from "../../hooks";
 import { change, Notice, of, useNotice } from "./common";
 import type { Repository } from "./types";
@@ -23,7 +24,7 @@ export function RepositoriesTab() {
         list={list}
         noun="repository"
         nouns="repositories"
-        columns={["Name", "Place", "Login", "Actions"]}
+        columns={["Name", "Place", "Login", ACTIONS]}
         empty={null}
         tools={
           <button type="button" class="primary" onClick={() => add(true)}>

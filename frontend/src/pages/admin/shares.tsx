@@ -4,6 +4,7 @@ import { type ApiError, get } from "../../api";
 import { Badge, Dialog, Problem } from "../../components/basics";
 import { Confirm, FormDialog, type Values } from "../../components/forms";
 import { ListTable, useList } from "../../components/list";
+import { ACTIONS } from "../../components/table";
 import { count } from "../../format";
 import { useLoad } from "../../hooks";
 import { address, datasetPath, href, setParameters } from "../../router";
@@ -39,7 +40,7 @@ export function SharesTab() {
       <ListTable
         list={shares}
         noun="share"
-        columns={["Share", "Tables", "Comment", "Actions"]}
+        columns={["Share", "Tables", "Comment", ACTIONS]}
         empty={<p>A share has tables that outsiders may read, once there is a grant.</p>}
         tools={
           <>
@@ -73,7 +74,7 @@ export function SharesTab() {
       <ListTable
         list={tables}
         noun="table"
-        columns={["Table", "Shows", "Comment", "Actions"]}
+        columns={["Table", "Shows", "Comment", ACTIONS]}
         empty={<p>A table shows a dataset, or files that are no dataset.</p>}
         tools={
           <button type="button" class="primary" onClick={() => open({ what: "add table" })}>

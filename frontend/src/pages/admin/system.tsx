@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { ApiError, get } from "../../api";
 import { Badge, Choice, Fact, Facts, Loading, Problem } from "../../components/basics";
 import { Confirm } from "../../components/forms";
+import { Table } from "../../components/table";
 import { count, duration, size } from "../../format";
 import { useLoad } from "../../hooks";
 import { change, Notice, useNotice } from "./common";
@@ -165,33 +166,20 @@ function Settings() {
       {!value && <Loading />}
       {value && shown.length === 0 && <p role="status">None.</p>}
       {shown.length > 0 && (
-        <div class="scroll" tabIndex={0} role="region" aria-label="Settings">
-          <table class="list settings">
-            <thead>
-              <tr>
-                {["Setting", "Value", "From", "Meaning"].map((column) => (
-                  <th key={column} scope="col">
-                    {column}
-                  </th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {shown.map((one) => (
-                <tr key={one.key}>
-                  <th scope="row">
-                    <code>{one.key}</code>
-                  </th>
-                  <td>{one.isSecret && !one.isDefault ? <span class="dim">set, and not shown</span> : one.value === null ? <span class="dim">not set</span> : <code>{String(one.value)}</code>}</td>
-                  <td>{one.isDefault ? <span class="dim">default</span> : <code>{one.from}</code>}</td>
-                  <td>
-                    {one.meaning}. <span class="dim">{one.values}</span>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table label="Settings" columns={["Setting", "Value", "From", "Meaning"]} style="settings">
+          {shown.map((one) => (
+            <tr key={one.key}>
+              <th scope="row">
+                <code>{one.key}</code>
+              </th>
+              <td>{one.isSecret && !one.isDefault ? <span class="dim">set, and not shown</span> : one.value === null ? <span class="dim">not set</span> : <code>{String(one.value)}</code>}</td>
+              <td>{one.isDefault ? <span class="dim">default</span> : <code>{one.from}</code>}</td>
+              <td>
+                {one.meaning}. <span class="dim">{one.values}</span>
+              </td>
+            </tr>
+          ))}
+        </Table>
       )}
     </section>
   );

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { Badge, Moment } from "../../components/basics";
 import { Confirm, FormDialog, ShownOnce, type Values } from "../../components/forms";
 import { ListTable, useList } from "../../components/list";
+import { ACTIONS } from "../../components/table";
 import { moment } from "../../format";
 import { change, expires, isAboutTime, Notice, of, orNothing, useNotice } from "./common";
 import type { AccessToken } from "./types";
@@ -35,7 +36,7 @@ export function TokensTab() {
       <ListTable
         list={list}
         noun="access token"
-        columns={["Name", "Scope", "Made", "Ends", "Actions"]}
+        columns={["Name", "Scope", "Made", "Ends", ACTIONS]}
         empty={<p>Without one, only public datasets can be read.</p>}
         tools={
           <button type="button" class="primary" onClick={() => add(true)}>

@@ -1,7 +1,9 @@
 /** What runs by itself: whether a scheduler works, what is late or failing, the last runs, and all schedules. */
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { call, get, session } from "../../api";
-import { Ago, Badge, Choice, Empty, Loading, Problem } from "../../components/basics";
+import { Ago, Badge, Choice, Empty, ErrorCode, Loading, Problem } from "../../components/basics";
+import { Table } from "../../components/table";
 import { count, counted } from "../../format";
 import { useLoad, useSettled, useTitle } from "../../hooks";
 import { address, datasetPath, href, setParameters } from "../../router";
@@ -32,7 +34,7 @@ export function RunsPage() {
         />
       </div>
       {state.error && <Problem error={state.error} retry={state.reload} />}
-      {state.value && <Summary state={state.value} />}
+      <Summary state={state.value} />
       {view === "runs" ? (
         <RunList outcomes={outcomes} choose={(value) => setParameters({ outcome: value || undefined })} />
       ) : (
@@ -42,64 +44,84 @@ export function RunsPage() {
   );
 }
 
-function Summary({ state }: { state: Automation }) {
-  const { scheduler, numSchedules, running, late, failing } = state;
+/** Cards of one height, whatever they say: what stands below them must not move when they load, or load again. */
+function Summary({ state }: { state: Automation | undefined }) {
   return (
-    <div class="cards">
-      <section class="card">
-        <h2>Does it run?</h2>
-        <p>
-          {scheduler ? (
-            <>
-              <Badge tone="good">yes</Badge> a scheduler works
-            </>
-          ) : (
-            <>
-              <Badge tone={numSchedules ? "bad" : "plain"}>no</Badge> no scheduler works, so that nothing runs by itself
-            </>
-          )}
-        </p>
-        <p class="dim">
-          {counted(numSchedules, "dataset")} with a schedule, {counted(running.length, "run")} under way
-        </p>
-        {!scheduler && (
-          <p>
-            Start one with <code>odf run</code>, or with <code>odf serve --run</code>.
-          </p>
-        )}
-      </section>
-      <section class="card">
-        <h2>Is something late?</h2>
-        {late.length === 0 && <p>No dataset has waited for rows longer than promised.</p>}
-        <ul class="plain">
-          {late.map((one) => (
-            <li key={one.dataset}>
-              <a href={href(datasetPath(one.dataset))}>{one.dataset}</a> <Badge tone="bad">late</Badge>{" "}
-              <span class="dim">
-                rows came <Ago time={one.updatedAt} />, promised at least every {one.maxAge}
-              </span>
-            </li>
-          ))}
-        </ul>
-      </section>
-      <section class="card">
-        <h2>What keeps failing?</h2>
-        {failing.length === 0 && <p>The last run of every job was good.</p>}
-        <ul class="plain">
-          {failing.map((run) => (
-            <li key={run.id}>
-              <a href={href(datasetPath(run.dataset, "runs"))}>{run.dataset}</a> <Badge tone="bad">{run.job} failed</Badge>{" "}
-              <span class="dim">
-                <Ago time={run.at} />
-              </span>
-              <div class="line">
-                {run.errorCode && <code class="code">{run.errorCode}</code>} {why(run)}
-              </div>
-            </li>
-          ))}
-        </ul>
-      </section>
+    <div class="cards steady">
+      <Card title="Does it run?">{state && <Running state={state} />}</Card>
+      <Card title="Is something late?">{state && <Late late={state.late} />}</Card>
+      <Card title="What keeps failing?">{state && <Failing failing={state.failing} />}</Card>
     </div>
+  );
+}
+
+function Card({ title, children }: { title: string; children: ComponentChildren }) {
+  return (
+    <section class="card" tabIndex={0} aria-label={title}>
+      <h2>{title}</h2>
+      {children ?? <span class="skeleton" />}
+    </section>
+  );
+}
+
+function Running({ state: { scheduler, numSchedules, running } }: { state: Automation }) {
+  return (
+    <>
+      <p>
+        {scheduler ? (
+          <>
+            <Badge tone="good">yes</Badge> a scheduler works
+          </>
+        ) : (
+          <>
+            <Badge tone={numSchedules ? "bad" : "plain"}>no</Badge> no scheduler works, so that nothing runs by itself
+          </>
+        )}
+      </p>
+      <p class="dim">
+        {counted(numSchedules, "dataset")} with a schedule, {counted(running.length, "run")} under way
+      </p>
+      {!scheduler && (
+        <p>
+          Start one with <code>odf run</code>, or with <code>odf serve --run</code>.
+        </p>
+      )}
+    </>
+  );
+}
+
+function Late({ late }: { late: Automation["late"] }) {
+  if (!late.length) return <p>No dataset has waited for rows longer than promised.</p>;
+  return (
+    <ul class="plain">
+      {late.map((one) => (
+        <li key={one.dataset}>
+          <a href={href(datasetPath(one.dataset))}>{one.dataset}</a> <Badge tone="bad">late</Badge>{" "}
+          <span class="dim">
+            rows came <Ago time={one.updatedAt} />, promised at least every {one.maxAge}
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Failing({ failing }: { failing: Automation["failing"] }) {
+  if (!failing.length) return <p>The last run of every job was good.</p>;
+  return (
+    <ul class="plain">
+      {failing.map((run) => (
+        <li key={run.id}>
+          <a href={href(datasetPath(run.dataset, "runs"))}>{run.dataset}</a> <Badge tone="bad">{run.job} failed</Badge>{" "}
+          <span class="dim">
+            <Ago time={run.at} />
+          </span>
+          <div class="line">
+            {run.errorCode && <ErrorCode code={run.errorCode} />} {why(run)}
+          </div>
+        </li>
+      ))}
+    </ul>
   );
 }
 
@@ -139,32 +161,21 @@ function Schedules() {
           <p class="dim" role="status">
             {counted(total, "dataset")} with a schedule
           </p>
-          <div class="scroll" tabIndex={0} role="region" aria-label="Schedules">
-            <table class="list">
-              <thead>
-                <tr>
-                  <th scope="col">Dataset</th>
-                  <th scope="col">What is done, and when next</th>
-                  <th scope="col">Promise</th>
-                </tr>
-              </thead>
-              <tbody>
-                {shown.map((one) => (
-                  <tr key={one.dataset}>
-                    <th scope="row">
-                      <a href={href(datasetPath(one.dataset, "runs"))}>{one.dataset}</a> {one.isPaused && <Badge tone="warn">paused</Badge>}
-                    </th>
-                    <td>
-                      <Times schedule={one} />
-                    </td>
-                    <td>
-                      {one.maxAge ? `new rows at least every ${one.maxAge}` : <span class="dim">none</span>} {one.isLate && <Badge tone="bad">late</Badge>}
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <Table label="Schedules" columns={["Dataset", "What is done, and when next", "Promise"]}>
+            {shown.map((one) => (
+              <tr key={one.dataset}>
+                <th scope="row">
+                  <a href={href(datasetPath(one.dataset, "runs"))}>{one.dataset}</a> {one.isPaused && <Badge tone="warn">paused</Badge>}
+                </th>
+                <td>
+                  <Times schedule={one} />
+                </td>
+                <td>
+                  {one.maxAge ? `new rows at least every ${one.maxAge}` : <span class="dim">none</span>} {one.isLate && <Badge tone="bad">late</Badge>}
+                </td>
+              </tr>
+            ))}
+          </Table>
           {shown.length < total && (
             <button type="button" onClick={async () => setMore([...more, ...(await schedules(search, shown.length)).found])}>
               Show more ({count(total - shown.length)} left)

@@ -1,7 +1,8 @@
 /** Runs as a table; a click on one shows all that is known of it. */
 import { useState } from "preact/hooks";
-import { Ago, Badge, Dialog, Fact, Facts, Hash, Moment } from "../../components/basics";
-import { count, duration, size } from "../../format";
+import { Ago, Badge, Dialog, ErrorCode, Fact, Facts, Hash, Moment } from "../../components/basics";
+import { Table } from "../../components/table";
+import { count, duration, RECORDS, size } from "../../format";
 import { datasetPath, href } from "../../router";
 import type { Run } from "../../types";
 
@@ -22,6 +23,16 @@ const REASONS: Record<string, string> = {
   interrupted: "the run before was interrupted",
 };
 
+const COLUMNS = [
+  "Began",
+  "Dataset",
+  "Job",
+  "Outcome",
+  { name: "Records", isNumber: true, title: RECORDS },
+  { name: "Took", isNumber: true },
+  "What happened",
+];
+
 export function Outcome({ run }: { run: Run }) {
   return <Badge tone={TONES[run.outcome] ?? "plain"}>{run.outcome}</Badge>;
 }
@@ -35,57 +46,38 @@ export function RunTable({ runs, label, withDataset = true }: { runs: Run[]; lab
   const [opened, open] = useState<Run>();
   return (
     <>
-      <div class="scroll" tabIndex={0} role="region" aria-label={label}>
-        <table class="list">
-          <thead>
-            <tr>
-              <th scope="col">Began</th>
-              {withDataset && <th scope="col">Dataset</th>}
-              <th scope="col">Job</th>
-              <th scope="col">Outcome</th>
-              <th scope="col" class="number">
-                Rows
-              </th>
-              <th scope="col" class="number">
-                Took
-              </th>
-              <th scope="col">What happened</th>
-            </tr>
-          </thead>
-          <tbody>
-            {runs.map((run) => (
-              <tr key={run.id}>
-                <th scope="row">
-                  <button type="button" class="quiet" onClick={() => open(run)} aria-label={`Details of the ${run.job} of ${run.dataset} at ${run.startedAt}`}>
-                    <Moment time={run.startedAt} />
-                  </button>{" "}
-                  <span class="dim">
-                    <Ago time={run.startedAt} />
-                  </span>
-                </th>
-                {withDataset && (
-                  <td>
-                    <a href={href(datasetPath(run.dataset, "runs"))}>{run.dataset}</a>
-                  </td>
-                )}
-                <td>
-                  {run.job}
-                  {run.attempt > 1 && <span class="dim"> try {run.attempt}</span>}
-                </td>
-                <td>
-                  <Outcome run={run} />
-                </td>
-                <td class="number">{run.rows === null ? "" : count(run.rows)}</td>
-                <td class="number">{run.seconds === null ? "" : duration(run.seconds)}</td>
-                <td class="cut">
-                  {run.errorCode && <code class="code">{run.errorCode}</code>} {why(run)}
-                  {!run.errorCode && run.warnings && <Badge tone="warn">warnings</Badge>}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table label={label} columns={COLUMNS.filter((one) => withDataset || one !== "Dataset")}>
+        {runs.map((run) => (
+          <tr key={run.id}>
+            <th scope="row">
+              <button type="button" class="quiet" onClick={() => open(run)} aria-label={`Details of the ${run.job} of ${run.dataset} at ${run.startedAt}`}>
+                <Moment time={run.startedAt} />
+              </button>{" "}
+              <span class="dim">
+                <Ago time={run.startedAt} />
+              </span>
+            </th>
+            {withDataset && (
+              <td>
+                <a href={href(datasetPath(run.dataset, "runs"))}>{run.dataset}</a>
+              </td>
+            )}
+            <td>
+              {run.job}
+              {run.attempt > 1 && <span class="dim"> try {run.attempt}</span>}
+            </td>
+            <td>
+              <Outcome run={run} />
+            </td>
+            <td class="number">{run.rows === null ? "" : count(run.rows)}</td>
+            <td class="number">{run.seconds === null ? "" : duration(run.seconds)}</td>
+            <td class="cut">
+              {run.errorCode && <ErrorCode code={run.errorCode} />} {why(run)}
+              {!run.errorCode && run.warnings && <Badge tone="warn">warnings</Badge>}
+            </td>
+          </tr>
+        ))}
+      </Table>
       {opened && <Details run={opened} close={() => open(undefined)} />}
     </>
   );
@@ -100,10 +92,7 @@ function Details({ run, close }: { run: Run; close: () => void }) {
       {run.errorCode && (
         <div class="problem">
           <p>
-            <strong>{run.errorMessage ?? "Why is only shown to those who may read the whole workspace."}</strong> <code class="code">{run.errorCode}</code>
-          </p>
-          <p>
-            <code>odf help {run.errorCode}</code> explains it.
+            <strong>{run.errorMessage ?? "Why is only shown to those who may read the whole workspace."}</strong> <ErrorCode code={run.errorCode} />
           </p>
         </div>
       )}
@@ -121,7 +110,7 @@ function Details({ run, close }: { run: Run; close: () => void }) {
           </Fact>
         )}
         <Fact name="Try">{run.attempt}</Fact>
-        {run.rows !== null && <Fact name="New rows">{count(run.rows)}</Fact>}
+        {run.rows !== null && <Fact name="New records" title={RECORDS}>{count(run.rows)}</Fact>}
         {run.blocks !== null && <Fact name="Blocks">{count(run.blocks)}</Fact>}
         {run.watermark && (
           <Fact name="Watermark">

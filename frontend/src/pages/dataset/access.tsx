@@ -1,46 +1,62 @@
-/** How to get a dataset, by each tool, to copy. */
-import { urlOf } from "../../api";
-import { Snippet } from "../../components/basics";
+/** Who may read the dataset: everybody of them for admins, for others their own right. */
+import { get, ofDataset, session } from "../../api";
+import { Badge, Loading, Problem } from "../../components/basics";
+import { useLoad } from "../../hooks";
+import { datasetPath, href } from "../../router";
+import type { Dataset, OwnAccess } from "../../types";
 import type { TabProperties } from "./page";
+import { ReadersTab } from "./readers";
 
-export function Access({ dataset }: TabProperties) {
-  const server = urlOf("").replace(/\/$/, "");
-  const { name } = dataset;
-  const token = dataset.visibility === "public" ? "" : " -H 'Authorization: Bearer TOKEN'";
+/** The right of whoever looks at the page. */
+export function useOwnAccess(dataset: Dataset) {
+  return useLoad((signal) => get<OwnAccess>(ofDataset(dataset.name, "access"), { signal }), [dataset.name, session.value.name]);
+}
+
+export function AccessTab(properties: TabProperties) {
+  return session.value.isAdmin ? <ReadersTab {...properties} /> : <OwnAccessTab {...properties} />;
+}
+
+function OwnAccessTab({ dataset }: TabProperties) {
+  const { value, error, reload } = useOwnAccess(dataset);
+  if (error) return <Problem error={error} retry={reload} />;
+  if (!value) return <Loading />;
   return (
     <section>
-      {token && (
-        <p>
-          This dataset is private: clients need an access token. Whoever runs the server makes one with{" "}
-          <code>odf token new NAME</code>.
+      <h2>Who may read this dataset?</h2>
+      {value.visibility === "public" ? (
+        <p class="lead">
+          <Badge tone="warn">public</Badge> Everybody who reaches this server, without a token.
+        </p>
+      ) : (
+        <p class="lead">
+          <Badge tone="good">private</Badge> You, and others whom only administrators see here.
         </p>
       )}
-      <h2>A copy that you can verify</h2>
-      <Snippet
-        label="odf: pull it, verify it, and stay up to date"
-        text={`${token ? `odf login ${server}\n` : ""}odf pull ${server}/${name}\nodf verify ${name}\nodf pull ${name} --follow`}
-      />
-      <h2>Rows</h2>
-      <Snippet
-        label="Python: odfpy, to pandas"
-        text={`import odfpy\n\nodf = odfpy.connect("${server}"${token ? ', token="TOKEN"' : ""})\nframe = odf.dataset("${name}").current().to_pandas()`}
-      />
-      <Snippet
-        label="Python: pandas by Delta Sharing, with the profile that the publisher has sent"
-        text={`import delta_sharing\n\nframe = delta_sharing.load_as_pandas("profile.share#SHARE.SCHEMA.TABLE")`}
-      />
-      <Snippet
-        label="Spark by Delta Sharing"
-        text={`spark.read.format("deltaSharing").load("profile.share#SHARE.SCHEMA.TABLE")`}
-      />
-      <Snippet
-        label="curl: the last rows"
-        text={`curl -s${token} '${server}/${name}/tail?limit=10'`}
-      />
-      <Snippet
-        label="curl: a query, with a proof"
-        text={`curl -s${token} ${server}/query -H 'Content-Type: application/json' \\\n  -d '${JSON.stringify({ query: `select count(*) as n from "${name}"`, include: ["Proof"] })}'`}
-      />
+      <h2>You</h2>
+      <p>{rightOf(value)}</p>
+      {value.tables.length > 0 && (
+        <p>
+          Over Delta Sharing, you read it as{" "}
+          {value.tables.map((table, at) => (
+            <span key={table.path}>
+              {at > 0 && ", "}
+              <code>{table.path}</code> ({table.shown === "changelog" ? "all changes" : "current state"}
+              {table.at && ` at ${table.at}`})
+            </span>
+          ))}
+          . <a href={href(datasetPath(dataset.name, "get"))}>Get it</a>
+        </p>
+      )}
+      <p class="dim">
+        Which tokens, users and recipients read it, and what of it, only administrators see.{" "}
+        {session.value.name ? "Ask whoever runs this server." : <a href={href("signin", { then: location.pathname })}>Sign in</a>}
+      </p>
     </section>
   );
+}
+
+function rightOf({ name, right, scope }: OwnAccess): string {
+  if (right === "token") return `${name} reads it by an access token with the scope ${scope}, as all datasets of the workspace.`;
+  if (right === "grants") return `${name} reads all of it, by grants of a share.`;
+  return name ? `${name} reads it as everybody does: it is public.` : "You read it as everybody does: it is public.";
 }

@@ -1,10 +1,18 @@
-/** Rows per day, and how far the watermark was behind the clock: as charts and as a table. */
+/** Records per day, and how far the watermark was behind the clock: as charts and as a table. */
 import { useMemo } from "preact/hooks";
 import { Chart } from "../../components/chart";
-import { count, duration, moment } from "../../format";
+import { Table } from "../../components/table";
+import { count, duration, moment, RECORDS } from "../../format";
 import type { Day } from "../../types";
 
 const DAY = 86_400;
+const COLUMNS = [
+  "Day",
+  { name: "Commits", isNumber: true },
+  { name: "Records", isNumber: true, title: RECORDS },
+  "Watermark",
+  { name: "Behind the clock", isNumber: true },
+];
 const UNITS: [number, string][] = [
   [3 * DAY, "days"],
   [3 * 3600, "hours"],
@@ -42,43 +50,24 @@ export function Activity({ days }: { days: Day[] }) {
     <section>
       <h2>Activity</h2>
       <div class="columns">
-        <Chart title="Rows per day" unit="rows" times={drawn.times} values={drawn.rows} asBars elsewhere="the table of days" />
+        <Chart title="Records per day" unit="records" times={drawn.times} values={drawn.rows} asBars elsewhere="the table of days" />
         {drawn.lag.values.filter((one) => one !== null).length > 1 && (
           <Chart title="Watermark behind the clock" unit={drawn.lag.unit} times={drawn.times} values={drawn.lag.values} elsewhere="the table of days" />
         )}
       </div>
       <details>
         <summary>The days as a table</summary>
-        <div class="scroll" tabIndex={0} role="region" aria-label="Days">
-          <table class="list">
-            <thead>
-              <tr>
-                <th scope="col">Day</th>
-                <th scope="col" class="number">
-                  Commits
-                </th>
-                <th scope="col" class="number">
-                  Rows
-                </th>
-                <th scope="col">Watermark</th>
-                <th scope="col" class="number">
-                  Behind the clock
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {[...days].reverse().map((day) => (
-                <tr key={day.day}>
-                  <th scope="row">{day.day}</th>
-                  <td class="number">{count(day.numCommits)}</td>
-                  <td class="number">{count(day.numRecords)}</td>
-                  <td>{day.watermark ? moment(day.watermark) : ""}</td>
-                  <td class="number">{day.lagSeconds === null ? "" : duration(day.lagSeconds)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table label="Days" columns={COLUMNS}>
+          {[...days].reverse().map((day) => (
+            <tr key={day.day}>
+              <th scope="row">{day.day}</th>
+              <td class="number">{count(day.numCommits)}</td>
+              <td class="number">{count(day.numRecords)}</td>
+              <td>{day.watermark ? moment(day.watermark) : ""}</td>
+              <td class="number">{day.lagSeconds === null ? "" : duration(day.lagSeconds)}</td>
+            </tr>
+          ))}
+        </Table>
       </details>
     </section>
   );

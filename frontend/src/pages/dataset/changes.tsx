@@ -2,6 +2,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { ApiError, get, ofDataset, session } from "../../api";
 import { Badge, Empty, Loading, Problem, Value } from "../../components/basics";
+import { Table } from "../../components/table";
 import { blockChoices, MomentPicker, named } from "../../components/moments";
 import { count, counted, moment, shortHash } from "../../format";
 import { useLoad } from "../../hooks";
@@ -115,7 +116,7 @@ function Compared({ name, old, now, columns, words }: ComparedProperties) {
   return (
     <div aria-busy={isLoading}>
       <Summary found={value} between={`from ${words(old)} to ${words(now)}`} />
-      {value.rows.length > 0 && <Table found={value} />}
+      {value.rows.length > 0 && <Differences found={value} />}
       {(skip > 0 || next < value.total) && (
         <div class="bar">
           <button type="button" disabled={skip === 0 || isLoading} onClick={() => setSteps(steps.slice(0, -1))}>
@@ -184,28 +185,14 @@ function wordsOf(text: string, blocks: Block[]): string {
   return text === "head" ? "now" : text.length > 40 ? `block ${shortHash(text)}…` : text;
 }
 
-function Table({ found }: { found: Comparison }) {
+function Differences({ found }: { found: Comparison }) {
   const columns = [...found.key, ...found.columns.filter((column) => !found.key.includes(column))];
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Differences">
-      <table class="list differences">
-        <thead>
-          <tr>
-            <th scope="col">Change</th>
-            {columns.map((column) => (
-              <th scope="col" key={column}>
-                {column}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {found.rows.map((row, index) => (
-            <Line key={index} row={row} columns={columns} />
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table label="Differences" columns={["Change", ...columns]} style="differences">
+      {found.rows.map((row, index) => (
+        <Line key={index} row={row} columns={columns} />
+      ))}
+    </Table>
   );
 }
 
@@ -234,11 +221,11 @@ function Cells({ row, column }: { row: RowChange; column: string }) {
     <>
       <del>
         <span class="hidden">was </span>
-        <Value value={old} />
+        <Value value={old} isExact />
       </del>{" "}
       <ins>
         <span class="hidden">is now </span>
-        <Value value={now} />
+        <Value value={now} isExact />
       </ins>
     </>
   );

@@ -49,12 +49,14 @@ export function DataTab({ dataset }: TabProperties) {
         <Rows
           label={view === "current" ? "Current state" : "Changelog"}
           identity={`${table.identity} ${start}`}
-          columns={table.columns.map((column, at) => ({ ...column, isOperation: at === operation }))}
+          columns={table.columns.map((column, at) => (at === operation ? { ...column, isOperation: true, isSystem: view === "current" } : column))}
           start={start}
           total={table.total}
+          noun={view === "changelog" ? "records" : "rows"}
           load={async (from, to, signal) => named(await table.load(from, to, signal), operation)}
           rowClass={(row) => (view === "changelog" ? (CLASSES[OPERATIONS.indexOf(row[operation] as "+A")] ?? "") : "")}
           open={(row, index) => open({ row, index })}
+          opens="Click a row to see all of it, and where it comes from."
         />
       )}
       {opened && table && (

@@ -1,12 +1,12 @@
 /** A dataset at a glance: whether it is fresh, who vouches for it, what has changed lately. */
 import { get, ofDataset } from "../../api";
-import { Ago, Badge, Copy, Moment, Problem } from "../../components/basics";
-import { duration, signers } from "../../format";
+import { sliceOf, summaryOf, wordsOf } from "../../blocks";
+import { Ago, Badge, Copy, Moment, Problem, SignedBy } from "../../components/basics";
+import { duration } from "../../format";
 import { useLoad } from "../../hooks";
 import { datasetPath, href } from "../../router";
 import type { Block, Dataset, Graph } from "../../types";
 import { Verified } from "../home";
-import { sliceOf, summaryOf } from "./blocks";
 
 const LOOKED_AT = 60; // blocks, for a rhythm
 const SHOWN = 5;
@@ -38,13 +38,13 @@ export function Glance({ dataset, graph }: { dataset: Dataset; graph: Graph | un
 function Change({ name, block }: { name: string; block: Block }) {
   const { event, systemTime } = block.content;
   const slice = sliceOf(event);
-  const what = slice ? summaryOf(event) : [event.kind, summaryOf(event)].filter(Boolean).join(": ");
+  const what = slice ? summaryOf(event) : [wordsOf(event), summaryOf(event)].filter(Boolean).join(": ");
   return (
     <li>
       <span class="dim">
         <Ago time={systemTime} />
       </span>{" "}
-      {slice ? <a href={href(datasetPath(name, "data"), { view: "changelog", row: String(slice.start) })}>{what}</a> : <span class="cut">{what}</span>}
+      {slice ? <a href={href(datasetPath(name, "data"), { view: "changelog", row: String(slice.start) })}>{what}</a> : <span class="cut" title={event.kind}>{what}</span>}
     </li>
   );
 }
@@ -145,7 +145,10 @@ function Trust({ dataset }: { dataset: Dataset }) {
       <p>
         {dataset.signedBy.length ? (
           <>
-            Last block signed by <strong title={dataset.signedBy.join(", ")}>{signers(dataset.signedBy)}</strong>
+            Last block signed by{" "}
+            <strong>
+              <SignedBy names={dataset.signedBy} />
+            </strong>
           </>
         ) : (
           <strong>Nobody has signed its last block</strong>

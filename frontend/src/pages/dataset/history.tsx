@@ -1,13 +1,13 @@
 /** The blocks of a dataset, newest first, with what points to them and who has signed them. */
 import { useEffect, useState } from "preact/hooks";
 import { call, get, ofDataset } from "../../api";
-import { Badge, Hash, Loading, Moment, Problem } from "../../components/basics";
-import { shortHash, signers } from "../../format";
+import { sliceOf, summaryOf, wordsOf } from "../../blocks";
+import { Badge, Hash, Loading, Moment, Problem, SignedBy } from "../../components/basics";
+import { shortHash } from "../../format";
 import { useLoad } from "../../hooks";
 import { address, datasetPath, href } from "../../router";
 import { nextOf } from "../../rows";
 import type { Block } from "../../types";
-import { sliceOf, summaryOf } from "./blocks";
 import { type Branch, branchOf, type Row, rowsOf } from "./history_graph";
 import type { TabProperties } from "./page";
 
@@ -101,7 +101,7 @@ function BlockLine({ dataset, row, names }: { dataset: string; row: Row; names: 
       <div class="block">
         <span class="number dim">{content.sequenceNumber}</span>
         <span>
-          <strong>{content.event.kind}</strong>{" "}
+          <strong title={content.event.kind}>{wordsOf(content.event)}</strong>{" "}
           {names.map((name) => (
             <Badge key={name} tone={name === "head" ? "good" : "info"}>
               {name}
@@ -122,8 +122,14 @@ function BlockLine({ dataset, row, names }: { dataset: string; row: Row; names: 
             signature not valid
           </Badge>
         ) : (
-          <span class="dim cut" title={signatures.map((one) => one.name).join(", ")}>
-            {signatures.length > 0 ? `signed by ${signers(signatures.map((one) => one.name ?? one.signer ?? "somebody"))}` : "not signed"}
+          <span class="dim cut">
+            {signatures.length > 0 ? (
+              <>
+                signed by <SignedBy names={signatures.map((one) => one.name ?? one.signer ?? "somebody")} />
+              </>
+            ) : (
+              "not signed"
+            )}
           </span>
         )}
         <span class="dim">

@@ -1,12 +1,13 @@
 /** A dataset in short: how much, how fresh, who vouches for it, what it says of itself. */
 import { get, ofDataset } from "../../api";
-import { Ago, Badge, Fact, Facts, Hash, Problem } from "../../components/basics";
+import { Badge, Fact, Facts, Hash, Problem } from "../../components/basics";
 import { Markdown } from "../../components/markdown";
-import { count, size } from "../../format";
+import { count, RECORDS, size } from "../../format";
 import { useLoad } from "../../hooks";
 import { datasetPath, href } from "../../router";
 import type { Day, Graph } from "../../types";
 import { Activity } from "./activity";
+import { FailedPull } from "./failed_pull";
 import { Glance } from "./glance";
 import type { TabProperties } from "./page";
 
@@ -27,23 +28,12 @@ export function Overview({ dataset }: TabProperties) {
   const license = metadata.value?.output.license;
   return (
     <>
-      {dataset.failure && (
-        <div class="problem" role="status">
-          <p>
-            <strong>
-              The last pull failed <Ago time={dataset.failure.time} />
-            </strong>{" "}
-            <code class="code">{dataset.failure.code}</code>
-          </p>
-          {dataset.failure.message && <p>{dataset.failure.message}</p>}
-          <p>
-            <a href={href(datasetPath(dataset.name, "runs"))}>Runs and schedule</a>
-          </p>
-        </div>
-      )}
+      {dataset.failure && <FailedPull name={dataset.name} failure={dataset.failure} />}
       <Glance dataset={dataset} graph={graph.value} />
       <Facts>
-        <Fact name="Rows">{count(dataset.numRecords)}</Fact>
+        <Fact name="Records" title={RECORDS}>
+          {count(dataset.numRecords)}
+        </Fact>
         <Fact name="Size">{size(dataset.dataSize)}</Fact>
         <Fact name="Blocks">{count(dataset.numBlocks)}</Fact>
         {license && (

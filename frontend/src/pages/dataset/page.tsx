@@ -3,16 +3,17 @@ import type { FunctionComponent } from "preact";
 import { useEffect } from "preact/hooks";
 import { checkSession, get, ofDataset, ping, session, urlOf } from "../../api";
 import { Badge, Empty, Loading, Problem } from "../../components/basics";
+import { NoSuchPage } from "../../components/no_such_page";
 import { useKept, useLoad, useTitle } from "../../hooks";
 import { datasetPath, href } from "../../router";
 import type { Dataset } from "../../types";
-import { Access } from "./access";
+import { AccessTab } from "./access";
 import { Changes } from "./changes";
 import { DataTab } from "./data";
+import { GetTab } from "./get";
 import { HistoryTab } from "./history";
 import { Overview } from "./overview";
 import { RunsTab } from "./runs";
-import { ReadersTab } from "./readers";
 import { SchemaTab } from "./schema";
 import { SourceTab } from "./source";
 import { VerifyTab } from "./verify";
@@ -25,7 +26,7 @@ export interface TabProperties {
 
 type Tab = readonly [string, string, FunctionComponent<TabProperties>];
 
-const forAll: readonly Tab[] = [
+const tabs: readonly Tab[] = [
   ["overview", "Overview", Overview],
   ["data", "Data", DataTab],
   ["schema", "Schema", SchemaTab],
@@ -34,9 +35,9 @@ const forAll: readonly Tab[] = [
   ["runs", "Runs", RunsTab],
   ["changes", "What changed", Changes],
   ["verify", "Verify", VerifyTab],
-  ["get", "Get it", Access],
+  ["get", "Get it", GetTab],
+  ["access", "Access", AccessTab],
 ];
-const forAdmins: readonly Tab[] = [["access", "Access", ReadersTab]];
 
 export function DatasetPage({ name, tab }: { name: string; tab: string }) {
   useTitle(name);
@@ -60,9 +61,7 @@ export function DatasetPage({ name, tab }: { name: string; tab: string }) {
     return <Problem error={error} retry={reload} />;
   }
   if (!value) return <Loading />;
-  const tabs = session.value.isAdmin ? [...forAll, ...forAdmins] : forAll;
-  const known = tabs.find(([path]) => path === tab) ?? tabs[0];
-  const Tab = known?.[2] ?? Overview;
+  const Tab = tabs.find(([path]) => path === tab)?.[2];
   const isFavourite = favourites.includes(value.id);
   const toggle = () =>
     setFavourites(isFavourite ? favourites.filter((one) => one !== value.id) : [...favourites, value.id]);
@@ -81,12 +80,12 @@ export function DatasetPage({ name, tab }: { name: string; tab: string }) {
       {value.description && <p class="lead">{value.description}</p>}
       <nav class="tabs" aria-label="Parts of the dataset">
         {tabs.map(([path, label]) => (
-          <a key={path} href={href(datasetPath(value.name, path === "overview" ? "" : path))} aria-current={path === known?.[0] ? "page" : undefined}>
-            {path === "source" && value.kind === "Derivative" ? "Query" : label}
+          <a key={path} href={href(datasetPath(value.name, path === "overview" ? "" : path))} aria-current={path === tab ? "page" : undefined}>
+            {path === "source" && value.kind === "Derivative" ? "Transformation" : label}
           </a>
         ))}
       </nav>
-      <Tab dataset={value} reload={reload} key={value.head} />
+      {Tab ? <Tab dataset={value} reload={reload} key={value.head} /> : <NoSuchPage near={[[datasetPath(value.name), value.name]]} />}
     </article>
   );
 }

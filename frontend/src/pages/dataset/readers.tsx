@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { call } from "../../api";
 import { Badge, Loading, Moment, Problem } from "../../components/basics";
+import { Table } from "../../components/table";
 import { count, counted } from "../../format";
 import { useLoad, useSettled } from "../../hooks";
 import { href } from "../../router";
@@ -114,37 +115,27 @@ export function ReadersTab({ dataset }: TabProperties) {
 
 function ReaderTable({ readers }: { readers: Reader[] }) {
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Users and recipients">
-      <table class="list">
-        <thead>
-          <tr>
-            <th scope="col">Who</th>
-            <th scope="col">Reads</th>
-          </tr>
-        </thead>
-        <tbody>
-          {readers.map((reader) => (
-            <tr key={reader.name}>
-              <th scope="row">
-                <a href={href(personPath(`${reader.kind}s`, reader.name))}>{reader.name}</a> <Badge tone="info">{reader.kind}</Badge>
-                {reader.isDisabled && <Badge tone="bad">kept out now</Badge>}
-              </th>
-              <td>
-                {reader.readsAll && <Badge tone="warn">all of it: may also pull and query it</Badge>}
-                <Reads reader={reader} tables={reader.tables.slice(0, FEW)} />
-                {reader.tables.length > FEW && (
-                  <details>
-                    <summary>{count(reader.numTables - FEW)} more tables</summary>
-                    <Reads reader={reader} tables={reader.tables.slice(FEW)} />
-                    {reader.numTables > reader.tables.length && <p>and {count(reader.numTables - reader.tables.length)} others</p>}
-                  </details>
-                )}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table label="Users and recipients" columns={["Who", "Reads"]}>
+      {readers.map((reader) => (
+        <tr key={reader.name}>
+          <th scope="row">
+            <a href={href(personPath(`${reader.kind}s`, reader.name))}>{reader.name}</a> <Badge tone="info">{reader.kind}</Badge>
+            {reader.isDisabled && <Badge tone="bad">kept out now</Badge>}
+          </th>
+          <td>
+            {reader.readsAll && <Badge tone="warn">all of it: may also pull and query it</Badge>}
+            <Reads reader={reader} tables={reader.tables.slice(0, FEW)} />
+            {reader.tables.length > FEW && (
+              <details>
+                <summary>{count(reader.numTables - FEW)} more tables</summary>
+                <Reads reader={reader} tables={reader.tables.slice(FEW)} />
+                {reader.numTables > reader.tables.length && <p>and {count(reader.numTables - reader.tables.length)} others</p>}
+              </details>
+            )}
+          </td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 

@@ -1,10 +1,11 @@
 /** The runs of a dataset, and its schedule: paused, changed and asked for by those who may write. */
 import { useState } from "preact/hooks";
-import { ApiError, call, get, ofDataset, session } from "../../api";
+import { get, mayWrite, ofDataset } from "../../api";
 import { Badge, Loading, Problem, Snippet } from "../../components/basics";
 import { useLoad } from "../../hooks";
 import { address, setParameters } from "../../router";
 import type { Schedule } from "../../types";
+import { useChanges } from "../automation/change";
 import { type Outcomes, RunList, useAgain } from "../automation/run_list";
 import { Times } from "../automation/times";
 import type { TabProperties } from "./page";
@@ -32,22 +33,11 @@ export function RunsTab({ dataset }: TabProperties) {
 }
 
 function ScheduleOf({ name, schedule, reload }: { name: string; schedule: Schedule; reload: () => void }) {
-  const mayWrite = session.value.scope === "write" || session.value.scope === "admin" || session.value.isAdmin;
   const [isEditing, edit] = useState(false);
-  const [error, setError] = useState<ApiError>();
-  const [said, say] = useState("");
-  const change = async (path: string, options: Parameters<typeof call>[1], done: string) => {
-    setError(undefined);
-    say("");
-    try {
-      await call(ofDataset(name, path), options);
-      say(done);
-      edit(false);
-      reload();
-    } catch (problem) {
-      setError(problem instanceof ApiError ? problem : new ApiError(0, String(problem)));
-    }
-  };
+  const { change, runNow, said, error } = useChanges(name, () => {
+    edit(false);
+    reload();
+  });
   return (
     <>
       {schedule.yaml === null ? (
@@ -66,7 +56,7 @@ function ScheduleOf({ name, schedule, reload }: { name: string; schedule: Schedu
           <Times schedule={schedule} />
         </>
       )}
-      {mayWrite && (
+      {mayWrite() && (
         <div class="bar">
           {schedule.yaml !== null && (
             <button
@@ -77,7 +67,7 @@ function ScheduleOf({ name, schedule, reload }: { name: string; schedule: Schedu
             </button>
           )}
           {schedule.upcoming.map((one) => (
-            <button key={one.job} type="button" onClick={() => change(`runs?job=${one.job}`, { method: "POST" }, `The ${one.job} begins.`)}>
+            <button key={one.job} type="button" onClick={() => void runNow(one.job)}>
               {one.job[0]?.toUpperCase()}
               {one.job.slice(1)} now
             </button>

@@ -1,5 +1,6 @@
 /** The columns of a dataset. */
 import { Badge, Empty, Loading, Problem } from "../../components/basics";
+import { Table } from "../../components/table";
 import { useLoad } from "../../hooks";
 import { kindOf, schemaOf } from "../../rows";
 import type { Field } from "../../types";
@@ -18,30 +19,18 @@ export function SchemaTab({ dataset }: TabProperties) {
   if (!value) return <Loading />;
   if (!value.length) return <Empty title="No schema yet">It comes with the first rows.</Empty>;
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Columns">
-      <table class="list">
-        <thead>
-          <tr>
-            <th scope="col">Column</th>
-            <th scope="col">Type</th>
-            <th scope="col">Nulls</th>
-            <th scope="col">About</th>
-          </tr>
-        </thead>
-        <tbody>
-          {value.map((field) => (
-            <tr key={field.name}>
-              <th scope="row">
-                <code>{field.name}</code>
-              </th>
-              <td>{typeOf(field)}</td>
-              <td>{field.type.kind === "Option" ? "may be null" : ""}</td>
-              <td>{describe(field) ?? <Badge>{SYSTEM[field.name] ?? ""}</Badge>}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table label="Columns" columns={["Column", "Type", "Nulls", "About"]}>
+      {value.map((field) => (
+        <tr key={field.name}>
+          <th scope="row">
+            <code>{field.name}</code>
+          </th>
+          <td>{typeOf(field)}</td>
+          <td>{field.type.kind === "Option" ? "may be null" : ""}</td>
+          <td>{describe(field) ?? <Badge>{SYSTEM[field.name] ?? ""}</Badge>}</td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 

@@ -1,7 +1,8 @@
-/** Where rows come from: the source of a root dataset, the query of a derivative one, and the whole manifest. */
+/** Where rows come from: the source of a root dataset, the transformation of a derivative one, and the whole manifest. */
 import { useState } from "preact/hooks";
 import { get, ofDataset } from "../../api";
 import { Fact, Facts, Loading, Problem, Snippet } from "../../components/basics";
+import { Table } from "../../components/table";
 import { useLoad } from "../../hooks";
 import { datasetPath, href } from "../../router";
 import type { Graph } from "../../types";
@@ -38,7 +39,7 @@ export function SourceTab({ dataset }: TabProperties) {
   const sources = events.filter((event) => /^(SetPollingSource|AddPushSource)$/i.test(event.kind));
   return (
     <>
-      {transform && <Query name={dataset.name} event={transform} names={names} />}
+      {transform && <Transformation name={dataset.name} event={transform} names={names} />}
       {sources.map((event, index) => (
         <Source key={index} event={event} />
       ))}
@@ -50,13 +51,13 @@ export function SourceTab({ dataset }: TabProperties) {
   );
 }
 
-function Query({ name, event, names }: { name: string; event: Event; names: Map<string, string | null> }) {
+function Transformation({ name, event, names }: { name: string; event: Event; names: Map<string, string | null> }) {
   const inputs = (event["inputs"] ?? []) as { datasetRef: string; alias?: string }[];
   const transform = event["transform"] as Transform;
   const queries = transform.queries ?? [{ query: transform.query ?? "" }];
   return (
     <section>
-      <h2>Query</h2>
+      <h2>Transformation</h2>
       <p>
         Runs in the engine <code>{transform.engine}</code>, over{" "}
         {inputs.map((input, index) => {
@@ -115,28 +116,16 @@ function Explained({ name }: { name: string }) {
   return (
     <>
       <h3>How the engine understands it</h3>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Steps of the query">
-        <table class="list">
-          <thead>
-            <tr>
-              <th scope="col">Step</th>
-              <th scope="col">Class</th>
-              <th scope="col">Why</th>
-              <th scope="col">State that is kept from pull to pull</th>
-            </tr>
-          </thead>
-          <tbody>
-            {value.steps.map((step, index) => (
-              <tr key={index}>
-                <th scope="row">{step.alias ?? "output"}</th>
-                <td>{step.queryClass}</td>
-                <td>{step.reason}</td>
-                <td>{step.state}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table label="Steps of the query" columns={["Step", "Class", "Why", "State that is kept from pull to pull"]}>
+        {value.steps.map((step, index) => (
+          <tr key={index}>
+            <th scope="row">{step.alias ?? "output"}</th>
+            <td>{step.queryClass}</td>
+            <td>{step.reason}</td>
+            <td>{step.state}</td>
+          </tr>
+        ))}
+      </Table>
       <Facts>
         <Fact name="Key">{value.primaryKey === null ? "none that the query tells" : value.primaryKey.join(", ") || "no columns: there is one row at most"}</Fact>
         <Fact name="Watermark">{value.watermark ?? "does not advance"}</Fact>

@@ -1,12 +1,11 @@
 /** The verification of a dataset: run it, watch it, read the report. */
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, get, ofDataset, session } from "../../api";
-import { Ago, Badge, Empty, Fact, Facts, Loading, Problem, Words } from "../../components/basics";
-import { Markdown } from "../../components/markdown";
-import { count, counted, cut, duration, shortHash } from "../../format";
+import { ApiError, get, mayWrite, ofDataset, session } from "../../api";
+import { Ago, Badge, Empty, ErrorCode, Fact, Facts, Loading, Problem, Words } from "../../components/basics";
+import { count, counted, cut, duration, shortHash, signer } from "../../format";
 import { useLoad } from "../../hooks";
 import { datasetPath, href } from "../../router";
-import type { Finding, VerificationReport, VerificationStatus } from "../../types";
+import type { Explanation, Finding, VerificationReport, VerificationStatus } from "../../types";
 import type { TabProperties } from "./page";
 
 const SOON = 500; // milliseconds between two looks at a verification that is under way
@@ -56,14 +55,12 @@ export function VerifyTab({ dataset, reload: reloadDataset }: TabProperties) {
 }
 
 function Start({ isDerivative, start }: { isDerivative: boolean; start: (wanted: object) => void }) {
-  const { scope } = session.value;
-  const mayStart = scope === "write" || scope === "admin";
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
     const fields = new FormData(event.currentTarget as HTMLFormElement);
     start({ integrityOnly: fields.has("integrityOnly"), recursive: fields.has("recursive") });
   };
-  if (!mayStart) {
+  if (!mayWrite()) {
     return (
       <p class="dim">
         To verify it on this server takes a token with the scope <code>write</code>. You can verify a copy of your own with <code>odf verify</code>.
@@ -119,7 +116,7 @@ function Stopped({ stopped }: { stopped: NonNullable<VerificationStatus["stopped
     <div class="problem" role="status">
       <p>
         <strong>{stopped.message || "The last verification ended without a report"}</strong> <Ago time={stopped.time} />
-        {stopped.code && <code class="code">{stopped.code}</code>}
+        {stopped.code && <ErrorCode code={stopped.code} />}
       </p>
       {stopped.hint && (
         <p>
@@ -165,7 +162,7 @@ function Report({ report, dataset }: { report: VerificationReport } & TabPropert
               ? signatures.signers.map((one, index) => (
                   <span key={one.id} title={one.id}>
                     {index > 0 && ", "}
-                    {one.name === "me" ? "this server’s key" : one.name}
+                    {signer(one.name)}
                   </span>
                 ))
               : "nobody"}
@@ -210,13 +207,13 @@ const CHECKS: Record<string, string> = {
   repair: "What is missing or damaged could not be fetched again.",
 };
 
-function Found({ finding, name, explanation }: { finding: Finding; name: string; explanation: { title: string; text: string } | undefined }) {
+function Found({ finding, name, explanation }: { finding: Finding; name: string; explanation: Explanation | undefined }) {
   const { severity, check, message, block, sequenceNumber, file, hint, code } = finding;
   return (
     <>
       <p>
         <Badge tone={severity === "error" ? "bad" : "warn"}>{severity}</Badge> <strong>{message ? <Words>{cut(message, 2000)}</Words> : (explanation?.title ?? check)}</strong>{" "}
-        {code && <code class="code">{code}</code>}
+        {code && <ErrorCode code={code} />}
       </p>
       {CHECKS[check] && <p class="dim">{CHECKS[check]}</p>}
       {hint && (
@@ -233,14 +230,6 @@ function Found({ finding, name, explanation }: { finding: Finding; name: string;
         <p>
           File <code>{file}</code>
         </p>
-      )}
-      {explanation && (
-        <details>
-          <summary>
-            {code}: {explanation.title}
-          </summary>
-          <Markdown text={explanation.text} />
-        </details>
       )}
     </>
   );

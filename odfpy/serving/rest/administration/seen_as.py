@@ -48,9 +48,6 @@ router = APIRouter(prefix="/platform", tags=["administration"], route_class=Admi
 _PATIENCE: Final = 2.0
 """Seconds in which the rows of the tables of a page are counted; those that are left are not."""
 
-_MOST_PATHS: Final = 100
-"""Grants up to which only what they are on is looked up; with more of them, it is quicker to look through all."""
-
 _SEEN = {
     "path": "sales.eu.orders",
     "comment": "",
@@ -119,7 +116,7 @@ def tables_seen(
     """The shared tables that a recipient or user sees: columns, and how many rows. You see them without their token."""
     reach = _reach(admin, found)
     note(request.scope, action=f"see as {found.name}")
-    there = [one for one in admin.sharing.shares.tables(within=_within(reach)) if reach.view(one) is not None]
+    there = [one for one in admin.sharing.shares.tables(within=reach.few_paths) if reach.view(one) is not None]
     wanted = page.of(response, there, lambda one: (str(one.path), one.comment))
     last = time.monotonic() + _PATIENCE
     seen = [_described(request, found, reach, one, last) for one in wanted]
@@ -167,11 +164,6 @@ def _reach(admin: Admin, found: Principal) -> Reach:
     if found.kind is PrincipalKind.GROUP:
         raise UsageError(f"{found.name} is a group, and reads nothing itself", hint="Look as one of its members.")
     return admin.sharing.reach(found)
-
-
-def _within(reach: Reach) -> list[SharePath] | None:
-    paths = reach.paths
-    return paths if paths is not None and len(paths) <= _MOST_PATHS else None
 
 
 def _question(request: Request, found: Principal, reach: Reach, path: SharePath) -> TableQuestion:

@@ -25,6 +25,7 @@ from odfpy.serving.rest.administration.forms import (
     refusals,
 )
 from odfpy.serving.rest.catalog import Catalog
+from odfpy.serving.rest.datasets import TOTAL
 from odfpy.serving.sharing.audited import note
 from odfpy.sharing.checked import shared_files
 from odfpy.sharing.model import SharedTable, Shown, SourceKind, TableSource
@@ -95,13 +96,18 @@ def shared_tables(
 ) -> list[SharedTableModel]:
     """The tables of all shares, by path. The search looks at paths, comments, and names of datasets."""
     path = None if share is None else SharePath(share, schema)
-    found = admin.sharing.shares.tables(path)
-    storages = registry_of(request).storages
-    catalog: Catalog = request.app.state.catalog
-    names = {str(one.dataset.handle.id): one.name for one in catalog.entries()} if page.search else {}
-    wanted = page.of(
-        response, found, lambda one: (str(one.path), one.comment, names.get(one.source.location, one.source.location))
-    )
+    shares, storages = admin.sharing.shares, registry_of(request).storages
+    if page.search:
+        catalog: Catalog = request.app.state.catalog
+        names = {str(one.dataset.handle.id): one.name for one in catalog.entries()}
+        wanted = page.of(
+            response,
+            shares.tables(path),
+            lambda one: (str(one.path), one.comment, names.get(one.source.location, one.source.location)),
+        )
+    else:
+        response.headers[TOTAL] = str(shares.num_tables(path))
+        wanted = shares.tables(path, offset=page.offset, limit=page.limit)
     return [described(one, storages) for one in wanted]
 
 

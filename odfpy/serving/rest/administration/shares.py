@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Annotated
 
 from fastapi import APIRouter, Response
@@ -91,8 +90,8 @@ class StepModel(BaseModel):
 def shares(response: Response, admin: AnAdmin, page: APage) -> list[ShareModel]:
     """The shares, by name, with the number of their tables."""
     found = page.of(response, admin.sharing.shares.shares(), lambda one: (one.name, one.comment))
-    counts = Counter(table.share_id for table in admin.sharing.shares.tables())
-    return [_share(one, counts[one.id]) for one in found]
+    counts = admin.sharing.shares.num_tables_by_share()
+    return [_share(one, counts.get(one.id, 0)) for one in found]
 
 
 @router.post("/shares", responses=refusals(400, 409))
@@ -111,7 +110,7 @@ def remove_share(admin: AnAdmin, share: ShareName) -> Response:
 def schemas(response: Response, admin: AnAdmin, page: APage, share: ShareName) -> list[SchemaModel]:
     """The schemas of a share, by name, with the number of their tables."""
     names = page.of(response, admin.sharing.shares.schemas(share), lambda one: (one,))
-    counts = Counter(table.path.schema for table in admin.sharing.shares.tables(SharePath(share)))
+    counts = admin.sharing.shares.num_tables_by_schema(share)
     return [SchemaModel(name=name, numTables=counts[name]) for name in names]
 
 

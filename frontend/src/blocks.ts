@@ -1,6 +1,6 @@
 /** Blocks in a few words. */
-import { counted, moment, size } from "../../format";
-import type { Block } from "../../types";
+import { counted, moment, size } from "./format";
+import type { Block } from "./types";
 
 type Event = Block["content"]["event"];
 
@@ -16,10 +16,29 @@ export function sliceOf(event: Event): Slice | undefined {
   return data ? { ...data.offsetInterval, size: data.size } : undefined;
 }
 
+const WORDS: Record<string, string> = {
+  Seed: "Beginning",
+  AddData: "New data",
+  ExecuteTransform: "Derived data",
+  SetDataSchema: "Columns set",
+  SetInfo: "Description set",
+  SetAttachments: "Documents set",
+  SetLicense: "License set",
+  SetVocab: "Names of system columns set",
+  SetTransform: "Query set",
+  SetPollingSource: "Source set",
+  DisablePollingSource: "Source switched off",
+  AddPushSource: "Push source added",
+  DisablePushSource: "Push source switched off",
+};
+
+/** The kind of an event in words. */
+export const wordsOf = (event: Event): string => WORDS[event.kind] ?? event.kind;
+
 /** The essence of an event; empty if its kind says it all. */
 export function summaryOf(event: Event): string {
   const slice = sliceOf(event);
-  if (slice) return `${counted(slice.end - slice.start + 1, "row")}, ${size(slice.size)}`;
+  if (slice) return `${counted(slice.end - slice.start + 1, "record")}, ${size(slice.size)}`;
   if (event["newWatermark"]) return `watermark ${moment(String(event["newWatermark"]))}`;
   for (const field of ["description", "shortName", "sourceName"]) {
     if (typeof event[field] === "string") return event[field];

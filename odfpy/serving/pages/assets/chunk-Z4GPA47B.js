@@ -1,1 +1,0 @@
-var i=(n,t,...o)=>`admin/${[n,t,...o].map(encodeURIComponent).join("/")}`;export{i as a};

@@ -1,0 +1,42 @@
+"""`/platform/errors/{code}`: what the code of an error stands for."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from pydantic import BaseModel, Field
+
+from odfpy.codec.explain import Explanation, explanation
+from odfpy.errors import UsageError
+from odfpy.serving.http.errors import Refused
+from odfpy.serving.rest.models import RefusalModel
+
+router = APIRouter(prefix="/platform", tags=["server"])
+
+
+class ExplanationModel(BaseModel):
+    """The meaning of a code, as `odf help` gives it; the text is Markdown."""
+
+    title: Annotated[str, Field(examples=["bytes do not have the hash that they are named by"])]
+    text: str
+
+
+@router.get("/errors/{code}", responses={404: {"description": "No error has this code.", "model": RefusalModel}})
+def explain(
+    code: Annotated[str, Path(max_length=20, description="The code of an error.", examples=["E221"])],
+) -> ExplanationModel:
+    """The meaning of the code of an error, and what to try. Anybody may ask."""
+    try:
+        return explained(explanation(code))
+    except UsageError as error:
+        raise Refused(404, error.message) from error
+
+
+def explained(found: Explanation) -> ExplanationModel:
+    """An explanation as REST gives it.
+
+    Args:
+        found: the explanation.
+    """
+    return ExplanationModel(title=found.title, text=found.text)

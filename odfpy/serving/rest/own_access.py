@@ -1,0 +1,122 @@
+"""`/{dataset}/access`: by what right the caller reads a dataset, and as which shared tables."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.serving.callers.access import AnyCaller, Caller, Readable
+from odfpy.serving.callers.principals import sharing_of
+from odfpy.serving.callers.tokens import Scope
+from odfpy.serving.callers.visibility import Visibility, visibility_of
+from odfpy.serving.rest.models import answers
+from odfpy.serving.sharing.callers import find
+from odfpy.serving.sharing.state import SharingState
+from odfpy.sharing.model import SharedTable, Shown
+
+router = APIRouter(tags=["datasets"])
+
+_MOST_TABLES: Final = 100
+_TABLE: Final[dict[str, Any]] = {
+    "path": "sales.eu.orders",
+    "names": ["sales", "eu", "orders"],
+    "shown": "current",
+    "at": None,
+}
+
+
+class Right(Enum):
+    """The right by which somebody reads a dataset."""
+
+    TOKEN = "token"  # noqa: S105 - no secret
+    GRANTS = "grants"
+    PUBLIC = "public"
+
+
+class OwnTableModel(BaseModel):
+    """A shared table that shows the dataset, and that the caller may read."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_TABLE]})
+
+    path: str
+    names: Annotated[tuple[str, str, str], Field(description="Share, schema, table: the parts of the path.")]
+    shown: Annotated[Shown, Field(description="The current state, or all changes.")]
+    at: Annotated[str | None, Field(description="A tag or branch; null for the head.")]
+
+
+class OwnAccessModel(BaseModel):
+    """The right of the caller to read a dataset; nothing about others."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "ann",
+                    "visibility": "private",
+                    "right": "token",
+                    "scope": "read",
+                    "numTables": 1,
+                    "tables": [_TABLE],
+                }
+            ]
+        }
+    )
+
+    name: Annotated[str | None, Field(description="The caller, null without a token.")]
+    visibility: Visibility
+    right: Annotated[
+        Right,
+        Field(
+            description="token: an access token of the workspace reads all of its datasets. grants: those of sharing"
+            " show the caller the whole changelog. public: everybody reads it."
+        ),
+    ]
+    scope: Annotated[str | None, Field(description="Of the access token; null by any other right.")]
+    numTables: int  # noqa: N815
+    tables: Annotated[
+        list[OwnTableModel],
+        Field(description=f"As which the caller reads it over Delta Sharing: the first {_MOST_TABLES}, by path."),
+    ]
+
+
+@router.get("/access", responses=answers(401, 404, 422))
+def own_access(request: Request, response: Response, caller: AnyCaller, dataset: Readable) -> OwnAccessModel:
+    """Tell by what right you read the dataset, and as which shared tables. Admins ask `readers` about everybody."""
+    response.headers["Cache-Control"] = "no-store"
+    right = _right(caller, dataset)
+    tables = _tables(request.app.state.sharing, caller, dataset)
+    return OwnAccessModel(
+        name=caller.token.name if caller.token else None,
+        visibility=visibility_of(dataset.folder),
+        right=right,
+        scope=caller.scope.value if right is Right.TOKEN and caller.scope else None,
+        numTables=len(tables),
+        tables=[
+            OwnTableModel(
+                path=str(one.path),
+                names=(one.path.share, one.path.schema or "", one.path.table or ""),
+                shown=one.source.shown,
+                at=one.source.at,
+            )
+            for one in tables[:_MOST_TABLES]
+        ],
+    )
+
+
+def _right(caller: Caller, dataset: StoredDataset) -> Right:
+    if caller.may(Scope.READ, dataset.workspace_folder):
+        return Right.TOKEN
+    return Right.GRANTS if caller.is_granted(dataset) else Right.PUBLIC
+
+
+def _tables(state: SharingState, caller: Caller, dataset: StoredDataset) -> list[SharedTable]:
+    """Those that Delta Sharing would give them, for which it always wants a token."""
+    sharing = sharing_of(state.storages[0])
+    known = None if sharing is None or caller.token is None else find(state, caller.text)
+    if sharing is None or known is None:
+        return []
+    return [one for one in sharing.shares.tables_of(str(dataset.handle.id)) if known.reach.sees(one)]
