@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import duckdb
-import pyarrow.parquet as pq
 import pytest
-from pyarrow import csv
+from support.federation.stored import duckdb_file, files
 
 from odfpy.federation.model.arrow_types import dtype_name
 from odfpy.federation.model.connections import DuckdbConnection, FilesConnection
@@ -22,25 +19,12 @@ MEMORY = 1 << 30
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("duckdb") / "x.db"
-    with duckdb.connect(path) as opened:
-        for name, table in TABLES.items():
-            opened.register("rows", table)
-            opened.execute(f'CREATE TABLE "{name}" AS SELECT * FROM rows')
-            opened.unregister("rows")
-    return path
+    return duckdb_file(tmp_path_factory.mktemp("duckdb"))
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tables as files of all formats."""
-    place = tmp_path_factory.mktemp("files")
-    for name, table in TABLES.items():
-        pq.write_table(table, place / f"{name}.parquet", row_group_size=10_000)
-        csv.write_csv(table, place / f"{name}.csv")
-        rows = (json.dumps(row, default=str) for row in table.to_pylist())
-        (place / f"{name}.ndjson").write_text("".join(f"{row}\n" for row in rows))
-    return place
+    return files(tmp_path_factory.mktemp("files"))
 
 
 class TestDuckdb(SourceContract):
