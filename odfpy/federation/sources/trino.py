@@ -51,6 +51,7 @@ class TrinoSource(Source):
         with ExitStack() as ends:
             control.check()
             session = ends.enter_context(requests.Session())
+            session.verify = one.ca_file or True
             session.trust_env = one.ca_file is None  # REQUESTS_CA_BUNDLE would stand above it
             opened = dbapi.connect(
                 http_session=session,
@@ -62,7 +63,6 @@ class TrinoSource(Source):
                 schema=one.db_schema,
                 http_scheme="https" if one.secure else "http",
                 auth=None if self._password is None else auth.BasicAuthentication(one.user, self._password),
-                verify=one.ca_file or True,
                 request_timeout=_REQUEST_SECONDS,
                 max_attempts=_ATTEMPTS,
             )
