@@ -26,7 +26,7 @@ _HERE: Final = ("localhost", "127.0.0.1")
 
 @dataclass(frozen=True, slots=True)
 class RelayIdentity:
-    """Who a relay is.
+    """The identity of a relay.
 
     Attributes:
         name: how peers know it.
@@ -111,7 +111,7 @@ class RelayIdentity:
 
     @property
     def expires(self) -> str:
-        """When its certificate ends."""
+        """The end of its certificate."""
         return str(facts_of(self._pair()).not_after)
 
     @property

@@ -66,14 +66,14 @@ TABLES = {
     "many": MANY,
     "hostile": pa.table({name: pa.array([number], pa.int64()) for number, name in enumerate(HOSTILE)}),
 }
-"""What a source is made over; the suite needs no more."""
+"""Tables that a source is made over; the suite needs no more."""
 
 
 class SourceContract:
     """Tests of what a relay relies on."""
 
     has_types = True
-    """Whether the source says the types of its columns as they were; files of text do not."""
+    """False for a source that does not say the types of its columns as they were, as files of text do not."""
 
     @pytest.fixture
     def source(self) -> Source:

@@ -133,7 +133,7 @@ def log(
 
 
 def _checked(relay: OpenedRelay, data: LocalData) -> dict[str, Any]:
-    """What the source of local data says of the fields that documents name."""
+    """Return what the source of local data says of the fields that documents name."""
     from odfpy.errors import OdfError
     from odfpy.federation.errors import SourceFailed
     from odfpy.federation.model.relations import relation_sql

@@ -67,7 +67,7 @@ def load_pem(pem: str) -> x509.Certificate:
 
 
 def facts_of(certificate: x509.Certificate) -> CertificateFacts:
-    """What there is to say of a certificate."""
+    """Return what there is to say of a certificate."""
     from cryptography.hazmat.primitives.serialization import Encoding
 
     return CertificateFacts(

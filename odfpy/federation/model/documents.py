@@ -317,7 +317,7 @@ WORDS: Final = {
     "RemoteMapping": "remote mapping",
     "User": "user",
 }
-"""How people call them."""
+"""Words that people have for them."""
 
 
 def tree_of(spec: Spec) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Who sees which cells of a data source: the permissions of a requester, or the default."""
+"""Permissions: which cells of a data source a requester sees, by grants of their own or by default."""
 
 from __future__ import annotations
 

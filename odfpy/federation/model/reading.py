@@ -57,7 +57,7 @@ class Declared:
 
 
 def key_of(spec: Spec) -> ObjectKey:
-    """What an object is known by."""
+    """The kind and folded name that an object is known by."""
     return spec.KIND, spec.key.lower()
 
 

@@ -1,4 +1,4 @@
-"""What mappings amount to: the relation of a data source, and an expression for each piece of information."""
+"""Mappings as SQL: the relation of a data source, and an expression for each piece of information."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class Web:
 
 @dataclass(frozen=True, slots=True)
 class _Trouble:
-    """What is wrong with an object."""
+    """A fault of an object."""
 
     spec: Spec
     path: Path

@@ -1,1 +1,1 @@
-"""Where a relay reads data: one module for each kind of connection, all with one contract (`odfpy.testing.sources`)."""
+"""Sources: the places where a relay reads data. One module for each kind, one contract (`odfpy.testing.sources`)."""

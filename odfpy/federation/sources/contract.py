@@ -58,7 +58,7 @@ NO_LIMITS: Final = ReadLimits()
 
 
 class Source(ABC):
-    """Where data is. Threads may share it; each read has a connection of its own.
+    """A place with data. Threads may share it; each read has a connection of its own.
 
     Attributes:
         name: for messages.
@@ -282,7 +282,7 @@ def fitted(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def secret_of(variable: str | None, environment: Mapping[str, str]) -> str | None:
-    """What a variable of the environment holds; None where there is no variable.
+    """The value of a variable of the environment; None where no variable is named.
 
     Args:
         variable: its name.

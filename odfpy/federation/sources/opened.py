@@ -27,7 +27,7 @@ _MEMORY: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class SourceContext:
-    """What sources need of the relay that they are of.
+    """The parts of a relay that its sources need.
 
     Attributes:
         service: answers queries over the datasets of the workspace.

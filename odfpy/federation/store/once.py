@@ -1,4 +1,4 @@
-"""What happens once: a relay answers the id of a query once, and a single-use ticket is redeemed once.
+"""Things that happen once: a relay answers the id of a query once, and a single-use ticket is redeemed once.
 
 Of several processes that ask at the same time, one is the first: the database decides. Both are forgotten after their
 time, in which the requests themselves end.
