@@ -57,8 +57,11 @@ class RelayIdentity:
         try:
             tree = json.loads(path.read_text(encoding="utf-8"))
             key = tree["authorityKey"]
-            files = [path.parent / tree[name] for name in ("certificate", "key", "authorities")]
-            return cls(str(tree["name"]), *files, None if key is None else path.parent / key)
+            certificate, own_key, authorities = (
+                path.parent / str(tree[name]) for name in ("certificate", "key", "authorities")
+            )
+            authority_key = None if key is None else path.parent / str(key)
+            return cls(str(tree["name"]), certificate, own_key, authorities, authority_key)
         except FileNotFoundError as error:
             raise NoRelay("This workspace has no relay", hint="`odf relay init NAME` makes one.") from error
         except (OSError, ValueError, KeyError, TypeError) as error:

@@ -7,6 +7,7 @@ class TestMySource(SourceContract):
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -226,10 +227,11 @@ class SourceContract:
 
     def test_a_relation_that_is_not_there(self, source: Source) -> None:
         sql = 'SELECT "x" AS "x" FROM "no_such_table_anywhere"'
-        for attempt in (
+        attempts: tuple[Callable[[], object], ...] = (
             lambda: source.read(sql, pa.schema([("x", pa.int64())])).read_all(),
             lambda: source.schema(sql),
-        ):
+        )
+        for attempt in attempts:
             with pytest.raises(SourceFailed) as caught:
                 attempt()
             assert "no_such_table" not in caught.value.message, "who asks learns no names"

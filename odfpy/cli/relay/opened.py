@@ -46,7 +46,8 @@ class OpenedRelay:
         from odfpy.federation.errors import WebObjectNotFound
 
         web = self.store.applies.state().web
-        there = {one.name.lower(): one for one in (*web.peers.values(), *web.users.values())}
+        known: list[User | PeerRelay] = [*web.peers.values(), *web.users.values()]
+        there = {one.name.lower(): one for one in known}
         if name.lower() not in there:
             hint = did_you_mean(name, there, otherwise=f"`odf relay user add {name}`, or declare a peer.")
             raise WebObjectNotFound(f"No user or peer {name!r}", hint=hint)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.extras import needs_extra
 from odfpy.federation.errors import SourceFailed
@@ -37,7 +37,7 @@ class DuckdbSource(Source):
         """
         super().__init__(name, connection.dialect)
         self._path = connection.path
-        self._settings = {**_CONFINED, "memory_limit": f"{max(1, memory >> 20)}MiB"}
+        self._settings: dict[str, Any] = {**_CONFINED, "memory_limit": f"{max(1, memory >> 20)}MiB"}
 
     def _stream(self, sql: str, wanted: pa.Schema | None, limits: ReadLimits, control: Control) -> RowStream:
         del wanted, limits

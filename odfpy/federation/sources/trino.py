@@ -53,7 +53,7 @@ class TrinoSource(Source):
             session = ends.enter_context(requests.Session())
             session.verify = one.ca_file or True
             session.trust_env = one.ca_file is None  # REQUESTS_CA_BUNDLE would stand above it
-            opened = dbapi.connect(
+            opened = dbapi.connect(  # type: ignore[no-untyped-call]
                 http_session=session,
                 host=one.host,
                 port=one.port,
