@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from support.federation.stored import duckdb_file, files
 
+from odfpy.federation.errors import SourceFailed
 from odfpy.federation.model.arrow_types import dtype_name
 from odfpy.federation.model.connections import DuckdbConnection, FilesConnection
 from odfpy.federation.sources.contract import Source
@@ -35,6 +37,20 @@ class TestDuckdb(SourceContract):
     @pytest.fixture
     def broken(self, tmp_path: Path) -> Source:
         return DuckdbSource("ducks", DuckdbConnection(kind="duckdb", path=str(tmp_path / "nosuch.db")), memory=MEMORY)
+
+    @pytest.mark.parametrize(
+        "sql",
+        [
+            "SELECT count(*) AS x FROM read_csv('/etc/passwd')",
+            "SELECT count(*) AS x FROM '/etc/passwd'",
+            "SELECT count(*) AS x FROM glob('/etc/*')",
+            "CREATE TABLE x AS SELECT 1 AS x",
+            "DELETE FROM typed",
+        ],
+    )
+    def test_nothing_beside_the_database_is_read_and_nothing_changed(self, source: Source, sql: str) -> None:
+        with pytest.raises(SourceFailed):
+            source.read(sql, pa.schema([("x", pa.int64())])).read_all()
 
 
 class TestParquet(SourceContract):

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from odfpy.federation.model.documents import LocalData
 
 app = group("A relay: answers questions over data of one's own and that of peers.")
-app.add_typer(certificates, name="cert")
-app.add_typer(users, name="user")
+app.add_typer(certificates, name="cert", epilog="odf relay cert list")
+app.add_typer(users, name="user", epilog="odf relay user list")
 
 
 @command(app, "odf relay init na", "odf relay init na --host na.example.com --folder relay")
