@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,14 @@ from odfpy.federation.authority import Authority, check_trusted
 from odfpy.federation.errors import ConcurrentApply, InvalidCertificate, WebObjectNotFound
 from odfpy.federation.model.certificates import CertificateFacts, certificate_attributes
 from odfpy.federation.model.steps import plan
+from odfpy.federation.model.web import Web
 from odfpy.federation.store.results import ResultState
 from odfpy.federation.store.store import WebStore
 from odfpy.federation.store.tables import METADATA
 
 DAY = 86_400 * 1_000_000_000
 ANN = ("User", "ann")
+REST = dict.fromkeys(one for one in ALL if one != "Entity")
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +116,35 @@ def test_of_two_applies_at_once_one_wins_and_the_other_says_so(store: WebStore, 
     assert [one.who for one in store.applies.log(10)] == ["ann"]
 
 
+def test_of_many_applies_at_once_one_wins_each_time(store: WebStore, tmp_path: Path, url: str | None) -> None:
+    steps = {
+        who: plan(Web({}), declared(tmp_path / who, Entity=with_changed(ENTITY, "name", who), **REST), prune=False)
+        for who in ("ann", "bob", "eve")
+    }
+    for number in range(5):
+        outcomes: list[str] = []
+        start = threading.Barrier(len(steps))
+
+        def apply(who: str, number: int = number, start: threading.Barrier = start, to: list[str] = outcomes) -> None:
+            own = WebStore.of_workspace(tmp_path / "odf", url)
+            start.wait()
+            try:
+                own.applies.apply(steps[who], based_on=number, who=who)
+                to.append("won")
+            except ConcurrentApply:
+                to.append("lost")
+            own.database.close()
+
+        threads = [threading.Thread(target=apply, args=[who]) for who in steps]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(outcomes) == ["lost", "lost", "won"]
+    assert store.applies.revision == 5
+    assert {one.who for one in store.applies.log(5)} >= {key for _, key in store.applies.state().web.objects}
+
+
 def test_applies_are_written_down_until_they_are_in_the_dataset(store: WebStore, tmp_path: Path) -> None:
     steps = applied(store, tmp_path / "web")
     applied(store, tmp_path / "web", User=None, prune=True)
@@ -172,6 +204,20 @@ def test_what_is_revoked_stays_so_even_if_it_is_declared_again(
     store.certificates.revoke([issued.facts.fingerprint], "bob", from_when=later(5))
     assert store.certificates.is_revoked(issued.facts.fingerprint), "nothing makes it good again"
     assert [one.action for one in store.applies.log(10)].count("cert revoke") == 2
+
+
+def test_whom_a_certificate_is_of(store: WebStore, tmp_path: Path, authority: Authority) -> None:
+    issued, stranger = authority.issue("ann", 30), authority.issue("nobody", 30)
+    applied(store, tmp_path / "web")
+    store.certificates.add(issued.facts, ANN, "x", "cert new")
+    found = store.owner_of(issued.facts.fingerprint, Timestamp.now())
+    assert found == store.applies.state().web.users["ann"]
+    assert store.owner_of(stranger.facts.fingerprint, Timestamp.now()) is None
+    store.certificates.revoke([issued.facts.fingerprint, stranger.facts.fingerprint], "x", from_when=later(1))
+    assert store.owner_of(issued.facts.fingerprint, Timestamp.now()) == found
+    for one in (issued, stranger):
+        with pytest.raises(InvalidCertificate, match="revoked or has expired"):
+            store.owner_of(one.facts.fingerprint, later(2))
 
 
 def test_nobody_gets_the_certificate_of_somebody_else(store: WebStore, tmp_path: Path, authority: Authority) -> None:

@@ -276,8 +276,6 @@ def fitted(column: pa.Array, kind: pa.DataType) -> pa.Array:
         return column
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if pa.types.is_floating(column.type) and pa.types.is_decimal(kind):
-        return column.cast(kind, safe=True)
     return column.cast(kind)
 
 
