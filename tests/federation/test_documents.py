@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,15 @@ from support.servers.certificates import self_signed
 from odfpy.errors import InvalidValue, MalformedManifest
 from odfpy.federation.errors import InvalidDocument
 from odfpy.federation.model.arrow_types import dtype_name, parse_dtype
+from odfpy.federation.model.connections import (
+    DatasetConnection,
+    DuckdbConnection,
+    FilesConnection,
+    FileTable,
+    FlightConnection,
+    PostgresConnection,
+    TrinoConnection,
+)
 from odfpy.federation.model.documents import KINDS, tree_of
 from odfpy.federation.model.expressions import check_source_sql, remote_expressions, transformation
 from odfpy.federation.model.permissions import view_of
@@ -414,3 +424,27 @@ def test_documents_that_are_written_anew_change_nothing(tmp_path: Path) -> None:
     known = Web.of(one.spec for one in declared(tmp_path))
     write(tmp_path, **dict(reversed(ALL.items())))
     assert plan(known, read_documents([tmp_path]), prune=True) == []
+
+
+def test_documents_on_the_page_are_documents(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "federation.md").read_text(encoding="utf-8")
+    self_signed(tmp_path)
+    (tmp_path / "certificate.pem").rename(tmp_path / "ann.pem")
+    for number, text in enumerate(re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)):
+        (tmp_path / f"{number}.yaml").write_text(text)
+    assert [one.spec.KIND for one in read_documents([tmp_path])] == ["Entity", "User"]
+
+
+def test_the_page_has_every_key_of_every_kind_and_connection() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "federation.md").read_text(encoding="utf-8")
+    connections = (
+        DatasetConnection,
+        FilesConnection,
+        FileTable,
+        FlightConnection,
+        TrinoConnection,
+        DuckdbConnection,
+        PostgresConnection,
+    )
+    keys = {info.alias or name for kind in (*KINDS.values(), *connections) for name, info in kind.model_fields.items()}
+    assert {key for key in keys if f"`{key}`" not in page} == set()
