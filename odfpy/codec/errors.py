@@ -43,6 +43,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "odfpy.coordinator.transform.run": "E506",
     "odfpy.engine.spark.process.jvm": "E507",
     "odfpy.http.resume": "E614",
+    "odfpy.federation.errors": "E770 E771 E772 E773 E774 E775 E776",
     "odfpy.ingest.fetch.bounds": "E431",
     "odfpy.ingest.fetch.ethereum.node": "E406",
     "odfpy.provenance.errors": "E710 E711 E712",

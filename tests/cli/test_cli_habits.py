@@ -27,7 +27,9 @@ def tree_of_commands() -> dict[str, object]:
         for name in COMMANDS:
             command = root.get_command(context, name)
             if hasattr(command, "commands"):
-                found |= {f"{name} {sub}": item for sub, item in command.commands.items()}
+                for sub, item in command.commands.items():
+                    found[f"{name} {sub}"] = item
+                    found |= {f"{name} {sub} {last}": one for last, one in getattr(item, "commands", {}).items()}
             else:
                 found[name] = command
     return found

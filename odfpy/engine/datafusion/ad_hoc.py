@@ -64,13 +64,14 @@ class _Slices(ds.UnionDataset):  # type: ignore[misc]
     """
 
     def scanner(self, **options: Any) -> ds.Scanner:
-        return super().scanner(**{**options, "filter": _as_expression(options.get("filter"))})
+        return super().scanner(**{**options, "filter": as_expression(options.get("filter"))})
 
     def get_fragments(self, filter: Any = None) -> Any:  # noqa: A002  (pyarrow's name)
-        return super().get_fragments(_as_expression(filter))
+        return super().get_fragments(as_expression(filter))
 
 
-def _as_expression(condition: Any) -> Any:
+def as_expression(condition: Any) -> Any:
+    """A condition of DataFusion, which may be a constant, as pyarrow takes it."""
     return ds.scalar(condition) if isinstance(condition, pa.Scalar) else condition
 
 

@@ -29,6 +29,7 @@ from odfpy.engine.contract import (
 from odfpy.engine.control import Control
 from odfpy.engine.responses import as_error
 from odfpy.engine.scans import ScanRequest
+from odfpy.engine.sql.files import FilesRequest
 from odfpy.engine.worker.messages import Breakdown, Channel, Job, Result
 from odfpy.errors import EngineUnavailable, MalformedData, QueryEnded
 from odfpy.sandbox.python import python_command, python_environment
@@ -239,7 +240,7 @@ class IsolatedQuery:
         schema: of the rows.
     """
 
-    def __init__(self, server: ForkServer, request: SqlRequest | ScanRequest, control: Control) -> None:
+    def __init__(self, server: ForkServer, request: SqlRequest | ScanRequest | FilesRequest, control: Control) -> None:
         """Begin, and wait for the columns.
 
         Args:

@@ -29,6 +29,7 @@ from odfpy.engine.contract import TransformResponseInternalError  # noqa: E402
 from odfpy.engine.datafusion.apart import PLANNING, PLANNING_MEMORY  # noqa: E402
 from odfpy.engine.datafusion.here import answer  # noqa: E402
 from odfpy.engine.scans import ScanRequest  # noqa: E402
+from odfpy.engine.sql.files import FilesRequest  # noqa: E402
 from odfpy.engine.worker.files import files_of  # noqa: E402
 from odfpy.engine.worker.messages import Breakdown, Channel, Job, Result  # noqa: E402
 from odfpy.sandbox.landlock import restrict_files  # noqa: E402
@@ -100,7 +101,7 @@ def _child(asked: int, rows: int, *, is_planning: bool) -> None:
             other.close()
         _limit(int(sys.argv[1]), is_planning=is_planning)
         channel = Channel(socket.socket(fileno=asked))
-        request: Job | ScanRequest | None = channel.receive(Job | ScanRequest)
+        request: Job | ScanRequest | FilesRequest | None = channel.receive(Job | ScanRequest | FilesRequest)
         if request is not None:
             _confine(request)
             _end_with_client(channel.socket, wanted=True)
@@ -114,7 +115,7 @@ def _child(asked: int, rows: int, *, is_planning: bool) -> None:
         os._exit(code)
 
 
-def _confine(request: Job | ScanRequest) -> None:
+def _confine(request: Job | ScanRequest | FilesRequest) -> None:
     """Give up all files but those of the request and of Python, and all sockets, as far as the kernel lets us."""
     files = files_of(request)
     with suppress(OSError):  # a kernel without Landlock
@@ -139,7 +140,7 @@ def _end_with_client(connected: socket.socket, *, wanted: bool) -> None:
         os._exit(0)
 
 
-def _response(request: Job | ScanRequest, rows: int) -> Result:
+def _response(request: Job | ScanRequest | FilesRequest, rows: int) -> Result:
     try:
         return answer(request, rows)
     except Exception as error:  # noqa: BLE001 - the client is told

@@ -20,6 +20,7 @@ from odfpy.engine.contract import (
 )
 from odfpy.engine.datafusion.ad_hoc import DataFusionRows
 from odfpy.engine.datafusion.failures import datafusion_errors
+from odfpy.engine.datafusion.files import FileRows
 from odfpy.engine.datafusion.plan import check_is_query, check_total_order
 from odfpy.engine.datafusion.session import name_rows, new_session, rows_in_order
 from odfpy.engine.datafusion.trace import trace
@@ -28,6 +29,7 @@ from odfpy.engine.datafusion.version import engine_version
 from odfpy.engine.ipc import map_stream, write_stream
 from odfpy.engine.responses import respond, with_files
 from odfpy.engine.scans import ScanRequest, scan
+from odfpy.engine.sql.files import FilesRequest
 from odfpy.engine.sql.source_text import SourceText
 from odfpy.engine.tracing import TraceRequest
 from odfpy.engine.worker.messages import Job, Result
@@ -40,7 +42,7 @@ _PIECE_BYTES: Final = 8 << 20
 _ROW_BYTES: Final = 64 << 20
 
 
-def answer(request: Job | ScanRequest, rows: int) -> Result:
+def answer(request: Job | ScanRequest | FilesRequest, rows: int) -> Result:
     """Do what is asked for.
 
     Args:
@@ -50,7 +52,7 @@ def answer(request: Job | ScanRequest, rows: int) -> Result:
     return respond(lambda: with_files(lambda: _answer(request, rows)))
 
 
-def _answer(request: Job | ScanRequest, rows: int) -> Result:
+def _answer(request: Job | ScanRequest | FilesRequest, rows: int) -> Result:
     try:
         match request:
             case AnalyzeRequest():
@@ -64,6 +66,9 @@ def _answer(request: Job | ScanRequest, rows: int) -> Result:
             case SqlRequest(output_path=""):
                 found = DataFusionRows(request)
                 return _stream(found.schema, found, rows)
+            case FilesRequest():
+                result = FileRows(request)
+                return _stream(result.schema, result, rows)
             case ScanRequest():
                 return _stream(request.arrow_schema(), scan(request), rows)
             case SqlRequest():

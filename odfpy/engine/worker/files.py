@@ -16,6 +16,7 @@ from odfpy.engine.contract import (
     TransformResponseSuccess,
 )
 from odfpy.engine.scans import ScanRequest
+from odfpy.engine.sql.files import FilesRequest
 from odfpy.engine.tracing import TraceRequest
 from odfpy.engine.worker.messages import Job, Result
 from odfpy.errors import EngineError
@@ -34,7 +35,7 @@ class RequestFiles:
     folders: tuple[str, ...]
 
 
-def files_of(job: Job | ScanRequest) -> RequestFiles:
+def files_of(job: Job | ScanRequest | FilesRequest) -> RequestFiles:
     """The files that a request names."""
     reads: list[str | None] = []
     written: list[str] = []
@@ -54,6 +55,8 @@ def files_of(job: Job | ScanRequest) -> RequestFiles:
         case SqlRequest():
             reads = [path for table in job.tables for path in (table.schema_file, *table.data_paths)]
             written = [job.output_path]
+        case FilesRequest():
+            reads = [path for table in job.tables for path in table.paths]
         case ScanRequest():
             reads = [part.path for part in job.parts]
         case TraceRequest():

@@ -38,6 +38,7 @@ from odfpy.engine.contract import (
     TransformResponseSuccess,
 )
 from odfpy.engine.scans import ScanRequest
+from odfpy.engine.sql.files import FilesRequest
 from odfpy.engine.tracing import TraceRequest, TraceResponseSuccess
 from odfpy.errors import EngineUnavailable, MalformedData, OdfError
 
@@ -265,7 +266,7 @@ class Channel:
         self.socket = connected
         self._received = bytearray()
 
-    def send(self, message: FromClient | FromWorker | ScanRequest | Started | HostMessage) -> None:
+    def send(self, message: FromClient | FromWorker | ScanRequest | FilesRequest | Started | HostMessage) -> None:
         """Send a message.
 
         Raises:

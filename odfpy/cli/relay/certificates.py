@@ -1,0 +1,135 @@
+"""`odf relay cert`: certificates of users and peers, by the relay's own authority."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from odfpy.cli.grammar import Form, command, group, session_of, whole_number
+from odfpy.cli.relay.opened import relay_of, who, written
+from odfpy.errors import UsageError
+
+certificates = group("Certificates of users and peers: issued, listed, revoked, rotated.")
+
+Name = Annotated[str, typer.Argument(help="Name of the user or peer.", metavar="NAME")]
+Days = Annotated[str, typer.Option(help="How many days it is good for.", metavar="N")]
+Field = Annotated[
+    list[str] | None,
+    typer.Option(help="Further field of the subject, such as O=Acme; may be given again.", metavar="NAME=VALUE"),
+]
+Host = Annotated[
+    list[str] | None, typer.Option(help="Name or address of a peer, which is a server; may be given again.")
+]
+To = Annotated[str | None, typer.Option(help="Folder for certificate and key; this one by default.", metavar="PATH")]
+
+
+@command(certificates, "odf relay cert new ann", "odf relay cert new ann --days 90 --field O=Acme", name="new")
+def new(
+    context: typer.Context, name: Name, days: Days = "365", field: Field = None, host: Host = None, to: To = None
+) -> None:
+    """Issue a certificate to a user or peer, beside those that they have."""
+    with relay_of(context) as relay:
+        owner = relay.known(name)
+        issued = relay.identity.authority.issue(owner.name, _days(days), fields=_fields(field), hosts=host or ())
+        with written(issued, owner.name, to) as path:
+            relay.store.certificates.add(issued.facts, (owner.KIND, owner.name.lower()), who(), "cert new")
+    session_of(context).output.say(f"Wrote {path} and its key: whoever has both is {owner.name}")
+
+
+@command(certificates, "odf relay cert list", "odf relay cert list ann", name="list")
+def list_(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(help="Only those of this user or peer.", metavar="NAME")] = None,
+    form: Form = None,
+) -> None:
+    """List the certificates of users and peers."""
+    from odfpy.data.timestamp import Timestamp
+
+    output = session_of(context).output_as(form)
+    with relay_of(context) as relay:
+        owner = None if name is None else relay.known(name)
+        found = relay.store.certificates.all(None if owner is None else (owner.KIND, owner.name.lower()))
+    if not found and output.for_people:
+        output.say("No certificates; issue one with `odf relay cert new NAME`.")
+        return
+    now = Timestamp.now()
+    records = [
+        {
+            "name": one.owner[1],
+            "fingerprint": one.facts.fingerprint,
+            "subject": one.facts.subject,
+            "expiresAt": str(one.facts.not_after),
+            "revokedAt": None if one.revoked_at is None else str(one.revoked_at),
+            "declared": one.is_declared,
+            "good": one.is_good_at(now),
+        }
+        for one in found
+    ]
+    columns = {
+        "Name": "name",
+        "Fingerprint": "fingerprint",
+        "Expires": "expiresAt",
+        "Revoked": "revokedAt",
+        "Good": "good",
+    }
+    output.records(records, columns)
+
+
+@command(certificates, "odf relay cert revoke 3f2a91c0 --reason 'laptop lost'", name="revoke")
+def revoke(
+    context: typer.Context,
+    fingerprint: Annotated[str, typer.Argument(help="Its fingerprint, or the beginning of it.", metavar="FINGERPRINT")],
+    reason: Annotated[str, typer.Option(help="Why, for people.", metavar="TEXT")] = "",
+) -> None:
+    """Let a certificate not be good any more, from the next request on, for ever."""
+    with relay_of(context) as relay:
+        found = relay.store.certificates.beginning(fingerprint)
+        relay.store.certificates.revoke([found.facts.fingerprint], who(), reason=reason)
+    session_of(context).output.say(f"Revoked {found.facts.fingerprint[:16]} of {found.owner[1]}")
+
+
+@command(certificates, "odf relay cert rotate ann --overlap 7d", name="rotate")
+def rotate(
+    context: typer.Context,
+    name: Name,
+    overlap: Annotated[
+        str, typer.Option(help="How long the ones from before go on to be good.", metavar="DURATION")
+    ] = "7d",
+    days: Days = "365",
+    field: Field = None,
+    host: Host = None,
+    to: To = None,
+) -> None:
+    """Issue a new certificate; the ones from before end after a while. Grants stay."""
+    from odfpy.data.duration import Duration
+    from odfpy.data.timestamp import NANOS_PER_SECOND, Timestamp
+
+    now = Timestamp.now()
+    end = Timestamp(now.nanos + Duration.parse(overlap).seconds * NANOS_PER_SECOND)
+    with relay_of(context) as relay:
+        owner = relay.known(name)
+        key = (owner.KIND, owner.name.lower())
+        old = [one.facts.fingerprint for one in relay.store.certificates.all(key) if one.is_good_at(now)]
+        issued = relay.identity.authority.issue(owner.name, _days(days), fields=_fields(field), hosts=host or ())
+        with written(issued, owner.name, to) as path:
+            relay.store.certificates.add(issued.facts, key, who(), "cert rotate", revoking=old, from_when=end)
+    count = f"{len(old)} from before {'ends' if len(old) == 1 else 'end'} at {end}"
+    session_of(context).output.say(f"Wrote {path} and its key; {count}")
+
+
+def _days(text: str) -> int:
+    found = whole_number(text, "--days")
+    if not found or found > 36_500:
+        raise UsageError(f"Not a number of days: {text}", hint="Give 1 to 36500.")
+    return found
+
+
+def _fields(given: list[str] | None) -> dict[str, str]:
+    found = {}
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        if not name or not equals or not value:
+            raise UsageError(f"Not a field of a subject: {text!r}", hint="Write --field O=Acme, OU=Sales or C=DE.")
+        found[name] = value
+    return found

@@ -1,0 +1,110 @@
+"""Steps that the commands of relays have in common."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from odfpy.cli.grammar import session_of
+from odfpy.errors import did_you_mean
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.workspace import Workspace
+    from odfpy.federation.authority import Issued
+    from odfpy.federation.identity import RelayIdentity
+    from odfpy.federation.model.documents import PeerRelay, User
+    from odfpy.federation.store.store import WebStore
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedRelay:
+    """The relay of a workspace.
+
+    Attributes:
+        workspace: the workspace.
+        identity: who the relay is.
+        store: its state.
+    """
+
+    workspace: Workspace
+    identity: RelayIdentity
+    store: WebStore
+
+    def known(self, name: str) -> User | PeerRelay:
+        """The user or peer of a name; case does not matter.
+
+        Raises:
+            WebObjectNotFound: there is none, with a suggestion.
+        """
+        from odfpy.federation.errors import WebObjectNotFound
+
+        web = self.store.applies.state().web
+        known: list[User | PeerRelay] = [*web.peers.values(), *web.users.values()]
+        there = {one.name.lower(): one for one in known}
+        if name.lower() not in there:
+            hint = did_you_mean(name, there, otherwise=f"`odf relay user add {name}`, or declare a peer.")
+            raise WebObjectNotFound(f"No user or peer {name!r}", hint=hint)
+        return there[name.lower()]
+
+
+@contextmanager
+def relay_of(context: typer.Context) -> Iterator[OpenedRelay]:
+    """The relay of the workspace that a command is for. At the end, what was changed is recorded.
+
+    Raises:
+        NoRelay: it has none.
+        SharingDatabaseError: the database cannot be used.
+    """
+    from odfpy.federation.applying import record
+    from odfpy.federation.identity import RelayIdentity
+    from odfpy.federation.store.store import WebStore
+    from odfpy.settings.sections import SharingSection
+
+    workspace = session_of(context).workspace
+    identity = RelayIdentity.open(workspace.odf)
+    store = WebStore.of_workspace(workspace.odf, workspace.config.section(SharingSection).database)
+    try:
+        yield OpenedRelay(workspace, identity, store)
+        record(workspace, store, identity.name)
+    finally:
+        store.database.close()
+
+
+def who() -> str:
+    """Return who gives the command: user and machine."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):  # a container without such a user
+        name = "unknown"
+    return f"{name}@{socket.gethostname()}"
+
+
+@contextmanager
+def written(issued: Issued, name: str, to: str | None) -> Iterator[str]:
+    """Write a certificate and its key to new files; they go again if what comes next fails. Gives the first one's name.
+
+    Args:
+        issued: both.
+        name: whose they are.
+        to: folder; this one by default.
+
+    Raises:
+        AlreadyExists: there is such a file.
+        OdfError: they cannot be written.
+    """
+    stem = Path(to or ".") / f"{name}-{issued.facts.fingerprint[:8]}"
+    certificate, key = Path(f"{stem}.pem"), Path(f"{stem}.key")
+    issued.write(certificate, key)
+    try:
+        yield str(certificate)
+    except BaseException:
+        certificate.unlink(missing_ok=True)
+        key.unlink(missing_ok=True)
+        raise

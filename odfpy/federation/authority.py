@@ -1,0 +1,294 @@
+"""A small authority for a web: certificates for its relays and users.
+
+Keys are of the curve P-256, and never leave the folder that they are made in, which only its owner can read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Final, cast
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import AlreadyExists, OdfError
+from odfpy.federation.errors import InvalidCertificate
+from odfpy.federation.model.certificates import CertificateFacts, facts_of, load_pem
+from odfpy.files import make_folder
+
+CA_DAYS: Final = 3650
+RELAY_DAYS: Final = 825
+USER_DAYS: Final = 365
+
+FIELDS: Final = {"O": NameOID.ORGANIZATION_NAME, "OU": NameOID.ORGANIZATIONAL_UNIT_NAME, "C": NameOID.COUNTRY_NAME}
+"""Fields of a subject that may be given, beside the name."""
+
+_EARLY: Final = timedelta(minutes=5)
+"""Clocks differ: a certificate is good a little before it is made."""
+
+_DEEPEST: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """A new certificate, and its key.
+
+    Attributes:
+        facts: the certificate.
+        key_pem: the key, in PEM form, unencrypted.
+    """
+
+    facts: CertificateFacts
+    key_pem: str
+
+    def write(self, certificate: Path, key: Path) -> None:
+        """Write both to new files; only their owner can read the key.
+
+        Raises:
+            AlreadyExists: a file is there.
+        """
+        write_new(key, self.key_pem, mode=0o600)
+        write_new(certificate, self.facts.pem, mode=0o644)
+
+
+class Authority:
+    """An authority with its key.
+
+    Attributes:
+        facts: its certificate.
+    """
+
+    def __init__(self, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
+        self._certificate = certificate
+        self._key = key
+        self.facts = facts_of(certificate)
+
+    @classmethod
+    def new(cls, name: str) -> tuple[Authority, Issued]:
+        """A new authority, and what to keep of it.
+
+        Args:
+            name: of the web, or of the relay whose users it is for.
+        """
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = _subject(f"{name} authority", {})
+        usage = _usage(signs=False, certifies=True)
+        certificate = (
+            _builder(subject, subject, key.public_key(), CA_DAYS)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(usage, critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .sign(key, hashes.SHA256())
+        )
+        return cls(certificate, key), Issued(facts_of(certificate), _key_pem(key))
+
+    @classmethod
+    def open(cls, certificate: Path, key: Path) -> Authority:
+        """The authority of two files.
+
+        Raises:
+            InvalidCertificate: they cannot be read, or do not belong to each other.
+        """
+        found, private = load_pair(certificate, key)
+        if not isinstance(private, ec.EllipticCurvePrivateKey):
+            raise InvalidCertificate(f"{key} is no key of an elliptic curve", hint="`odf relay init` makes one.")
+        return cls(found, private)
+
+    def issue(
+        self,
+        name: str,
+        days: int,
+        *,
+        fields: Mapping[str, str] | None = None,
+        hosts: Sequence[str] = (),
+    ) -> Issued:
+        """A certificate for a user, or for a relay.
+
+        Args:
+            name: whose it is.
+            days: how long it is good.
+            fields: further fields of the subject: `O`, `OU`, `C`.
+            hosts: names and addresses of a server; without any it is for clients only.
+
+        Raises:
+            InvalidCertificate: a field cannot be in a certificate.
+        """
+        key = ec.generate_private_key(ec.SECP256R1())
+        names = [_host(one) for one in hosts] or [x509.UniformResourceIdentifier(f"urn:odf:user:{_urn(name)}")]
+        purposes = [ExtendedKeyUsageOID.CLIENT_AUTH, *([ExtendedKeyUsageOID.SERVER_AUTH] if hosts else [])]
+        authority_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        certificate = (
+            _builder(_subject(name, fields or {}), self._certificate.subject, key.public_key(), days)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_usage(signs=True, certifies=False), critical=True)
+            .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
+            .add_extension(x509.SubjectAlternativeName(names), critical=False)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(authority_key, critical=False)
+            .sign(self._key, hashes.SHA256())
+        )
+        return Issued(facts_of(certificate), _key_pem(key))
+
+
+def check_trusted(pem: str, authorities: Iterable[str], time: Timestamp, between: Sequence[str] = ()) -> None:
+    """Check that a certificate is of a trusted authority, and good at a time. Revocation is not looked at.
+
+    Args:
+        pem: the certificate.
+        authorities: certificates of the trusted ones.
+        time: when it is to be good.
+        between: certificates of authorities in between, which nobody needs to trust.
+
+    Raises:
+        InvalidCertificate: it is not.
+    """
+    when = time.to_datetime()
+    trusted = [load_pem(one) for one in authorities]
+    others = [load_pem(one) for one in between]
+    current = load_pem(pem)
+    for _ in range(_DEEPEST):
+        if not current.not_valid_before_utc <= when < current.not_valid_after_utc:
+            break
+        if any(_has_issued(one, current, when) for one in trusted):
+            return
+        following = next((one for one in others if _has_issued(one, current, when)), None)
+        if following is None:
+            break
+        current = following
+    raise InvalidCertificate(
+        "The certificate is of no authority that this relay trusts, or has expired",
+        hint="Ask the operator of the relay for one.",
+    )
+
+
+def load_pair(certificate: Path, key: Path) -> tuple[x509.Certificate, object]:
+    """A certificate and its key.
+
+    Raises:
+        InvalidCertificate: a file cannot be read, or the key is another one's.
+    """
+    found = load_pem(_read(certificate))
+    try:
+        private = load_pem_private_key(_read(key).encode(), None)
+    except (ValueError, TypeError) as error:
+        raise InvalidCertificate(f"{key} is no key in PEM form without a password") from error
+    if _public(private.public_key()) != _public(found.public_key()):
+        raise InvalidCertificate(f"{key} is not the key of {certificate}", hint="Name the two that belong together.")
+    return found, private
+
+
+def write_new(path: Path, text: str, *, mode: int) -> None:
+    """Write a file that is not there yet.
+
+    Args:
+        path: of the file.
+        text: what goes into it.
+        mode: who may read it.
+
+    Raises:
+        AlreadyExists: it is there.
+        OdfError: it cannot be written.
+    """
+    try:
+        make_folder(path.parent)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123  a descriptor
+            file.write(text)
+    except FileExistsError as error:
+        raise AlreadyExists(f"There is a file {path} already", hint="Choose another name.") from error
+    except OSError as error:
+        raise OdfError(f"Cannot write {path}: {error.strerror}") from error
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii", errors="replace")
+    except OSError as error:
+        raise InvalidCertificate(f"Cannot read {path}: {error.strerror}") from error
+
+
+def _public(key: object) -> bytes:
+    found = cast("ec.EllipticCurvePublicKey", key)
+    return found.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+
+
+def _has_issued(issuer: x509.Certificate, certificate: x509.Certificate, when: datetime) -> bool:
+    try:
+        constraints = issuer.extensions.get_extension_for_class(x509.BasicConstraints).value
+        certificate.verify_directly_issued_by(issuer)
+    except (x509.ExtensionNotFound, InvalidSignature, ValueError, TypeError):
+        return False
+    return constraints.ca and issuer.not_valid_before_utc <= when < issuer.not_valid_after_utc
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, days: int
+) -> x509.CertificateBuilder:
+    now = datetime.now(timezone.utc).replace(microsecond=0)
+    serial = x509.random_serial_number()
+    return x509.CertificateBuilder(issuer, subject, key, serial, now - _EARLY, now + timedelta(days=days))
+
+
+def _subject(name: str, fields: Mapping[str, str]) -> x509.Name:
+    try:
+        more = [x509.NameAttribute(FIELDS[key], value) for key, value in fields.items()]
+        return x509.Name([*more, x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    except KeyError as error:
+        raise InvalidCertificate(
+            f"No field of a subject: {error.args[0]}", hint=f"Give {', '.join(FIELDS)}."
+        ) from error
+    except ValueError as error:
+        raise InvalidCertificate(
+            f"A certificate cannot have this subject: {error}", hint="Choose a shorter one."
+        ) from error
+
+
+def _usage(*, signs: bool, certifies: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=signs,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=certifies,
+        crl_sign=certifies,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _host(text: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(text))
+    except ValueError:
+        pass
+    try:
+        return x509.DNSName(text)
+    except ValueError as error:
+        raise InvalidCertificate(f"Not a host: {text!r}", hint="Give names or addresses.") from error
+
+
+def _urn(name: str) -> str:
+    from urllib.parse import quote
+
+    return quote(name, safe="")
+
+
+def _key_pem(key: ec.EllipticCurvePrivateKey) -> str:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()

@@ -1,0 +1,176 @@
+"""The relay of a workspace: its name, its certificate and key, and whom it trusts.
+
+.odf/relay/relay.json      the name, and where the rest is
+.odf/relay/relay.pem       the certificate of the relay, and relay.key its key
+.odf/relay/ca.pem          the authorities that it trusts, and ca.key the key of its own one
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+
+from odfpy.errors import AlreadyExists, OdfError
+from odfpy.federation.authority import RELAY_DAYS, Authority, load_pair, write_new
+from odfpy.federation.errors import InvalidCertificate, NoRelay
+from odfpy.federation.model.certificates import facts_of, read_certificates
+from odfpy.sharing.names import check_name
+
+_HERE: Final = ("localhost", "127.0.0.1")
+
+
+@dataclass(frozen=True, slots=True)
+class RelayIdentity:
+    """The identity of a relay.
+
+    Attributes:
+        name: how peers know it.
+        certificate: file of its certificate, for servers and clients.
+        key: file of its key.
+        authorities: file of the certificates that it trusts.
+        authority_key: file of the key of its own authority; None where another one issues certificates.
+    """
+
+    name: str
+    certificate: Path
+    key: Path
+    authorities: Path
+    authority_key: Path | None
+
+    @classmethod
+    def open(cls, odf: Path) -> RelayIdentity:
+        """The relay of a workspace.
+
+        Args:
+            odf: its folder `.odf`.
+
+        Raises:
+            NoRelay: it has none.
+            OdfError: the file cannot be read.
+        """
+        path = _file(odf)
+        try:
+            tree = json.loads(path.read_text(encoding="utf-8"))
+            key = tree["authorityKey"]
+            certificate, own_key, authorities = (
+                path.parent / str(tree[name]) for name in ("certificate", "key", "authorities")
+            )
+            authority_key = None if key is None else path.parent / str(key)
+            return cls(str(tree["name"]), certificate, own_key, authorities, authority_key)
+        except FileNotFoundError as error:
+            raise NoRelay("This workspace has no relay", hint="`odf relay init NAME` makes one.") from error
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise OdfError(f"Cannot read {path}: {error}", hint="Restore it, or make the relay anew.") from error
+
+    @classmethod
+    def make(cls, odf: Path, name: str, hosts: Sequence[str] = ()) -> RelayIdentity:
+        """Make the relay of a workspace, with an authority of its own.
+
+        Args:
+            odf: its folder `.odf`.
+            name: how peers know it.
+            hosts: names and addresses by which others reach it, beside this machine's own.
+
+        Raises:
+            AlreadyExists: the workspace has one.
+            InvalidValue, InvalidCertificate: the name or a host is none.
+        """
+        folder = _new(odf, name)
+        authority, kept = Authority.new(name)
+        issued = authority.issue(name, RELAY_DAYS, hosts=list(dict.fromkeys((*_HERE, *hosts))))
+        kept.write(folder / "ca.pem", folder / "ca.key")
+        issued.write(folder / "relay.pem", folder / "relay.key")
+        return cls(name, folder / "relay.pem", folder / "relay.key", folder / "ca.pem", folder / "ca.key").written(odf)
+
+    @classmethod
+    def given(cls, odf: Path, name: str, certificate: Path, key: Path, authorities: Path) -> RelayIdentity:
+        """Make the relay of a workspace, with a certificate that somebody else has issued.
+
+        Args:
+            odf: its folder `.odf`.
+            name: how peers know it.
+            certificate: file of its certificate; the file stays where it is.
+            key: file of its key.
+            authorities: file of the certificates that it trusts.
+
+        Raises:
+            AlreadyExists: the workspace has one.
+            InvalidCertificate: a file is none, or the key is another one's.
+        """
+        _new(odf, name)
+        load_pair(certificate, key)
+        read_certificates(str(authorities.absolute()), Path())
+        return cls(name, certificate.absolute(), key.absolute(), authorities.absolute(), None).written(odf)
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of its certificate, by which others know it."""
+        return facts_of(self._pair()).fingerprint
+
+    @property
+    def expires(self) -> str:
+        """The end of its certificate."""
+        return str(facts_of(self._pair()).not_after)
+
+    @property
+    def trusted(self) -> list[str]:
+        """The certificates of the authorities that it trusts, in PEM form.
+
+        Raises:
+            InvalidCertificate: the file has none.
+        """
+        return read_certificates(str(self.authorities), Path())
+
+    @property
+    def authority(self) -> Authority:
+        """Its own authority.
+
+        Raises:
+            InvalidCertificate: another one issues certificates.
+        """
+        if self.authority_key is None:
+            raise InvalidCertificate(
+                f"The relay {self.name} has no authority of its own",
+                hint="Have the certificate issued where the others come from, and name it in a document.",
+            )
+        return Authority.open(self.authorities, self.authority_key)
+
+    def _pair(self) -> x509.Certificate:
+        return load_pair(self.certificate, self.key)[0]
+
+    def written(self, odf: Path) -> RelayIdentity:
+        """Make it the relay of a workspace.
+
+        Args:
+            odf: folder `.odf` of the workspace.
+        """
+        path = _file(odf)
+        tree = {
+            "name": self.name,
+            "certificate": _shown(self.certificate, path.parent),
+            "key": _shown(self.key, path.parent),
+            "authorities": _shown(self.authorities, path.parent),
+            "authorityKey": None if self.authority_key is None else _shown(self.authority_key, path.parent),
+        }
+        write_new(path, json.dumps(tree, indent=2) + "\n", mode=0o600)
+        return self
+
+
+def _file(odf: Path) -> Path:
+    return odf / "relay" / "relay.json"
+
+
+def _new(odf: Path, name: str) -> Path:
+    check_name("relay", name)
+    if _file(odf).exists():
+        raise AlreadyExists("This workspace has a relay already", hint="`odf relay status` shows it.")
+    return odf / "relay"
+
+
+def _shown(path: Path, folder: Path) -> str:
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)

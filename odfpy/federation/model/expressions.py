@@ -1,0 +1,180 @@
+"""SQL in documents, parsed: transformations over `{v}`, the SQL of data sources and of remote mappings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from odfpy.data.sql_text import OWN, check_text
+from odfpy.errors import InvalidQuery, InvalidValue
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+DIALECT: Final = "duckdb"
+"""The dialect of transformations and of the SQL of remote mappings."""
+
+VALUE: Final = "__odf_value"
+"""The column that stands for `{v}` in a parsed transformation."""
+
+_LONGEST: Final = 10_000
+_OF_VALUE: Final = "An expression over {v}, such as `{v} / 100` or `upper({v})`."
+_OF_SOURCE: Final = "Write the name of a table, or one SELECT."
+_OF_REMOTE: Final = "Write `SELECT *, expression AS name FROM remote_entity`."
+
+
+def transformation(text: str) -> exp.Expr:
+    """The tree of a transformation, in which the column `VALUE` stands for `{v}`.
+
+    Args:
+        text: an SQL expression; what is in quotes stays what it is.
+
+    Raises:
+        InvalidValue: it is none, or names something else than `{v}`.
+    """
+    from sqlglot import exp
+
+    tree = _parsed(f"SELECT {_with_value(text)}", DIALECT, f"Not a transformation: {text}", _OF_VALUE)
+    if not isinstance(tree, exp.Select) or len(tree.expressions) != 1 or _parts(tree) != {"expressions"}:
+        raise InvalidValue(f"Not a transformation: {text}", hint=_OF_VALUE)
+    found: exp.Expr = tree.expressions[0].unalias()
+    if isinstance(tree.expressions[0], exp.Alias):
+        raise InvalidValue(f"A transformation gives no name: {text}", hint=_OF_VALUE)
+    _check_scalar(found, text)
+    for column in found.find_all(exp.Column):
+        if column.name != VALUE or column.table:
+            raise InvalidValue(f"A transformation knows {{v}} only, not {column.sql(DIALECT)}: {text}", hint=_OF_VALUE)
+    return found
+
+
+def is_name(text: str, dialect: str) -> bool:
+    """Return whether the SQL of a source is only a name of a table; it may have dots."""
+    from sqlglot import exp, parse_one
+    from sqlglot.errors import SqlglotError
+
+    try:
+        found = parse_one(text, into=exp.Table, dialect=dialect)
+    except (SqlglotError, RecursionError):
+        return False
+    parts = {name for name, value in found.args.items() if value}
+    return (
+        isinstance(found, exp.Table) and parts <= {"this", "db", "catalog"} and isinstance(found.this, exp.Identifier)
+    )
+
+
+def check_source_sql(text: str, dialect: str) -> str:
+    """Return the SQL of a data source if it is a name or one SELECT.
+
+    Args:
+        text: the SQL.
+        dialect: of the source, by sqlglot's name.
+
+    Raises:
+        InvalidValue: it is neither.
+    """
+    from sqlglot import exp
+
+    if is_name(text, dialect):
+        return text
+    tree = _parsed(text, dialect, f"Not the SQL of a data source: {text}", _OF_SOURCE)
+    changing = (exp.DML, exp.DDL, exp.Command, exp.Into, exp.Lock, exp.Set, exp.Pragma, exp.Attach, exp.Use, exp.Copy)
+    if not isinstance(tree, exp.Query) or any(
+        isinstance(node, changing) and not isinstance(node, exp.Query) for node in tree.walk()
+    ):
+        raise InvalidValue(f"The SQL of a data source only reads: {text}", hint=_OF_SOURCE)
+    return text
+
+
+def remote_expressions(sql: str | None, remote_entity: str) -> dict[str, exp.Expr] | None:
+    """The expressions that the SQL of a remote mapping gives names to; None without SQL: all names are the peer's.
+
+    Args:
+        sql: a SELECT from the remote entity.
+        remote_entity: its name.
+
+    Returns:
+        Expressions by name; under `*`, if it is there, a star: all of the peer's own names count, too.
+
+    Raises:
+        InvalidValue: it is more than columns and expressions of the one entity.
+    """
+    from sqlglot import exp
+
+    if sql is None:
+        return None
+    wrong = f"Not the SQL of a remote mapping: {sql}"
+    tree = _parsed(sql, DIALECT, wrong, _OF_REMOTE)
+    if not isinstance(tree, exp.Select) or not _parts(tree) <= {"expressions", "from_", "from"}:
+        raise InvalidValue(wrong, hint=_OF_REMOTE)
+    tables = list(tree.find_all(exp.Table))
+    if len(tables) != 1 or tables[0].name.lower() != remote_entity.lower() or tables[0].db or tables[0].alias:
+        raise InvalidValue(f"A remote mapping reads its remote entity, {remote_entity}, alone: {sql}", hint=_OF_REMOTE)
+    found: dict[str, exp.Expr] = {}
+    for one in tree.expressions:
+        if isinstance(one, exp.Star) and not any(one.args.values()):
+            found["*"] = one
+            continue
+        if not one.alias_or_name:
+            raise InvalidValue(f"Without a name: {one.sql(DIALECT)}, in {sql}", hint=_OF_REMOTE)
+        _check_scalar(one.unalias(), sql)
+        if one.alias_or_name in found:
+            raise InvalidValue(f"Twice: {one.alias_or_name}, in {sql}", hint=_OF_REMOTE)
+        found[one.alias_or_name] = one.unalias()
+    return found
+
+
+def _check_scalar(tree: Any, text: str) -> None:
+    from sqlglot import exp
+
+    wrong = (exp.Query, exp.AggFunc, exp.Window, exp.Star, exp.Placeholder, exp.Parameter, exp.Command, exp.Unnest)
+    for node in tree.walk():
+        if isinstance(node, wrong):
+            raise InvalidValue(
+                f"Not an expression over one row: {node.sql(DIALECT)}, in {text}",
+                hint="Queries, aggregates and windows go into source_sql.",
+            )
+
+
+def _with_value(text: str) -> str:
+    """The text with a column in the place of each `{v}`; braces in quotes are no places.
+
+    Raises:
+        InvalidValue: other braces.
+    """
+    from sqlglot import tokenize
+    from sqlglot.errors import SqlglotError
+
+    try:
+        tokens = list(tokenize(text, dialect=DIALECT))
+    except SqlglotError as error:
+        raise InvalidValue(f"Not a transformation: {text}", hint=_OF_VALUE) from error
+    parts, end, at = [], 0, 0
+    while at < len(tokens):
+        if [one.text for one in tokens[at : at + 3]] == ["{", "v", "}"]:
+            parts += [text[end : tokens[at].start], f" {VALUE} "]
+            end = tokens[at + 2].end + 1
+            at += 3
+        elif tokens[at].token_type.name in ("L_BRACE", "R_BRACE"):
+            raise InvalidValue(f"Only {{v}} stands in braces: {text}", hint=_OF_VALUE)
+        else:
+            at += 1
+    return "".join([*parts, text[end:]])
+
+
+def _parsed(text: str, dialect: str, wrong: str, hint: str) -> Any:
+    from sqlglot import parse
+    from sqlglot.errors import SqlglotError
+
+    if len(text) > _LONGEST:
+        raise InvalidValue(f"SQL in a document has at most {_LONGEST} characters", hint=hint)
+    try:
+        check_text(text, OWN)
+        found = parse(text, dialect=dialect)
+    except (SqlglotError, InvalidQuery, RecursionError) as error:
+        raise InvalidValue(wrong, hint=hint) from error
+    if len(found) != 1 or found[0] is None:
+        raise InvalidValue(wrong, hint=hint)
+    return found[0]
+
+
+def _parts(tree: Any) -> set[str]:
+    return {name for name, value in tree.args.items() if value}

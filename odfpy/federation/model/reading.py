@@ -1,0 +1,219 @@
+"""Reading of documents: files and folders of YAML, and where each key of them is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel, ValidationError
+
+from odfpy.codec.yaml import Document, load_documents
+from odfpy.errors import OdfError, did_you_mean
+from odfpy.federation.errors import InvalidDocument
+from odfpy.federation.model.certificates import read_certificates
+from odfpy.federation.model.documents import API_VERSION, KINDS, WORDS, LocalData, PeerRelay, Spec, User
+
+_SUFFIXES: Final = (".yaml", ".yml")
+_KEYS: Final = ("apiVersion", "kind", "spec")
+_MOST_BYTES: Final = 16 << 20
+_FORM: Final = "docs/federation.md shows the form of every kind."
+
+ObjectKey = tuple[str, str]
+"""Kind and key of an object, the key folded: names ignore case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """An object as a document declares it.
+
+    Attributes:
+        spec: what it is; paths are absolute, certificates are read.
+        file: where it is written.
+        document: the document.
+    """
+
+    spec: Spec
+    file: str
+    document: Document | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def key(self) -> ObjectKey:
+        """Return what it is known by."""
+        return key_of(self.spec)
+
+    def at(self, path: Sequence[str | int] = ()) -> str:
+        """A place in it, for messages: file, line, object and key.
+
+        Args:
+            path: of the key in its spec.
+        """
+        what = f"{WORDS[self.spec.KIND]} {self.spec.key}"
+        where = self.file
+        if self.document is not None:
+            where += f", line {self.document.line_of(('spec', *path))}"
+        return f"{where}: {what}{''.join(f'.{one}' for one in path)}"
+
+
+def key_of(spec: Spec) -> ObjectKey:
+    """The kind and folded name that an object is known by."""
+    return spec.KIND, spec.key.lower()
+
+
+def read_documents(places: Iterable[Path]) -> list[Declared]:
+    """The documents of files, and of all YAML files below folders.
+
+    Args:
+        places: files and folders. Files whose names begin with a full stop are passed over.
+
+    Raises:
+        InvalidDocument: one is none; the message names file, line and key.
+        MalformedManifest: a file is no YAML.
+    """
+    found: dict[ObjectKey, Declared] = {}
+    for file in _files(places):
+        for one in _read(file):
+            known = found.setdefault(one.key, one)
+            if known is not one:
+                raise InvalidDocument(
+                    f"{one.at()} is declared twice; the other one is in {known.at()}",
+                    hint="Remove one of them. Names ignore case.",
+                )
+    return list(found.values())
+
+
+def _files(places: Iterable[Path]) -> list[Path]:
+    files: dict[Path, None] = {}
+    for place in places:
+        if place.is_dir():
+            below = sorted(
+                one
+                for one in place.rglob("*")
+                if one.suffix in _SUFFIXES and not any(p.startswith(".") for p in one.relative_to(place).parts)
+            )
+            if not below:
+                raise InvalidDocument(f"There are no documents in {place}", hint="Documents are files *.yaml.")
+            files.update(dict.fromkeys(below))
+        else:
+            files[place] = None
+    return list(files)
+
+
+def _read(file: Path) -> Iterable[Declared]:
+    try:
+        if file.stat().st_size > _MOST_BYTES:
+            raise InvalidDocument(f"{file} has more than {_MOST_BYTES >> 20} MiB", hint="Divide it.")
+        text = file.read_bytes().decode("utf-8", "replace")
+    except OSError as error:
+        raise InvalidDocument(f"Cannot read {file}: {error.strerror}", hint="Name a file or folder.") from error
+    return [_declared(document, file) for document in load_documents(text, str(file))]
+
+
+def _declared(document: Document, file: Path) -> Declared:
+    tree = document.tree
+    if not isinstance(tree, dict):
+        raise _wrong(file, document, (), "a document is a mapping of apiVersion, kind and spec")
+    for name in tree:
+        if name not in _KEYS:
+            raise _wrong(file, document, (name,), f"unknown key {name!r}", did_you_mean(name, _KEYS, otherwise=_FORM))
+    if tree.get("apiVersion") != API_VERSION:
+        raise _wrong(file, document, ("apiVersion",), f"apiVersion is to be {API_VERSION}")
+    kind = tree.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        hint = did_you_mean(str(kind), list(KINDS), otherwise=f"Kinds are {', '.join(KINDS)}.")
+        raise _wrong(file, document, ("kind",), f"no kind of document: {kind!r}", hint)
+    model: type[BaseModel] = KINDS[kind]
+    spec = tree.get("spec")
+    if not isinstance(spec, dict):
+        raise _wrong(file, document, ("spec",), f"{kind} needs a spec, a mapping")
+    try:
+        found: Any = model.model_validate(spec)
+    except ValidationError as error:
+        raise _invalid(file, document, kind, spec, error) from error
+    return Declared(_resolved(found, file, document), str(file), document)
+
+
+def _resolved(spec: Spec, file: Path, document: Document) -> Spec:
+    """The object as seen from anywhere: paths are absolute, certificates are read."""
+    folder = file.parent
+    if isinstance(spec, LocalData):
+        return spec.resolved(folder)
+    if not isinstance(spec, PeerRelay | User):
+        return spec
+    pems: list[str] = []
+    for at, one in enumerate(spec.certificates):
+        try:
+            pems += read_certificates(one, folder)
+        except OdfError as error:
+            raise _wrong(file, document, ("spec", "certificates", at), error.message, error.hint) from error
+    return spec.model_copy(update={"certificates": tuple(dict.fromkeys(pems))})
+
+
+def _invalid(file: Path, document: Document, kind: str, spec: Any, error: ValidationError) -> InvalidDocument:
+    # A key that is misspelt is unknown, and another one is missing for it.
+    first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+    path = _place(spec, first["loc"])
+    name = spec.get("name", spec.get("entity"))
+    what = f"{WORDS[kind]} {name}" if isinstance(name, str) else WORDS[kind]
+    message = str(first["msg"]).removeprefix("Value error, ")
+    hint: str | None = _FORM
+    if first["type"] == "extra_forbidden":
+        message = f"unknown key {path[-1]!r}"
+        hint = did_you_mean(str(path[-1]), _known_keys(KINDS[kind], first["loc"][:-1]), otherwise=_FORM)
+    elif first["type"] == "missing":
+        message = "is missing"
+    elif first["type"] == "union_tag_invalid":
+        known = str(first["ctx"]["expected_tags"]).replace("'", "").split(", ")
+        message = f"no kind of connection: {first['ctx']['tag']!r}"
+        hint = did_you_mean(str(first["ctx"]["tag"]), known, otherwise=f"Kinds are {', '.join(known)}.")
+    elif first["type"] == "union_tag_not_found":
+        message = "needs a kind"
+    where = f"{file}, line {document.line_of(('spec', *path))}"
+    return InvalidDocument(f"{where}: {what}{''.join(f'.{one}' for one in path)}: {message}", hint=hint)
+
+
+def _place(tree: Any, loc: Sequence[str | int]) -> tuple[str | int, ...]:
+    """The keys of a location that are written; pydantic puts names of kinds and types in between."""
+    found: list[str | int] = []
+    for at, part in enumerate(loc):
+        is_last = at == len(loc) - 1
+        there = (isinstance(tree, Mapping) and part in tree) or (
+            isinstance(tree, list) and isinstance(part, int) and part < len(tree)
+        )
+        if there:
+            tree = tree[part]
+            found.append(part)
+        elif is_last and isinstance(tree, Mapping) and not str(part).startswith(("literal[", "tuple[", "function-")):
+            found.append(part)
+    return tuple(found)
+
+
+def _known_keys(model: Any, loc: Sequence[str | int]) -> list[str]:
+    """The keys that may stand at a location, as far as they are known: those of the model that is named last."""
+    from typing import get_args
+
+    current = [model]
+    for part in loc:
+        following = []
+        for one in current:
+            fields = getattr(one, "model_fields", {})
+            if part in fields:
+                following += _models(fields[part].annotation, get_args)
+            elif isinstance(part, int) or part not in fields:
+                following.append(one)
+        tagged = [one for one in following if part in get_args(getattr(one, "__annotations__", {}).get("kind"))]
+        current = tagged or following
+    return [info.alias or name for one in current for name, info in getattr(one, "model_fields", {}).items()]
+
+
+def _models(annotation: Any, get_args: Any) -> list[Any]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [one for part in get_args(annotation) for one in _models(part, get_args)]
+
+
+def _wrong(
+    file: Path, document: Document, path: tuple[str | int, ...], message: str, hint: str | None = None
+) -> InvalidDocument:
+    return InvalidDocument(f"{file}, line {document.line_of(path)}: {message}", hint=hint or _FORM)

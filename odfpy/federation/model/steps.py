@@ -1,0 +1,129 @@
+"""Steps of an apply: from the objects that a relay has to those that documents declare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from odfpy.federation.model.certificates import CertificateFacts
+from odfpy.federation.model.documents import KINDS, WORDS, Spec, tree_of
+from odfpy.federation.model.reading import Declared, ObjectKey, key_of
+from odfpy.federation.model.web import Web, check
+
+_MOST_DIFFERENCES: Final = 10
+_LONGEST: Final = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step on the way to what is declared.
+
+    Attributes:
+        sign: `+` adds, `-` removes, `~` changes.
+        text: what.
+        key: of the object.
+        spec: the object as it is then; None if it goes.
+    """
+
+    sign: Literal["+", "-", "~"]
+    text: str
+    key: ObjectKey
+    spec: Spec | None
+
+    def __str__(self) -> str:
+        return f"{self.sign} {self.text}"
+
+
+def plan(known: Web, declared: Sequence[Declared], *, prune: bool) -> list[Step]:
+    """The steps from what is there to what is declared, once all of what comes of them was checked.
+
+    Args:
+        known: what is there.
+        declared: what is to be there.
+        prune: whether what is not declared goes.
+
+    Raises:
+        InvalidDocument: something is wrong; the message names the place.
+    """
+    wanted = {one.key: one.spec for one in declared}
+    check(Web(wanted if prune else {**known.objects, **wanted}), declared)
+    gone = [one for one in known.objects if one not in wanted] if prune else []
+    order = {kind: number for number, kind in enumerate(KINDS)}
+    ordered = sorted(wanted.items(), key=lambda one: order[one[0][0]])
+    steps = [step for key, spec in ordered for step in _towards(known.objects.get(key), spec)]
+    gone.sort(key=lambda one: order[one[0]], reverse=True)
+    return steps + [removal(known.objects[key]) for key in gone]
+
+
+def addition(spec: Spec) -> Step:
+    """The step that adds an object."""
+    return Step("+", _title(spec), key_of(spec), spec)
+
+
+def removal(spec: Spec) -> Step:
+    """The step that removes an object."""
+    return Step("-", _title(spec), key_of(spec), None)
+
+
+def _towards(before: Spec | None, spec: Spec) -> Iterator[Step]:
+    if before is None:
+        yield addition(spec)
+    elif before != spec:
+        found = list(_differences(_shown(before), _shown(spec)))
+        more = f", and {len(found) - _MOST_DIFFERENCES} more" if len(found) > _MOST_DIFFERENCES else ""
+        yield Step("~", f"{_title(spec)}: {', '.join(found[:_MOST_DIFFERENCES])}{more}", key_of(spec), spec)
+
+
+def _title(spec: Spec) -> str:
+    return f"{WORDS[spec.KIND]} {spec.key}"
+
+
+def _shown(spec: Spec) -> Any:
+    """The tree as people compare it: lists of what has names by these, certificates by their fingerprints."""
+    return _keyed(tree_of(spec))
+
+
+def _keyed(tree: Any, name: str = "") -> Any:
+    if isinstance(tree, Mapping):
+        return {key: _keyed(value, key) for key, value in tree.items()}
+    if not isinstance(tree, list):
+        return tree
+    if name == "certificates":
+        return {CertificateFacts.of(pem).fingerprint[:16]: "" for pem in tree}
+    if tree and all(isinstance(one, Mapping) for one in tree):
+        keys = [_identity(one) for one in tree]
+        if len(set(keys)) == len(keys):
+            return {key: _keyed(one) for key, one in zip(keys, tree, strict=True)}
+    return {str(at): _keyed(one) for at, one in enumerate(tree)} if _is_nested(tree) else tree
+
+
+def _identity(tree: Mapping[str, Any]) -> str:
+    if "data" in tree:
+        return "/".join(str(tree[name]) for name in ("data", "source", "allowed_rows") if name in tree)
+    return str(tree.get("name", tree.get("information", "")))
+
+
+def _is_nested(trees: Iterable[Any]) -> bool:
+    return any(isinstance(one, Mapping | list) for one in trees)
+
+
+def _differences(before: Any, after: Any, path: str = "") -> Iterator[str]:
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key in dict.fromkeys((*before, *after)):
+            place = f"{path}.{key}" if path else str(key)
+            if key not in after:
+                yield f"{place} goes"
+            elif key not in before:
+                yield f"{place} is new"
+            else:
+                yield from _differences(before[key], after[key], place)
+        if list(before) != list(after) and before.keys() == after.keys():
+            yield f"{path or 'its keys'} in another order"
+    elif before != after:
+        yield f"{path} {_brief(before)} -> {_brief(after)}"
+
+
+def _brief(value: Any) -> str:
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

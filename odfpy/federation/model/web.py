@@ -1,0 +1,292 @@
+"""All that a relay declares, by name, and the checks across it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Final, TypeVar
+
+from odfpy.errors import InvalidValue, UsageError, did_you_mean
+from odfpy.federation.errors import InvalidDocument
+from odfpy.federation.model.arrow_types import parse_dtype
+from odfpy.federation.model.certificates import CertificateFacts
+from odfpy.federation.model.connections import DatasetConnection, FilesConnection
+from odfpy.federation.model.documents import (
+    DataSource,
+    Entity,
+    LocalData,
+    LocalMapping,
+    PeerRelay,
+    Permission,
+    RemoteMapping,
+    Spec,
+    User,
+)
+from odfpy.federation.model.expressions import check_source_sql, is_name, remote_expressions, transformation
+from odfpy.federation.model.reading import Declared, ObjectKey
+from odfpy.sharing.conditions import check_condition
+
+_Kind = TypeVar("_Kind", bound=Spec)
+Path = tuple[str | int, ...]
+_DATASET: Final = re.compile(r"[^\s()'\";,]+")
+
+
+@dataclass(frozen=True)
+class Web:
+    """The objects of a relay.
+
+    Attributes:
+        objects: by kind and folded key.
+    """
+
+    objects: Mapping[ObjectKey, Spec]
+
+    @classmethod
+    def of(cls, specs: Iterable[Spec]) -> Web:
+        """The web of some objects."""
+        return cls({(one.KIND, one.key.lower()): one for one in specs})
+
+    @cached_property
+    def entities(self) -> Mapping[str, Entity]:
+        """Entities by name."""
+        return self._of(Entity)
+
+    @cached_property
+    def local_data(self) -> Mapping[str, LocalData]:
+        """Local data by name."""
+        return self._of(LocalData)
+
+    @cached_property
+    def local_mappings(self) -> Mapping[str, LocalMapping]:
+        """Local mappings by entity."""
+        return self._of(LocalMapping)
+
+    @cached_property
+    def peers(self) -> Mapping[str, PeerRelay]:
+        """Peers by name."""
+        return self._of(PeerRelay)
+
+    @cached_property
+    def users(self) -> Mapping[str, User]:
+        """Users by name."""
+        return self._of(User)
+
+    @cached_property
+    def remote_mappings(self) -> Mapping[str, Sequence[RemoteMapping]]:
+        """Remote mappings by entity."""
+        found: dict[str, list[RemoteMapping]] = {}
+        for one in self._of(RemoteMapping).values():
+            found.setdefault(one.entity, []).append(one)
+        return found
+
+    def data_source(self, data: str, source: str) -> DataSource | None:
+        """A data source; None if there is none of those names."""
+        there = self.local_data.get(data)
+        return None if there is None else there.source(source)
+
+    def _of(self, kind: type[_Kind]) -> dict[str, _Kind]:
+        return {one.key: one for one in self.objects.values() if isinstance(one, kind)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Trouble:
+    """A fault of an object."""
+
+    spec: Spec
+    path: Path
+    message: str
+    hint: str | None
+
+
+def check(web: Web, declared: Iterable[Declared] = ()) -> None:
+    """Check every object, and that all which name each other are there.
+
+    Args:
+        web: all objects.
+        declared: those of documents, so that messages can name their places.
+
+    Raises:
+        InvalidDocument: for the first thing that is wrong; it says how many others there are.
+    """
+    found = [*_Checks(web).all()]
+    if not found:
+        return
+    places = {one.key: one for one in declared}
+    first = found[0]
+    place = places.get((first.spec.KIND, first.spec.key.lower())) or Declared(first.spec, "as it was applied before")
+    more = f" ({len(found) - 1} more like this)" if len(found) > 1 else ""
+    raise InvalidDocument(f"{place.at(first.path)}: {first.message}{more}", hint=first.hint)
+
+
+class _Checks:
+    """The checks, kind by kind."""
+
+    def __init__(self, web: Web) -> None:
+        self._web = web
+
+    def all(self) -> Iterator[_Trouble]:
+        checks: dict[type[Any], Callable[[Any], Iterator[_Trouble]]] = {
+            Entity: self._entity,
+            LocalData: self._local_data,
+            LocalMapping: self._local_mapping,
+            RemoteMapping: self._remote_mapping,
+            PeerRelay: self._known,
+            User: self._known,
+        }
+        for one in self._web.objects.values():
+            yield from checks[type(one)](one)
+        yield from self._certificates()
+
+    def _entity(self, entity: Entity) -> Iterator[_Trouble]:
+        yield from _twice(entity, ("information",), [one.name for one in entity.information])
+        for at, one in enumerate(entity.information):
+            yield from _tried(entity, ("information", at, "arrow_dtype"), partial(parse_dtype, one.arrow_dtype))
+
+    def _local_data(self, data: LocalData) -> Iterator[_Trouble]:
+        yield from _twice(data, ("data_sources",), [one.name for one in data.data_sources])
+        for at, source in enumerate(data.data_sources):
+            path: Path = ("data_sources", at)
+            yield from _twice(data, (*path, "fields"), [one.name for one in source.fields])
+            yield from _tried(data, (*path, "source_sql"), partial(_check_source, data, source))
+            if source.default_permission is not None:
+                yield from _permission(data, (*path, "default_permission"), source.default_permission, source)
+
+    def _local_mapping(self, mapping: LocalMapping) -> Iterator[_Trouble]:
+        entity = self._web.entities.get(mapping.entity)
+        if entity is None:
+            yield _unknown(mapping, ("entity",), "entity", mapping.entity, self._web.entities)
+        names = [one.name for one in entity.information] if entity else None
+        yield from _twice(mapping, ("mappings",), [f"{one.data}/{one.source}" for one in mapping.mappings])
+        for at, part in enumerate(mapping.mappings):
+            path: Path = ("mappings", at)
+            source = None
+            for trouble, there in self._source(mapping, path, part.data, part.source):
+                source = there
+                if trouble is not None:
+                    yield trouble
+            yield from _twice(mapping, (*path, "fields"), [one.information for one in part.fields])
+            for number, one in enumerate(part.fields):
+                place: Path = (*path, "fields", number)
+                yield from _named(mapping, (*place, "information"), "information", one.information, names)
+                fields = [field.name for field in source.fields] if source else None
+                yield from _named(mapping, (*place, "field"), "field", one.field, fields)
+                yield from _transformation(mapping, (*place, "transformation"), one.transformation)
+
+    def _remote_mapping(self, mapping: RemoteMapping) -> Iterator[_Trouble]:
+        entity = self._web.entities.get(mapping.entity)
+        if entity is None:
+            yield _unknown(mapping, ("entity",), "entity", mapping.entity, self._web.entities)
+        if mapping.relay not in self._web.peers:
+            yield _unknown(mapping, ("relay",), "peer", mapping.relay, self._web.peers)
+        given: list[str] | None = None
+        try:
+            expressions = remote_expressions(mapping.sql, mapping.remote_entity)
+        except UsageError as error:
+            yield _Trouble(mapping, ("sql",), error.message, error.hint)
+        else:
+            given = None if expressions is None or "*" in expressions else list(expressions)
+        names = [one.name for one in entity.information] if entity else None
+        yield from _twice(mapping, ("information",), [one.information for one in mapping.information])
+        for at, one in enumerate(mapping.information):
+            path: Path = ("information", at)
+            yield from _named(mapping, (*path, "information"), "information", one.information, names)
+            yield from _named(mapping, (*path, "remote"), "name in sql", one.remote, given)
+            yield from _transformation(mapping, (*path, "transformation"), one.transformation)
+
+    def _known(self, who: PeerRelay | User) -> Iterator[_Trouble]:
+        for at, one in enumerate(who.permissions):
+            path: Path = ("permissions", at)
+            for trouble, source in self._source(who, path, one.data, one.source):
+                if trouble is not None:
+                    yield trouble
+                elif source is not None:
+                    yield from _permission(who, path, one, source)
+
+    def _source(
+        self, spec: Spec, path: Path, data: str, source: str
+    ) -> Iterator[tuple[_Trouble | None, DataSource | None]]:
+        """The data source of two names, or what is wrong with them."""
+        there = self._web.local_data.get(data)
+        if there is None:
+            yield _unknown(spec, (*path, "data"), "local data", data, self._web.local_data), None
+            return
+        found = there.source(source)
+        known = [one.name for one in there.data_sources]
+        yield (None if found else _unknown(spec, (*path, "source"), f"source of {data}", source, known)), found
+
+    def _certificates(self) -> Iterator[_Trouble]:
+        """Nobody has the certificate of somebody else."""
+        owners: dict[str, PeerRelay | User] = {}
+        known: list[PeerRelay | User] = [*self._web.peers.values(), *self._web.users.values()]
+        for one in known:
+            for at, pem in enumerate(one.certificates):
+                owner = owners.setdefault(CertificateFacts.of(pem).fingerprint, one)
+                if owner is not one:
+                    message = f"this certificate is that of {owner.key}, too"
+                    yield _Trouble(one, ("certificates", at), message, "Give each of them one of their own.")
+
+
+def _check_source(data: LocalData, source: DataSource) -> None:
+    connection, text = data.connection, source.source_sql
+    if isinstance(connection, DatasetConnection) and _DATASET.fullmatch(text):
+        return
+    check_source_sql(text, connection.dialect)
+    if not isinstance(connection, FilesConnection):
+        return
+    names = [text] if is_name(text, connection.dialect) else _tables_in(text, connection.dialect)
+    for name in names:
+        if name.strip('"') not in connection.tables:
+            hint = did_you_mean(name, list(connection.tables), otherwise=f"Tables: {', '.join(connection.tables)}.")
+            raise InvalidValue(f"The connection has no table {name}", hint=hint)
+
+
+def _tables_in(text: str, dialect: str) -> list[str]:
+    """The names of tables in a SELECT, without those that it makes itself."""
+    from sqlglot import exp, parse_one
+
+    tree = parse_one(text, dialect=dialect)
+    own = {one.alias for one in tree.find_all(exp.CTE)}
+    if any(not isinstance(one.this, exp.Identifier) for one in tree.find_all(exp.Table)):
+        raise InvalidValue(f"Functions in FROM are not for files: {text}", hint="Name tables of the connection.")
+    return [one.name for one in tree.find_all(exp.Table) if one.name not in own]
+
+
+def _permission(spec: Spec, path: Path, permission: Permission, source: DataSource) -> Iterator[_Trouble]:
+    fields = [one.name for one in source.fields]
+    if permission.allowed_columns != "*":
+        for at, name in enumerate(permission.allowed_columns):
+            yield from _named(spec, (*path, "allowed_columns", at), "field", name, fields)
+    yield from _tried(spec, (*path, "allowed_rows"), lambda: check_condition(permission.allowed_rows, fields))
+
+
+def _transformation(spec: Spec, path: Path, text: str | None) -> Iterator[_Trouble]:
+    if text is not None:
+        yield from _tried(spec, path, lambda: transformation(text))
+
+
+def _tried(spec: Spec, path: Path, attempt: Callable[[], object]) -> Iterator[_Trouble]:
+    try:
+        attempt()
+    except UsageError as error:
+        yield _Trouble(spec, path, error.message, error.hint)
+
+
+def _named(spec: Spec, path: Path, what: str, name: str, known: Sequence[str] | None) -> Iterator[_Trouble]:
+    if known is not None and name not in known:
+        yield _unknown(spec, path, what, name, known)
+
+
+def _unknown(spec: Spec, path: Path, what: str, name: str, known: Iterable[str]) -> _Trouble:
+    there = list(known)
+    otherwise = f"There are: {', '.join(there[:20])}." if there else f"There is no {what} yet; declare one."
+    return _Trouble(spec, path, f"no {what} {name!r}", did_you_mean(name, there, otherwise=otherwise))
+
+
+def _twice(spec: Spec, path: Path, names: Sequence[str]) -> Iterator[_Trouble]:
+    seen: set[str] = set()
+    for at, name in enumerate(names):
+        if name.lower() in seen:
+            yield _Trouble(spec, (*path, at), f"{name!r} is there twice", "Names ignore case.")
+        seen.add(name.lower())

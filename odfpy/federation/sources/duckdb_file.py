@@ -1,0 +1,55 @@
+"""A database file of DuckDB, opened to be read only, without reach to anything beside it."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final
+
+from odfpy.extras import needs_extra
+from odfpy.federation.errors import SourceFailed
+from odfpy.federation.model.connections import DuckdbConnection
+from odfpy.federation.sources.contract import BATCH_ROWS, Batches, ReadLimits, Source
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from odfpy.engine.control import Control
+    from odfpy.engine.row_stream import RowStream
+
+_CONFINED: Final = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "lock_configuration": "true",
+}
+
+
+class DuckdbSource(Source):
+    """A database file of DuckDB. Each read opens it, so that what others have written meanwhile is there."""
+
+    def __init__(self, name: str, connection: DuckdbConnection, *, memory: int) -> None:
+        """
+        Args:
+            name: for messages.
+            connection: where it is.
+            memory: bytes that all reads together may take.
+        """
+        super().__init__(name, connection.dialect)
+        self._path = connection.path
+        self._settings: dict[str, Any] = {**_CONFINED, "memory_limit": f"{max(1, memory >> 20)}MiB"}
+
+    def _stream(self, sql: str, wanted: pa.Schema | None, limits: ReadLimits, control: Control) -> RowStream:
+        del wanted, limits
+        with needs_extra(None, "Sources of DuckDB", SourceFailed):
+            import duckdb
+
+        database = duckdb.connect(self._path, read_only=True, config=self._settings)
+        control.on_stop(database.interrupt)
+        with ExitStack() as ends:
+            ends.callback(database.close)
+            ends.callback(control.forget, database.interrupt)
+            reader = database.sql(sql).to_arrow_reader(BATCH_ROWS)
+            # Before the connection: who opens the file next would wait for ever for a result that is left open.
+            ends.callback(reader.close)
+            return Batches(reader.schema, iter(reader), ends.pop_all().close)

@@ -1,0 +1,165 @@
+"""Files of this machine or of an object store, in DataFusion, in a process apart that sees these files only.
+
+Such a process reaches no network: files of an object store are copied first, once for each of their versions.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from odfpy.engine.datafusion.apart import IsolatedQuery, fork_server
+from odfpy.engine.sql.files import FilesRequest, FileTable
+from odfpy.federation.errors import SourceFailed
+from odfpy.federation.model import connections
+from odfpy.federation.model.arrow_types import parse_dtype
+from odfpy.federation.model.connections import FilesConnection
+from odfpy.federation.sources.contract import ReadLimits, Source
+from odfpy.files import make_folder
+from odfpy.sharing.tables.remote import BucketFile, BucketFolder, is_remote, table_folder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from odfpy.engine.control import Control
+    from odfpy.engine.row_stream import RowStream
+
+_SUFFIXES: Final = {
+    "parquet": (".parquet", ".parq", ".pq"),
+    "csv": (".csv", ".csv.gz"),
+    "ndjson": (".ndjson", ".jsonl", ".json", ".ndjson.gz"),
+}
+_HIDDEN: Final = (".", "_")
+_MOST_COPIED: Final = 100 << 30
+_KEPT_SECONDS: Final = 86_400
+
+
+class FilesSource(Source):
+    """Tables that are files."""
+
+    def __init__(
+        self,
+        name: str,
+        connection: FilesConnection,
+        *,
+        copies: Path,
+        memory: int,
+        forbidden: Path | None = None,
+        most_copied: int = _MOST_COPIED,
+    ) -> None:
+        """
+        Args:
+            name: for messages.
+            connection: where they are.
+            copies: folder for copies of what is in object stores.
+            memory: bytes that a query may take.
+            forbidden: a folder of which nothing may be read: that of the workspace's keys.
+            most_copied: bytes of a table in an object store, at most.
+        """
+        super().__init__(name, connection.dialect)
+        self._connection = connection
+        self._copies = copies
+        self._memory = memory
+        self._forbidden = None if forbidden is None else forbidden.resolve()
+        self._most_copied = most_copied
+
+    def _stream(self, sql: str, wanted: pa.Schema | None, limits: ReadLimits, control: Control) -> RowStream:
+        del wanted  # types are certain
+        used = _tables_of(sql, self.dialect)
+        tables = tuple(self._table(name, one, control) for name, one in self._connection.tables.items() if name in used)
+        request = FilesRequest(sql, tables, limits.bytes)
+        return IsolatedQuery(fork_server(self._memory), request, control)
+
+    def _table(self, name: str, table: connections.FileTable, control: Control) -> FileTable:
+        paths = tuple(str(one) for one in self._files(table, control))
+        schema = None
+        if table.columns is not None:
+            import pyarrow as pa
+
+            fields = [pa.field(column, parse_dtype(dtype)) for column, dtype in table.columns.items()]
+            schema = pa.schema(fields).serialize().to_pybytes()
+        if not paths and schema is None:
+            failed = SourceFailed(f"Source {self.name} cannot be read", hint="The operator of the relay can mend it.")
+            failed.detail = f"there are no files {table.location}"
+            raise failed
+        return FileTable(name, table.kind, paths, schema, table.delimiter, table.header)
+
+    def _files(self, table: connections.FileTable, control: Control) -> Iterator[Path]:
+        copied = 0
+        for file in _listed(table):
+            if isinstance(file, Path):
+                yield self._local(file)
+                continue
+            copied += file.size
+            if copied > self._most_copied:
+                raise OSError(f"{table.location} has more than {self._most_copied} bytes")
+            yield self._copy(file, control)
+
+    def _local(self, file: Path) -> Path:
+        real = file.resolve(strict=True)
+        if self._forbidden is not None and real.is_relative_to(self._forbidden):
+            raise OSError(f"{file} is in {self._forbidden}, of which relays show nothing")
+        return real
+
+    def _copy(self, file: BucketFile, control: Control) -> Path:
+        """The copy of an object, made if it is not there yet. It is whole, or not there."""
+        make_folder(self._copies)
+        target = self._copies / hashlib.sha256(file.identity.encode()).hexdigest()
+        if target.exists():
+            with suppress(OSError):
+                os.utime(target)
+            return target
+        self._remove_old()
+        part = target.with_suffix(f".{os.getpid()}.{id(control)}")
+        try:
+            with part.open("xb") as out:
+                for piece in file.pieces(0, file.size):
+                    control.check()
+                    out.write(piece)
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+        return target
+
+    def _remove_old(self) -> None:
+        """Remove copies that nobody has used for a day."""
+        before = time.time() - _KEPT_SECONDS
+        for one in self._copies.iterdir():
+            with suppress(OSError):
+                if one.stat().st_mtime < before:
+                    one.unlink()
+
+
+def _listed(table: connections.FileTable) -> list[Path | BucketFile]:
+    """The files of a table: one, those of a pattern in one folder, or all of its format below a folder."""
+    location = table.location.rstrip("/")
+    folder, _, last = location.rpartition("/")
+    is_folder = not last.lower().endswith(_SUFFIXES[table.kind]) if is_remote(location) else Path(location).is_dir()
+    if "*" not in last and is_folder:
+        walked, _ = table_folder(location).walk(lambda name: name.lower().endswith(_SUFFIXES[table.kind]), _HIDDEN)
+        found: dict[str, Path | BucketFile] = {name: file.path for name, file in walked}
+    elif is_remote(location):
+        found = {name: file for name, file in BucketFolder(folder).files() if fnmatch.fnmatchcase(name, last)}
+    elif "*" in last:
+        with os.scandir(folder) as entries:
+            found = {one.path: Path(one.path) for one in entries if one.is_file() and _matches(one.name, last)}
+    else:
+        found = {location: Path(location)}
+    return [found[name] for name in sorted(found)]
+
+
+def _matches(name: str, pattern: str) -> bool:
+    return fnmatch.fnmatchcase(name, pattern) and not name.startswith(_HIDDEN)
+
+
+def _tables_of(sql: str, dialect: str) -> set[str]:
+    """The names that a query has behind FROM: of other tables no file is opened."""
+    from sqlglot import exp, parse_one
+
+    return {one.name for one in parse_one(sql, dialect=dialect).find_all(exp.Table)}

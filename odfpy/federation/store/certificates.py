@@ -1,0 +1,190 @@
+"""Certificates by their fingerprints: whose they are, and which are revoked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import did_you_mean
+from odfpy.federation.errors import ConcurrentApply, WebObjectNotFound
+from odfpy.federation.model.certificates import CertificateFacts
+from odfpy.federation.model.documents import WORDS
+from odfpy.federation.model.reading import ObjectKey
+from odfpy.federation.store.applies import add_certificate, note
+from odfpy.federation.store.tables import CERTIFICATES, REVOCATIONS
+from odfpy.sharing.store.database import ConcurrentChange, Database
+
+_SHORTEST = 8
+
+
+@dataclass(frozen=True, slots=True)
+class KnownCertificate:
+    """A certificate of somebody whom the relay knows.
+
+    Attributes:
+        facts: the certificate.
+        owner: kind and folded name of whose it is.
+        is_declared: whether a document has it; else it was issued by a command.
+        revoked_at: from when it is not good any more, which may be later than now; None for never.
+        reason: why.
+    """
+
+    facts: CertificateFacts
+    owner: ObjectKey
+    is_declared: bool
+    revoked_at: Timestamp | None = None
+    reason: str = ""
+
+    def is_good_at(self, time: Timestamp) -> bool:
+        """Return whether it is good at a time: in its life, and not revoked."""
+        return self.facts.is_good_at(time) and (self.revoked_at is None or time < self.revoked_at)
+
+
+_KNOWN = sa.select(CERTIFICATES, REVOCATIONS.c.revoked_at, REVOCATIONS.c.reason).join(
+    REVOCATIONS, CERTIFICATES.c.fingerprint == REVOCATIONS.c.fingerprint, isouter=True
+)
+
+
+class Certificates:
+    """The certificates of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def find(self, fingerprint: str) -> KnownCertificate | None:
+        """The certificate of a fingerprint; None if it is nobody's whom the relay knows."""
+        with self._database.reading() as connection:
+            row = connection.execute(_KNOWN.where(CERTIFICATES.c.fingerprint == fingerprint)).first()
+            return None if row is None else _known(row)
+
+    def is_revoked(self, fingerprint: str, time: Timestamp | None = None) -> bool:
+        """Return whether a certificate is revoked, also one of somebody whom the relay does not know.
+
+        Args:
+            fingerprint: of the certificate.
+            time: when it is to be good; now by default.
+        """
+        when = (time or Timestamp.now()).nanos
+        query = sa.select(REVOCATIONS.c.fingerprint).where(
+            REVOCATIONS.c.fingerprint == fingerprint, REVOCATIONS.c.revoked_at <= when
+        )
+        with self._database.reading() as connection:
+            return connection.execute(query).first() is not None
+
+    def all(self, owner: ObjectKey | None = None) -> list[KnownCertificate]:
+        """All certificates, by owner, the oldest first.
+
+        Args:
+            owner: only those of this one.
+        """
+        query = _KNOWN.order_by(CERTIFICATES.c.folded, CERTIFICATES.c.added_at)
+        if owner is not None:
+            query = query.where(CERTIFICATES.c.kind == owner[0], CERTIFICATES.c.folded == owner[1])
+        with self._database.reading() as connection:
+            return [_known(row) for row in connection.execute(query)]
+
+    def beginning(self, text: str) -> KnownCertificate:
+        """The certificate whose fingerprint begins with a text; colons and capitals do not matter.
+
+        Raises:
+            WebObjectNotFound: there is none, or several.
+        """
+        wanted = text.replace(":", "").lower()
+        found = [one for one in self.all() if one.facts.fingerprint.startswith(wanted)]
+        if len(found) != 1 or len(wanted) < _SHORTEST:
+            many = f"{len(found)} certificates begin" if found else "No certificate begins"
+            raise WebObjectNotFound(
+                f"{many} with {text!r}",
+                hint=did_you_mean(wanted, [one.facts.fingerprint for one in self.all()])
+                or f"`odf relay cert list` shows them; give at least {_SHORTEST} digits.",
+            )
+        return found[0]
+
+    def add(
+        self,
+        facts: CertificateFacts,
+        owner: ObjectKey,
+        who: str,
+        action: str,
+        *,
+        revoking: Sequence[str] = (),
+        from_when: Timestamp | None = None,
+    ) -> None:
+        """Make a certificate that of somebody, and let others end, in one transaction.
+
+        Args:
+            facts: the certificate.
+            owner: kind and folded name.
+            who: by whom.
+            action: by which command.
+            revoking: fingerprints of certificates that it replaces.
+            from_when: when these end; now by default.
+
+        Raises:
+            InvalidCertificate: it is that of somebody else.
+            ConcurrentApply: somebody else has changed the relay at the same time.
+        """
+        steps = [f"+ certificate {facts.fingerprint[:16]} of {WORDS[owner[0]]} {owner[1]}"]
+        self._change(facts, owner, who, action, steps, revoking, from_when, "replaced")
+
+    def revoke(
+        self, fingerprints: Sequence[str], who: str, *, reason: str = "", from_when: Timestamp | None = None
+    ) -> None:
+        """Let certificates not be good any more, for ever, also if a document has them again.
+
+        Args:
+            fingerprints: theirs, whole; the relay need not know whose they are.
+            who: by whom.
+            reason: for people.
+            from_when: from when on; now by default.
+
+        Raises:
+            ConcurrentApply: somebody else has changed the relay at the same time.
+        """
+        self._change(None, None, who, "cert revoke", [], fingerprints, from_when, reason)
+
+    def _change(
+        self,
+        facts: CertificateFacts | None,
+        owner: ObjectKey | None,
+        who: str,
+        action: str,
+        steps: list[str],
+        revoking: Sequence[str],
+        from_when: Timestamp | None,
+        reason: str,
+    ) -> None:
+        now = Timestamp.now()
+        when = from_when or now
+        later = "" if when <= now else f" from {when}"
+        lines = [*steps, *(f"- certificate {one[:16]}{later}{f': {reason}' if reason else ''}" for one in revoking)]
+        try:
+            with self._database.writing() as connection:
+                note(connection, who, action, lines)
+                if facts is not None and owner is not None:
+                    add_certificate(connection, facts, owner, now, is_declared=False)
+                for one in revoking:
+                    _revoke(connection, one, when, reason)
+        except ConcurrentChange as error:
+            raise ConcurrentApply(
+                "Somebody else has changed the relay at the same time; nothing was changed here", hint="Try again."
+            ) from error
+
+
+def _revoke(connection: sa.Connection, fingerprint: str, when: Timestamp, reason: str) -> None:
+    """Revoke a certificate; one that is revoked already never ends later than it did."""
+    row = connection.execute(sa.select(REVOCATIONS).where(REVOCATIONS.c.fingerprint == fingerprint)).first()
+    if row is not None and row.revoked_at <= when.nanos:
+        return
+    connection.execute(sa.delete(REVOCATIONS).where(REVOCATIONS.c.fingerprint == fingerprint))
+    values = {"fingerprint": fingerprint, "revoked_at": when.nanos, "reason": reason}
+    connection.execute(sa.insert(REVOCATIONS).values(values))
+
+
+def _known(row: sa.Row[tuple[object, ...]]) -> KnownCertificate:
+    revoked = None if row.revoked_at is None else Timestamp(row.revoked_at)
+    facts = CertificateFacts.of(row.pem)
+    return KnownCertificate(facts, (row.kind, row.folded), row.is_declared, revoked, row.reason or "")

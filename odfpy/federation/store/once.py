@@ -1,0 +1,81 @@
+"""Things that happen once: a relay answers the id of a query once, and a single-use ticket is redeemed once.
+
+Of several processes that ask at the same time, one is the first: the database decides. Both are forgotten after their
+time, in which the requests themselves end.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import InvalidValue
+from odfpy.federation.store.tables import QUERIES, TICKETS
+from odfpy.sharing.store.database import Database
+
+_LONGEST: Final = 128
+_BETWEEN: Final = 60 * 1_000_000_000
+"""Nanoseconds after which what is over is removed again, at least."""
+
+
+class Once:
+    """The queries and tickets of a database; threads may share it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lock = threading.Lock()
+        self._cleaned = 0
+
+    def is_first(self, query_id: str, until: Timestamp) -> bool:
+        """Return whether this is the first time that a query is seen.
+
+        Args:
+            query_id: its id.
+            until: how long it is remembered: longer than the query may take.
+
+        Raises:
+            InvalidValue: not an id.
+        """
+        return self._insert(QUERIES, query_id, until)
+
+    def redeem(self, ticket_id: str, until: Timestamp) -> bool:
+        """Return whether this is the first time that a ticket is redeemed.
+
+        Args:
+            ticket_id: its id.
+            until: the end of the ticket.
+
+        Raises:
+            InvalidValue: not an id.
+        """
+        return self._insert(TICKETS, ticket_id, until)
+
+    def forget_old(self, now: Timestamp | None = None) -> int:
+        """Forget what is over; gives how many queries and tickets that were."""
+        when = (now or Timestamp.now()).nanos
+        with self._database.writing() as connection:
+            return sum(
+                connection.execute(sa.delete(table).where(table.c.expires_at < when)).rowcount
+                for table in (QUERIES, TICKETS)
+            )
+
+    def _insert(self, table: sa.Table, name: str, until: Timestamp) -> bool:
+        if not name or len(name) > _LONGEST or not name.isascii() or not name.isprintable():
+            raise InvalidValue(f"Not an id: {name[:40]!r}", hint=f"It has 1 to {_LONGEST} printable ASCII characters.")
+        self._clean_now_and_then()
+        with self._database.writing() as connection:
+            dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+            insert = dialect.insert(table).values(id=name, expires_at=until.nanos).on_conflict_do_nothing()
+            return connection.execute(insert.returning(table.c.id)).first() is not None
+
+    def _clean_now_and_then(self) -> None:
+        now = Timestamp.now()
+        with self._lock:
+            if now.nanos - self._cleaned < _BETWEEN:
+                return
+            self._cleaned = now.nanos
+        self.forget_old(now)
