@@ -89,6 +89,7 @@ PACKAGES = {
         "dataset",
         "repository",
     },
+    "federation": {"errors", "data", "sharing"},
     "automation": {
         "visible",
         "errors",

@@ -1,0 +1,28 @@
+"""The one property above all: an answer by fragments is the answer over all cells that the asker may see, and no other.
+
+Worlds and questions are random; the reference is plain Python row by row, and duckdb over its result.
+"""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+from support.federation.answers import answered, expected, rows_of
+from support.federation.questions import questions
+from support.federation.worlds import World, worlds
+
+
+@st.composite
+def _asked(draw: st.DrawFn) -> tuple[World, str]:
+    world = draw(worlds())
+    return world, draw(questions(world.entities))
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(_asked())
+def test_an_answer_is_that_over_all_visible_cells(asked: tuple[World, str]) -> None:
+    world, question = asked
+    note(question)
+    wanted = rows_of(expected(world, question))
+    answer = answered(world, question)
+    assert rows_of(answer.table) == wanted
