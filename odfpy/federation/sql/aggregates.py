@@ -66,6 +66,8 @@ def partial_aggregates(
         )
     except InvalidFragment:
         return None
+    if any(one.dtype is None for one in fragment.outputs):
+        return None  # NULL has no type that sources agree on
     for key, value in changed.items():
         select.set(key, value)
     if group is not None:
@@ -136,7 +138,7 @@ class _Parts:
     # --- One aggregate ---
 
     def _combined(self, node: Any) -> Any:
-        """What the asker makes of the parts of an aggregate."""
+        """The expression that the asker makes of the parts of an aggregate."""
         from sqlglot import exp
 
         condition = None

@@ -1,8 +1,8 @@
 """Expressions of fragments: trees of columns, constants and calls, each with its type.
 
-Whatever comes from others is read into these (`reading`), and what is sent or run is written from these (`writing`).
-So nothing that the grammar does not have can come through, however it was written. Trees share what they have in
-common; their size counts it each time, as their text will.
+Whatever comes from others is read into these (`json_form`, `reading`), and what is run is written from these
+(`writing`). So nothing that the grammar does not have can come through, however it was written. Trees share what they
+have in common; their size counts it each time, as their text will.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import pyarrow as pa
 from odfpy.federation.sql.errors import InvalidFragment
 
 MOST_NODES: Final = 20_000
-DEEPEST: Final = 200
+DEEPEST: Final = 100
+"""Levels of what others send; what is made of it here may have half as many more."""
 AGGREGATES: Final = frozenset(("count_all", "count", "sum", "min", "max"))
 
 
@@ -71,7 +72,7 @@ class Call:
         depth = 1 + max((depth_of(one) for one in self.arguments), default=0)
         if size > MOST_NODES:
             raise InvalidFragment(f"An expression has more than {MOST_NODES:,} parts")
-        if depth > DEEPEST:
+        if depth > DEEPEST * 3 // 2:
             raise InvalidFragment(f"An expression is nested more than {DEEPEST} deep")
         object.__setattr__(self, "size", size)
         object.__setattr__(self, "depth", depth)

@@ -82,7 +82,7 @@ def _nullable(select: Any, joins: Sequence[Any]) -> set[str]:
 
 
 def _without(condition: Any, is_taken: Callable[[Any], bool]) -> Any:
-    """What is left of a condition after those of its parts that are taken; None for nothing."""
+    """The rest of a condition after those of its parts that are taken; None for nothing."""
     from sqlglot import exp
 
     parts = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]

@@ -1,7 +1,7 @@
 """Fragments: questions about one entity, which travel from relay to relay, and are put into the words of each.
 
 Whether a fragment comes from a query or from a peer, it is made of `expressions`; so what `parse` returns can be
-written as SQL, whoever sent it. The JSON has SQL that people can read.
+written as SQL, whoever sent it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from odfpy.federation.sql.columns import Columns, Types, columns_of
 from odfpy.federation.sql.errors import InvalidFragment
 from odfpy.federation.sql.expressions import (
     AGGREGATES,
@@ -22,13 +23,13 @@ from odfpy.federation.sql.expressions import (
     has_aggregate,
     size_of,
 )
-from odfpy.federation.sql.reading import FindColumn, any_column, columns_by_name, read_text
+from odfpy.federation.sql.json_form import from_json, name_from_json
+from odfpy.federation.sql.json_form import to_json as expression_to_json
 from odfpy.federation.sql.types import UNKNOWN, kind_of, type_from_json, type_to_json
 from odfpy.federation.sql.writing import FRAGMENT
 
 MOST_OUTPUTS: Final = 5_000
 MOST_NODES: Final = 100_000
-LONGEST_NAME: Final = 1_000
 MOST_ROWS: Final = (1 << 63) - 1
 _KEYS: Final = frozenset(("entity", "outputs", "where", "grouped", "groups", "order", "limit", "distinct"))
 
@@ -48,8 +49,9 @@ class Output:
     dtype: pa.DataType | None = None
 
     def __post_init__(self) -> None:
-        if self.dtype is None and self.expression.dtype != UNKNOWN:
-            object.__setattr__(self, "dtype", self.expression.dtype)
+        if self.dtype in (None, UNKNOWN):
+            known = self.expression.dtype
+            object.__setattr__(self, "dtype", None if known == UNKNOWN else known)
 
     @property
     def type(self) -> pa.DataType:
@@ -119,18 +121,18 @@ class Fragment:
     def to_json(self) -> dict[str, Any]:
         """The fragment for `json.dumps`."""
         outputs = [
-            {"name": one.name, "expression": FRAGMENT.write(one.expression), "type": type_to_json(one.type)}
+            {"name": one.name, "expression": expression_to_json(one.expression), "type": type_to_json(one.type)}
             for one in self.outputs
         ]
         found: dict[str, Any] = {"entity": self.entity, "outputs": outputs}
         if self.where is not None:
-            found["where"] = FRAGMENT.write(self.where)
+            found["where"] = expression_to_json(self.where)
         if self.is_grouped:
-            found |= {"grouped": True, "groups": [FRAGMENT.write(one) for one in self.groups]}
+            found |= {"grouped": True, "groups": [expression_to_json(one) for one in self.groups]}
         if self.order:
             found["order"] = [
                 {
-                    "expression": FRAGMENT.write(one.expression),
+                    "expression": expression_to_json(one.expression),
                     "descending": one.descending,
                     "nulls_first": one.nulls_first,
                 }
@@ -143,7 +145,7 @@ class Fragment:
         return found
 
     @classmethod
-    def parse(cls, json: Any, columns: pa.Schema | Mapping[str, pa.DataType] | None = None) -> Fragment:
+    def parse(cls, json: Any, columns: Types | None = None) -> Fragment:
         """The fragment that somebody sent.
 
         Args:
@@ -154,13 +156,12 @@ class Fragment:
         Raises:
             InvalidFragment: it is not in the grammar, has columns that the entity lacks, or is too large.
         """
-        named = {field.name: field.type for field in columns} if isinstance(columns, pa.Schema) else columns
-        return _Parser(any_column if named is None else columns_by_name(named)).fragment(json)
+        return _Parser(columns_of(columns)).fragment(json)
 
 
 class _Parser:
-    def __init__(self, column: FindColumn) -> None:
-        self._column = column
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
         self._room = MOST_NODES
 
     def fragment(self, json: Any) -> Fragment:
@@ -170,7 +171,7 @@ class _Parser:
         if limit is not None and (type(limit) is not int or not 0 <= limit <= MOST_ROWS):
             raise InvalidFragment("The limit of a fragment is a number of rows")
         return Fragment(
-            entity=_name(document.get("entity")),
+            entity=name_from_json(document.get("entity")),
             outputs=tuple(self._output(one) for one in _list(document.get("outputs"))),
             where=None if where is None else self._expression(where),
             is_grouped=_flag(document.get("grouped")),
@@ -184,15 +185,17 @@ class _Parser:
         document = _object(json, {"name", "expression", "type"})
         dtype = document.get("type")
         expression = self._expression(document.get("expression"))
-        return Output(_name(document.get("name")), expression, None if dtype is None else type_from_json(dtype))
+        return Output(
+            name_from_json(document.get("name")), expression, None if dtype is None else type_from_json(dtype)
+        )
 
     def _order(self, json: Any) -> Order:
         document = _object(json, {"expression", "descending", "nulls_first"})
         flags = _flag(document.get("descending")), _flag(document.get("nulls_first"))
         return Order(self._expression(document.get("expression")), *flags)
 
-    def _expression(self, text: Any) -> Expression:
-        found = read_text(text, self._column)
+    def _expression(self, json: Any) -> Expression:
+        found = from_json(json, self._columns)
         self._room -= size_of(found)
         if self._room < 0:
             raise InvalidFragment(f"A fragment has more than {MOST_NODES:,} parts")
@@ -208,16 +211,6 @@ def _object(json: Any, keys: Collection[str]) -> Mapping[str, Any]:
 def _list(json: Any) -> Sequence[Any]:
     if not isinstance(json, list) or len(json) > MOST_OUTPUTS:
         raise InvalidFragment(f"A part of a fragment is not a list, or has more than {MOST_OUTPUTS:,} elements")
-    return json
-
-
-def _name(json: Any) -> str:
-    if not isinstance(json, str) or not 0 < len(json) <= LONGEST_NAME or "\0" in json:
-        raise InvalidFragment("A name in a fragment is none")
-    try:
-        json.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidFragment("A name in a fragment is none") from error
     return json
 
 

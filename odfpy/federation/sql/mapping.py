@@ -8,21 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
-
-import pyarrow as pa
+from typing import Final
 
 from odfpy.federation.sql.casting import cast
+from odfpy.federation.sql.columns import Types, columns_of
 from odfpy.federation.sql.errors import InvalidFragment, InvalidTransformation
 from odfpy.federation.sql.expressions import Call, Column, Constant, Expression, has_aggregate, rebuilt
 from odfpy.federation.sql.fragment import Fragment, Order, Output
 from odfpy.federation.sql.operators import call
-from odfpy.federation.sql.reading import any_column, columns_by_name, read_text
+from odfpy.federation.sql.reading import named_columns, read_text
 from odfpy.federation.sql.simplify import simplified
 from odfpy.federation.sql.types import UNKNOWN
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 _PLACE: Final = "{v}"
 _LONGEST: Final = 10_000
@@ -32,7 +28,7 @@ _HINT: Final = (
 )
 
 
-def transformed(template: str, column: str, columns: pa.Schema | Mapping[str, pa.DataType] | None = None) -> Expression:
+def transformed(template: str, column: str, columns: Types | None = None) -> Expression:
     """The expression that a transformation gives of a column: `{v} * 100` of `discount`.
 
     Args:
@@ -49,12 +45,12 @@ def transformed(template: str, column: str, columns: pa.Schema | Mapping[str, pa
     while stand_in in template.replace(_PLACE, "") or stand_in == column:
         stand_in += "_"  # no column that the template names
 
-    named = {field.name: field.type for field in columns} if isinstance(columns, pa.Schema) else columns
-    find = any_column if named is None else columns_by_name(named)
+    find = columns_of(columns)
     try:
-        value = find(_column(column))
+        value = find(column)
+        named = named_columns(find)
         found = read_text(
-            template.replace(_PLACE, f'"{stand_in}"'), lambda node: value if node.name == stand_in else find(node)
+            template.replace(_PLACE, f'"{stand_in}"'), lambda node: value if node.name == stand_in else named(node)
         )
     except InvalidFragment as error:
         raise InvalidTransformation(
@@ -97,9 +93,3 @@ def rewritten(fragment: Fragment, entity: str, expressions: Mapping[str, Express
         groups=tuple(of(one) for one in fragment.groups),
         order=tuple(Order(of(one.expression), one.descending, one.nulls_first) for one in fragment.order),
     )
-
-
-def _column(name: str) -> exp.Column:
-    from sqlglot import exp
-
-    return exp.column(exp.to_identifier(name, quoted=True))

@@ -87,6 +87,8 @@ def _parsed(sql: str, dialect: str) -> Any:
     found = [one for one in parse(sql, dialect=dialect) if one is not None]
     if len(found) != 1 or not isinstance(found[0], exp.Query):
         raise InvalidQuery("A question is one SELECT", hint="Entities can be read only: SELECT ... FROM an entity.")
+    if any(not select.expressions for select in found[0].find_all(exp.Select)):
+        raise InvalidQuery("A SELECT has nothing to show")
     for kind in (exp.Into, exp.Lock, exp.Command, exp.DDL, exp.DML, exp.Placeholder, exp.Parameter):
         for node in found[0].find_all(kind):
             if not isinstance(node, exp.Query):

@@ -8,24 +8,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from odfpy.data.sql_text import TextLimits, check_text
-from odfpy.errors import InvalidQuery, did_you_mean
+from odfpy.errors import InvalidQuery
 from odfpy.federation.sql.casting import cast, common_type
+from odfpy.federation.sql.columns import Columns
 from odfpy.federation.sql.dates import moved_date
 from odfpy.federation.sql.errors import InvalidFragment
-from odfpy.federation.sql.expressions import DEEPEST, Column, Constant, Expression
+from odfpy.federation.sql.expressions import Constant, Expression
 from odfpy.federation.sql.operators import NULL, call
-from odfpy.federation.sql.types import BOOL, DATE, DOUBLE, INT, MOST_DIGITS, TEXT, UNKNOWN, kind_of, plain
+from odfpy.federation.sql.types import BOOL, DATE, DOUBLE, INT, MOST_DIGITS, TEXT, kind_of, plain
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-LIMITS: Final = TextLimits(characters=256 << 10, tokens=50_000, depth=DEEPEST)
-"""Of the text of one expression of a fragment."""
+LIMITS: Final = TextLimits(characters=64 << 10, tokens=20_000, depth=1_000)
+"""Of the text of one expression."""
 
 FindColumn = Callable[["exp.Column"], Expression]
 
@@ -62,8 +64,8 @@ class Flavor:
     decimals_beat_doubles: bool = False
 
 
-WIRE: Final = Flavor("duckdb")
-"""Of fragments and transformations."""
+PLAIN: Final = Flavor("duckdb")
+"""Of transformations."""
 
 CONDITION: Final = Flavor("duckdb", escapes=False)
 """Of the conditions of grants (`odfpy.sharing.conditions`)."""
@@ -83,7 +85,7 @@ QUERIES: Final[Mapping[str, Flavor]] = {
 }
 
 
-def read_text(text: object, column: FindColumn, flavor: Flavor = WIRE) -> Expression:
+def read_text(text: object, column: FindColumn, flavor: Flavor = PLAIN) -> Expression:
     """The expression that a text says.
 
     Args:
@@ -111,7 +113,7 @@ def read_text(text: object, column: FindColumn, flavor: Flavor = WIRE) -> Expres
     return read_tree(select.expressions[0], column, flavor)
 
 
-def read_tree(tree: Any, column: FindColumn, flavor: Flavor = WIRE) -> Expression:
+def read_tree(tree: Any, column: FindColumn, flavor: Flavor = PLAIN) -> Expression:
     """The expression that a tree of sqlglot says; see `read_text`."""
     try:
         return _Reader(column, flavor).read(tree)
@@ -119,39 +121,25 @@ def read_tree(tree: Any, column: FindColumn, flavor: Flavor = WIRE) -> Expressio
         raise InvalidFragment("An expression is nested too deeply") from error
 
 
-def columns_by_name(columns: Mapping[str, pa.DataType]) -> FindColumn:
-    """A finder for the columns of one table; capitals make no difference where only one column is meant.
+def named_columns(columns: Columns) -> FindColumn:
+    """A finder for columns that stand without the name of a table.
 
     Args:
-        columns: names and types.
+        columns: those that are there.
     """
-    folded: dict[str, str | None] = {}
-    for name in columns:
-        folded[name.lower()] = None if name.lower() in folded else name
 
     def find(node: exp.Column) -> Expression:
         if len(node.parts) != 1:
             raise InvalidFragment("A column has one name here, without that of a table")
-        name = node.name if node.name in columns else folded.get(node.name.lower())
-        if name is None:
-            raise InvalidFragment(
-                f"There is no column {node.name!r}",
-                hint=did_you_mean(node.name, list(columns), otherwise="Those of the entity are there."),
-            )
-        return Column(name, plain(columns[name]))
+        return columns(node.name)
 
     return find
 
 
-def any_column(node: exp.Column) -> Expression:
-    """Find a column of somebody else: any name will do.
-
-    Raises:
-        InvalidFragment: it names a table, too.
-    """
-    if len(node.parts) != 1:
-        raise InvalidFragment("A column has one name here, without that of a table")
-    return Column(node.name, UNKNOWN)
+def _finite(number: float) -> float:
+    if not isfinite(number):
+        raise ValueError(number)
+    return number
 
 
 def _short(text: str) -> str:
@@ -181,7 +169,7 @@ class _Reader:
         return self._as_in_query(operator, arguments, found) if self._flavor.is_query else found
 
     def _as_in_query(self, operator: str, arguments: list[Expression], found: Expression) -> Expression:
-        """What an operator gives in the engine that the query is for."""
+        """The result of an operator in the engine that the query is for."""
         if operator in ("year", "month", "day", "char_length"):
             return cast(found, pa.int32())
         if operator in ("add", "sub", "mul", "abs") and found.dtype == INT:
@@ -244,7 +232,7 @@ class _Reader:
             return Constant(text, TEXT)
         try:
             if "e" in text.lower() or (self._flavor.fractions_are_doubles and "." in text):
-                return Constant(float(text), DOUBLE)
+                return Constant(_finite(float(text)), DOUBLE)
             number = Decimal(text)
         except (ValueError, ArithmeticError) as error:
             raise InvalidFragment(f"Not a number: {_short(text)}") from error
@@ -365,7 +353,7 @@ class _Reader:
         return self._as_in_query(operator, arguments, found) if self._flavor.is_query else found
 
     def _tsordstodate(self, node: Any) -> Expression:
-        """What sqlglot puts around the arguments of functions of dates."""
+        """The call that sqlglot puts around the arguments of functions of dates."""
         value = self.read(node.this)
         if kind_of(value.dtype) not in ("date", "time"):
             raise InvalidFragment("Not every source has dates in texts in the same way")

@@ -21,11 +21,12 @@ from typing import Final
 import pyarrow as pa
 
 from odfpy.federation.sql.casting import cast
+from odfpy.federation.sql.columns import columns_of
 from odfpy.federation.sql.errors import InvalidFragment
 from odfpy.federation.sql.expressions import AGGREGATES, Call, Column, Constant, Expression, columns_in, rebuilt
 from odfpy.federation.sql.fragment import Fragment
 from odfpy.federation.sql.operators import FALSE, NULL, call, can_fail, retyped
-from odfpy.federation.sql.reading import CONDITION, columns_by_name, read_text
+from odfpy.federation.sql.reading import CONDITION, named_columns, read_text
 from odfpy.federation.sql.simplify import simplified
 from odfpy.federation.sql.types import BOOL, UNKNOWN
 from odfpy.federation.sql.writing import Writer, writer_of
@@ -94,7 +95,7 @@ class _Cells:
         self._types = {field.name: field.type for field in schema}
         if len(self._types) != len(schema):
             raise InvalidFragment("A data source has two fields of the same name")
-        self.find = columns_by_name(self._types)
+        self._find = columns_of(self._types)
         self.is_all = view.is_all
         there = {folded(name) for name in self._types}
         self._parts = [
@@ -109,7 +110,7 @@ class _Cells:
 
     def _condition(self, rows: str, attributes: Mapping[str, str]) -> Expression:
         try:
-            found = read_text(condition_sql(rows, attributes), self.find, CONDITION)
+            found = read_text(condition_sql(rows, attributes), named_columns(self._find), CONDITION)
             return cast(retyped(found, self.column), BOOL)
         except InvalidFragment as error:
             raise InvalidFragment(
@@ -127,9 +128,7 @@ class _Cells:
 
     def column(self, name: str) -> Column:
         """A field of the relation, by the name that an expression has for it."""
-        from sqlglot import exp
-
-        found = self.find(exp.column(exp.to_identifier(name, quoted=True)))
+        found = self._find(name)
         if not isinstance(found, Column):
             raise InvalidFragment(f"There is no field {name!r}")
         return Column(found.name, found.dtype, _RELATION)
@@ -142,7 +141,7 @@ class _Cells:
 
 
 class _Asked:
-    """What a fragment asks of a relation: in its fields, and with its types."""
+    """The fragment as a question about a relation: in its fields, and with its types."""
 
     def __init__(self, fragment: Fragment, expressions: Mapping[str, Expression], cells: _Cells) -> None:
         self.fragment = fragment

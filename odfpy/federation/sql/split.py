@@ -200,6 +200,8 @@ class _Splitter:
                 found = Fragment(found.entity, outputs, where, order=by, limit=limit, is_distinct=True)
         except InvalidFragment:
             return None
+        if any(one.dtype is None for one in outputs):
+            return None  # NULL has no type that sources agree on
         table = exp.to_identifier(alias, quoted=True)
         select.set(
             "expressions",
@@ -222,7 +224,7 @@ class _Splitter:
 
 
 def _tables(select: Any) -> dict[str, Any]:
-    """What stands after FROM and JOIN, by alias."""
+    """The tables after FROM and JOIN, by alias."""
     source = select.args.get("from_")
     joins = select.args.get("joins") or []
     items = [] if source is None else [source.this, *(join.this for join in joins)]

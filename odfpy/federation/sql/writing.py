@@ -1,4 +1,4 @@
-"""Writing expressions as SQL: for fragments that travel, and for the engines of sources, with the same meaning.
+"""Writing expressions as SQL: for people who read plans, and for the engines of sources, with the same meaning.
 
 Every operation stands in parentheses, every name in quotes. Nothing of what others wrote is in the text but names and
 constants, which are quoted here.
@@ -27,7 +27,7 @@ _COMPARISONS: Final = ("eq", "ne", "lt", "le", "gt", "ge", "in", "between")
 
 
 class Writer:
-    """Writes the text of fragments, which `reading` reads as the same tree; each engine is a subclass."""
+    """Writes expressions; each engine is a subclass, and so is the text for people."""
 
     name: ClassVar[str] = "fragment"
     types: ClassVar[Mapping[str, str]] = {
@@ -232,6 +232,24 @@ class Writer:
         return f"EXTRACT(DAY FROM {self.write(value)})"
 
 
+class TextWriter(Writer):
+    """Writes what people read."""
+
+    def constant(self, node: Constant) -> str:
+        match node.value:
+            case Decimal():
+                return f"{node.value:f}"
+            case float() if isfinite(node.value):
+                return repr(node.value)
+            case datetime():
+                return f"TIMESTAMP {self.text(node.value.isoformat(sep=' '))}"
+            case date():
+                return f"DATE {self.text(node.value.isoformat())}"
+            case None:
+                return "NULL"
+        return super().constant(node)
+
+
 class SqlWriter(Writer):
     """Writes the SQL of an engine that keeps to the standard."""
 
@@ -388,7 +406,7 @@ class TrinoWriter(SqlWriter):
         return f"length({self.write(value)})"
 
 
-FRAGMENT: Final = Writer()
+FRAGMENT: Final = TextWriter()
 WRITERS: Final[Mapping[str, Writer]] = {
     one.name: one for one in (SqlWriter(), DuckdbWriter(), DatafusionWriter(), PostgresWriter(), TrinoWriter())
 }

@@ -5,6 +5,7 @@ Two worlds that differ in hidden cells and rows only give the same, in the engin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,8 +17,11 @@ from support.federation.answers import answer_of, rows_of, run_datafusion, run_d
 from support.federation.questions import questions
 from support.federation.worlds import Source, World, value_of, worlds
 
-from odfpy.federation.sql.fragment import Fragment
+from odfpy.federation.sql.columns import columns_of
+from odfpy.federation.sql.expressions import Expression
+from odfpy.federation.sql.fragment import Fragment, Order, Output
 from odfpy.federation.sql.mapping import transformed
+from odfpy.federation.sql.reading import named_columns, read_text
 from odfpy.federation.sql.source import source_sql
 from odfpy.federation.sql.split import split
 from odfpy.sharing.decisions import View, VisiblePart
@@ -104,9 +108,14 @@ CONDITIONS = (
 NUMBERS = ("CAST(t AS BIGINT)", "n * n", "CAST(coalesce(t, 'x') AS BIGINT)", "CAST(n AS TINYINT)")
 
 
-def fragment_of(where: str | None = None, **more: Any) -> Fragment:
-    asked = {"entity": "e", "outputs": [{"name": "n", "expression": "n"}], **more}
-    return Fragment.parse(asked | ({} if where is None else {"where": where}), SCHEMA)
+def read(text: str) -> Expression:
+    return read_text(text, named_columns(columns_of(SCHEMA)))
+
+
+def fragment_of(
+    where: str | None = None, outputs: Sequence[Output] = (Output("n", read("n")),), **more: Any
+) -> Fragment:
+    return Fragment("e", tuple(outputs), None if where is None else read(where), **more)
 
 
 def answer(fragment: Fragment, view: View, engine: str, rows: dict[str, pa.Array]) -> Any:
@@ -143,14 +152,14 @@ def test_a_condition_never_fails_on_a_hidden_cell_of_a_row_that_shows(engine: st
 @each_engine
 @pytest.mark.parametrize("number", NUMBERS)
 def test_no_output_group_order_or_aggregate_fails_on_a_hidden_row(engine: str, number: str) -> None:
-    outputs = [{"name": "x", "expression": number}]
-    aggregates = [{"name": "x", "expression": f"{kind}({number})"} for kind in ("sum", "min", "max", "count")]
+    outputs = [Output("x", read(number))]
+    aggregates = [Output("x", read(f"{kind}({number})")) for kind in ("sum", "min", "max", "count")]
     fragments = [
         fragment_of(outputs=outputs),
-        fragment_of(outputs=outputs, distinct=True),
-        fragment_of(order=[{"expression": number}], limit=5),
-        fragment_of(outputs=outputs, grouped=True, groups=[number]),
-        *(fragment_of(outputs=[one], grouped=True, groups=[]) for one in aggregates),
+        fragment_of(outputs=outputs, is_distinct=True),
+        fragment_of(order=(Order(read(number)),), limit=5),
+        fragment_of(outputs=outputs, is_grouped=True, groups=(read(number),)),
+        *(fragment_of(outputs=[one], is_grouped=True) for one in aggregates),
     ]
     for fragment in fragments:
         found = answer(fragment, ROW_GRANT, engine, ROWS)
@@ -161,7 +170,7 @@ def test_no_output_group_order_or_aggregate_fails_on_a_hidden_row(engine: str, n
 @each_engine
 def test_a_hidden_column_is_one_that_is_missing(engine: str) -> None:
     view = View((VisiblePart(("n",), None),))
-    hidden = fragment_of("t IS NULL", outputs=[{"name": "t", "expression": "t"}, {"name": "n", "expression": "n"}])
+    hidden = fragment_of("t IS NULL", [Output("t", read("t")), Output("n", read("n"))])
     sql = source_sql(hidden, EXPRESSIONS, "SELECT * FROM raw", view, {}, engine, schema=SCHEMA)
     lacking = {name: one for name, one in EXPRESSIONS.items() if name != "t"}
     assert sql == source_sql(hidden, lacking, "SELECT * FROM raw", view, {}, engine, schema=SCHEMA)
@@ -175,7 +184,7 @@ def run(engine: str, sql: str) -> pa.Table:
 @each_engine
 def test_grants_are_a_union_of_cells_and_never_mix(engine: str) -> None:
     view = View((VisiblePart(("n",), "n < 2"), VisiblePart(("t",), "n > 0")))
-    fragment = fragment_of(outputs=[{"name": one, "expression": one} for one in ("n", "t", "p")])
+    fragment = fragment_of(outputs=[Output(one, read(one)) for one in ("n", "t", "p")])
     sql = source_sql(fragment, EXPRESSIONS, "SELECT * FROM raw", view, {}, engine, schema=SCHEMA)
     assert run(engine, sql).to_pylist() == [
         {"n": 1, "t": "1", "p": None},

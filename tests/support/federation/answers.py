@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import math
 from collections import Counter
@@ -94,7 +95,10 @@ def run_duckdb(sql: str, tables: dict[str, pa.Table]) -> pa.Table:
 
 @cache
 def _connection() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect(config={"threads": 1})
+    """One for all: to connect takes longer than these queries."""
+    connection = duckdb.connect(config={"threads": 1})
+    atexit.register(_connection.cache_clear)
+    return connection
 
 
 def run_datafusion(sql: str, tables: dict[str, pa.Table]) -> pa.Table:
