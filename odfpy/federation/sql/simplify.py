@@ -65,19 +65,26 @@ def _linear(node: Call) -> Expression:
     steps, factor, offset, value = _taken_apart(node)
     if steps < 2 or value is None or factor == 0:
         return node
-    numbers = [_constant(factor), _constant(offset)]
-    if any(one is None for one in numbers):
+    found = _times(value, abs(factor))
+    number = _constant(abs(offset))
+    if found is None or number is None:
         return node
-    found: Expression = value
-    if factor != 1:
-        inverse = _constant(1 / factor)
-        by_inverse = factor.numerator in (1, -1) and inverse is not None
-        number = inverse if by_inverse and inverse is not None else _constant(factor)
-        found = call("div" if by_inverse else "mul", found, number)  # type: ignore[arg-type]
-    if offset:
-        sign = "add" if offset > 0 else "sub"
-        found = call(sign, found, _constant(abs(offset)))  # type: ignore[arg-type]
-    return found
+    if not offset:
+        return call("neg", found) if factor < 0 else found
+    if factor < 0:
+        return call("sub", number if offset > 0 else call("neg", number), found)
+    return call("add" if offset > 0 else "sub", found, number)
+
+
+def _times(value: Expression, factor: Fraction) -> Expression | None:
+    """A multiple of a value; None where that takes numbers that nobody would write."""
+    if factor == 1:
+        return value
+    if factor.numerator == 1:
+        divisor = _constant(1 / factor)
+        return None if divisor is None else call("div", value, divisor)
+    number = _constant(factor)
+    return None if number is None else call("mul", value, number)
 
 
 def _taken_apart(node: Expression) -> tuple[int, Fraction, Fraction, Expression | None]:
