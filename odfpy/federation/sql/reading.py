@@ -5,8 +5,7 @@ The same text means different things to engines; a `Flavor` says whose text it i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from decimal import Decimal
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
@@ -20,8 +19,10 @@ from odfpy.federation.sql.columns import Columns
 from odfpy.federation.sql.dates import moved_date
 from odfpy.federation.sql.errors import InvalidFragment
 from odfpy.federation.sql.expressions import Constant, Expression
+from odfpy.federation.sql.flavors import PLAIN, Flavor
+from odfpy.federation.sql.grammar import COMPARING, HARMLESS, OPERATORS, OWN, TYPES
 from odfpy.federation.sql.operators import NULL, call
-from odfpy.federation.sql.types import BOOL, DATE, DOUBLE, INT, MOST_DIGITS, TEXT, kind_of, plain
+from odfpy.federation.sql.types import BOOL, DOUBLE, INT, MOST_DIGITS, TEXT, kind_of, plain
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -30,59 +31,6 @@ LIMITS: Final = TextLimits(characters=64 << 10, tokens=20_000, depth=1_000)
 """Of the text of one expression."""
 
 FindColumn = Callable[["exp.Column"], Expression]
-
-
-@dataclass(frozen=True, slots=True)
-class Flavor:
-    r"""The meaning of a text, as far as engines differ.
-
-    Attributes:
-        sqlglot: the dialect of sqlglot that reads it.
-        is_query: the text is of an engine which would otherwise run it: what would mean something else there, by a
-            little, is refused, and stays with that engine.
-        fractions_are_doubles: `0.05` is a double, not a decimal number.
-        whole_division: `7 / 2` is 3.
-        zero_fails: a division by zero is an error.
-        escapes: `\` is special in patterns.
-        float_bits: of the type `FLOAT`, None where the dialect does not tell.
-        decimal_digits: extra digits of the scale of a quotient of decimal numbers, None where it depends.
-        time_unit: of the type `TIMESTAMP`; None where that depends on the session.
-        constant_bits: of whole constants, where they have so few.
-        decimals_beat_doubles: a double beside a decimal number becomes `DECIMAL(30, 15)`, but for calculations.
-    """
-
-    sqlglot: str
-    is_query: bool = False
-    fractions_are_doubles: bool = False
-    whole_division: bool = False
-    zero_fails: bool = False
-    escapes: bool = True
-    float_bits: int | None = 32
-    decimal_digits: int | None = None
-    time_unit: str | None = "us"
-    constant_bits: int = 64
-    decimals_beat_doubles: bool = False
-
-
-PLAIN: Final = Flavor("duckdb")
-"""Of transformations."""
-
-CONDITION: Final = Flavor("duckdb", escapes=False)
-"""Of the conditions of grants (`odfpy.sharing.conditions`)."""
-
-QUERIES: Final[Mapping[str, Flavor]] = {
-    "datafusion": Flavor(
-        "postgres",
-        is_query=True,
-        fractions_are_doubles=True,
-        whole_division=True,
-        float_bits=None,
-        decimal_digits=4,
-        time_unit="ns",
-        decimals_beat_doubles=True,
-    ),
-    "spark": Flavor("spark", is_query=True, zero_fails=True, constant_bits=32, time_unit=None),
-}
 
 
 def read_text(text: object, column: FindColumn, flavor: Flavor = PLAIN) -> Expression:
@@ -153,17 +101,17 @@ class _Reader:
 
     def read(self, node: Any) -> Expression:
         name = type(node).__name__
-        reader = getattr(self, f"_{name.lower()}", None) if name in _OWN else None
+        reader = getattr(self, f"_{name.lower()}", None) if name in OWN else None
         if reader is not None:
-            self._check(node, _OWN[name])
+            self._check(node, OWN[name])
             return reader(node)  # type: ignore[no-any-return]
-        if name not in _PLAIN:
+        if name not in OPERATORS:
             raise InvalidFragment(f"Not every source has {_short(name.upper())} in the same way")
-        operator, parts = _PLAIN[name]
+        operator, parts = OPERATORS[name]
         self._check(node, parts)
         parts_of = [node.args.get(part) for part in parts]
         arguments = [self.read(one) for one in parts_of if one is not None]
-        if operator in _COMPARING:
+        if operator in COMPARING:
             arguments = self._compared(arguments)
         found = call(operator, *arguments)
         return self._as_in_query(operator, arguments, found) if self._flavor.is_query else found
@@ -210,7 +158,7 @@ class _Reader:
 
     def _check(self, node: Any, parts: tuple[str, ...]) -> None:
         """Refuse what a node has beyond the parts that are read."""
-        harmless = _HARMLESS.get(type(node).__name__, ())
+        harmless = HARMLESS.get(type(node).__name__, ())
         for key, value in node.args.items():
             if value and key not in parts and key not in harmless:
                 raise InvalidFragment(f"Not every source has {type(node).__name__.upper()} with {key.upper()}")
@@ -423,83 +371,6 @@ class _Reader:
             return pa.float32()
         elif kind in ("TIMESTAMP", "TIMESTAMPNTZ") and not sizes and self._flavor.time_unit:
             return pa.timestamp(self._flavor.time_unit)
-        elif kind in _TYPES and not sizes:
-            return _TYPES[kind]
+        elif kind in TYPES and not sizes:
+            return TYPES[kind]
         raise InvalidFragment(f"Not every source has the type {_short(str(kind))}")
-
-
-_HARMLESS: Final = {
-    "Div": ("typed", "safe"),
-    "Count": ("big_int",),
-    "DPipe": ("safe",),
-    "Cast": ("_type",),
-    "Literal": ("is_string",),
-    "Column": ("table", "db", "catalog"),
-}
-_COMPARING: Final = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "between", "nullif"))
-_OWN: Final[dict[str, tuple[str, ...]]] = {
-    "Column": ("this",),
-    "Literal": ("this",),
-    "Boolean": ("this",),
-    "Null": (),
-    "Paren": ("this",),
-    "And": ("this", "expression"),
-    "Or": ("this", "expression"),
-    "Neg": ("this",),
-    "In": ("this", "expressions"),
-    "Is": ("this", "expression", "negate"),
-    "Like": ("this", "expression"),
-    "Case": ("this", "ifs", "default"),
-    "Coalesce": ("this", "expressions"),
-    "Substring": ("this", "start", "length"),
-    "Extract": ("this", "expression"),
-    "Count": ("this",),
-    "Div": ("this", "expression"),
-    "Cast": ("this", "to"),
-    "Add": ("this", "expression"),
-    "Sub": ("this", "expression"),
-    "Year": ("this",),
-    "Month": ("this",),
-    "Day": ("this",),
-    "TsOrDsToDate": ("this",),
-}
-_TWO: Final = ("this", "expression")
-_PLAIN: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
-    "EQ": ("eq", _TWO),
-    "NEQ": ("ne", _TWO),
-    "LT": ("lt", _TWO),
-    "LTE": ("le", _TWO),
-    "GT": ("gt", _TWO),
-    "GTE": ("ge", _TWO),
-    "Not": ("not", ("this",)),
-    "Between": ("between", ("this", "low", "high")),
-    "Mul": ("mul", _TWO),
-    "Abs": ("abs", ("this",)),
-    "Nullif": ("nullif", _TWO),
-    "Lower": ("lower", ("this",)),
-    "Upper": ("upper", ("this",)),
-    "DPipe": ("concat", _TWO),
-    "Length": ("char_length", ("this",)),
-    "Sum": ("sum", ("this",)),
-    "Min": ("min", ("this",)),
-    "Max": ("max", ("this",)),
-}
-_TYPES: Final = {
-    "BOOLEAN": BOOL,
-    "TINYINT": pa.int8(),
-    "SMALLINT": pa.int16(),
-    "INT": pa.int32(),
-    "BIGINT": INT,
-    "UTINYINT": pa.uint8(),
-    "USMALLINT": pa.uint16(),
-    "UINT": pa.uint32(),
-    "UBIGINT": pa.uint64(),
-    "DOUBLE": DOUBLE,
-    "TEXT": TEXT,
-    "VARCHAR": TEXT,
-    "DATE": DATE,
-    "TIMESTAMP_S": pa.timestamp("s"),
-    "TIMESTAMP_MS": pa.timestamp("ms"),
-    "TIMESTAMP_NS": pa.timestamp("ns"),
-    "TIMESTAMPTZ": pa.timestamp("us", "UTC"),
-}

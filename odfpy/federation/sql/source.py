@@ -22,14 +22,16 @@ import pyarrow as pa
 
 from odfpy.federation.sql.casting import cast
 from odfpy.federation.sql.columns import columns_of
+from odfpy.federation.sql.engines import writer_of
 from odfpy.federation.sql.errors import InvalidFragment
 from odfpy.federation.sql.expressions import AGGREGATES, Call, Column, Constant, Expression, columns_in, rebuilt
+from odfpy.federation.sql.flavors import CONDITION
 from odfpy.federation.sql.fragment import Fragment
 from odfpy.federation.sql.operators import FALSE, NULL, call, can_fail, retyped
-from odfpy.federation.sql.reading import CONDITION, named_columns, read_text
+from odfpy.federation.sql.reading import named_columns, read_text
 from odfpy.federation.sql.simplify import simplified
 from odfpy.federation.sql.types import BOOL, UNKNOWN
-from odfpy.federation.sql.writing import Writer, writer_of
+from odfpy.federation.sql.writing import Writer
 from odfpy.sharing.conditions import condition_sql
 from odfpy.sharing.decisions import View
 from odfpy.sharing.names import folded

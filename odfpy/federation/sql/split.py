@@ -14,15 +14,16 @@ from typing import Any, Final
 import pyarrow as pa
 
 from odfpy.errors import QueryTooDeep, UsageError, did_you_mean
-from odfpy.federation.sql.aggregates import partial_aggregates
 from odfpy.federation.sql.errors import InvalidFragment
 from odfpy.federation.sql.expressions import Constant, Expression
-from odfpy.federation.sql.filters import taken_conditions
+from odfpy.federation.sql.flavors import QUERIES, Flavor
 from odfpy.federation.sql.fragment import Fragment, Order, Output
 from odfpy.federation.sql.operators import all_of
-from odfpy.federation.sql.query_tree import QueryTree, query_tree
-from odfpy.federation.sql.reading import QUERIES, Flavor, read_tree
-from odfpy.federation.sql.relations import Relation, Relations
+from odfpy.federation.sql.reading import read_tree
+from odfpy.federation.sql.splitting.aggregates import partial_aggregates
+from odfpy.federation.sql.splitting.filters import taken_conditions
+from odfpy.federation.sql.splitting.query_tree import QueryTree, query_tree
+from odfpy.federation.sql.splitting.relations import Relation, Relations
 from odfpy.federation.sql.types import INT
 
 _TOP: Final = frozenset(

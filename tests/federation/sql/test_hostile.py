@@ -20,6 +20,7 @@ from support.federation.worlds import NAMES
 
 from odfpy.errors import InvalidQuery, OdfError, UnsupportedQuery
 from odfpy.federation.sql.columns import columns_of
+from odfpy.federation.sql.engines import WRITERS
 from odfpy.federation.sql.errors import InvalidFragment, InvalidTransformation
 from odfpy.federation.sql.expressions import Expression
 from odfpy.federation.sql.fragment import Fragment, explained
@@ -29,7 +30,6 @@ from odfpy.federation.sql.reading import named_columns, read_text
 from odfpy.federation.sql.source import source_sql
 from odfpy.federation.sql.split import split
 from odfpy.federation.sql.types import type_from_json, type_to_json
-from odfpy.federation.sql.writing import WRITERS
 from odfpy.sharing.conditions import check_condition
 from odfpy.sharing.decisions import View, VisiblePart
 

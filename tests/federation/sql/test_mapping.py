@@ -99,7 +99,9 @@ def test_types_are_those_of_the_asker_whatever_the_source_has() -> None:
 
 def test_numbers_that_become_whole_are_cut_off_everywhere() -> None:
     schema = pa.schema([("x", pa.float64()), ("y", pa.decimal128(5, 2))])
-    values = pa.table({"x": [2.5, -2.5, 1.99], "y": [Decimal("2.50"), Decimal("-2.50"), Decimal("1.99")]}, schema=schema)
+    values = pa.table(
+        {"x": [2.5, -2.5, 1.99], "y": [Decimal("2.50"), Decimal("-2.50"), Decimal("1.99")]}, schema=schema
+    )
     fragment = Fragment("e", tuple(Output(name, read(f"CAST({name} AS BIGINT)", schema)) for name in schema.names))
     for dialect, run in (("duckdb", run_duckdb), ("datafusion", run_datafusion), ("sql", run_duckdb)):
         sql = source_sql(

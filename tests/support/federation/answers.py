@@ -15,6 +15,7 @@ from typing import Any
 import datafusion
 import duckdb
 import pyarrow as pa
+import sqlglot
 from support.federation.worlds import ATTRIBUTES, Hop, Source, World
 
 from odfpy.federation.sql.expressions import Expression
@@ -46,6 +47,8 @@ def answered(world: World, question: str, dialect: str = "datafusion") -> Answer
         answers = [answer_of(source, fragment) for source in world.sources[fragment.entity]]
         moved += answers
         tables[name] = pa.concat_tables([fragment.schema.empty_table(), *answers])
+    if dialect == "spark":
+        return Answer(run_duckdb(sqlglot.transpile(parts.rest, read="spark", write="duckdb")[0], tables), moved)
     return Answer(run_datafusion(parts.rest, tables), moved)
 
 

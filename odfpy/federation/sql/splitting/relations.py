@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.federation.sql.errors import InvalidFragment
 from odfpy.federation.sql.expressions import Column, Expression, has_aggregate
-from odfpy.federation.sql.query_tree import QueryTree
-from odfpy.federation.sql.reading import FindColumn, Flavor, read_tree
+from odfpy.federation.sql.flavors import Flavor
+from odfpy.federation.sql.reading import FindColumn, read_tree
+from odfpy.federation.sql.splitting.query_tree import QueryTree
 from odfpy.federation.sql.types import plain
 
 if TYPE_CHECKING:

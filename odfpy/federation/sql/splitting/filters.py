@@ -11,8 +11,9 @@ from typing import Any, Final
 
 from odfpy.federation.sql.errors import InvalidFragment
 from odfpy.federation.sql.expressions import Expression, columns_in, has_aggregate
-from odfpy.federation.sql.reading import Flavor, read_tree
-from odfpy.federation.sql.relations import Relation
+from odfpy.federation.sql.flavors import Flavor
+from odfpy.federation.sql.reading import read_tree
+from odfpy.federation.sql.splitting.relations import Relation
 from odfpy.federation.sql.types import kind_of
 
 _SIDES: Final = ("", "LEFT", "RIGHT", "FULL")
@@ -47,7 +48,7 @@ def taken_conditions(select: Any, relations: Mapping[str, Relation], flavor: Fla
     if where is not None:
         left = _without(where.this, take(lambda alias: alias not in nullable))
         select.set("where", None if left is None else type(where)(this=left))
-    for at, join in enumerate(joins):
+    for join in joins:
         condition = join.args.get("on")
         own = join.this.alias
         if condition is None or join.side in ("FULL", "RIGHT"):
@@ -55,7 +56,7 @@ def taken_conditions(select: Any, relations: Mapping[str, Relation], flavor: Fla
         # Afterwards nothing may be left that was no condition before: an inner join without ON is a cross join.
         left = _without(condition, take(lambda alias, own=own: alias == own))  # type: ignore[misc]
         join.set("on", _true() if left is None else left)
-        del at
+
     return taken
 
 

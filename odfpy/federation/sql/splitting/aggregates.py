@@ -19,10 +19,11 @@ import pyarrow as pa
 
 from odfpy.federation.sql.errors import InvalidFragment
 from odfpy.federation.sql.expressions import Constant, Expression
+from odfpy.federation.sql.flavors import Flavor
 from odfpy.federation.sql.fragment import Fragment, Output
 from odfpy.federation.sql.operators import NULL, all_of, call
-from odfpy.federation.sql.reading import FindColumn, Flavor, read_tree
-from odfpy.federation.sql.relations import Relation
+from odfpy.federation.sql.reading import FindColumn, read_tree
+from odfpy.federation.sql.splitting.relations import Relation
 from odfpy.federation.sql.types import INT, MOST_DIGITS, kind_of
 
 _GROUPING: Final = ("rollup", "cube", "grouping_sets", "totals", "all")
