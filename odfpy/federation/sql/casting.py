@@ -131,6 +131,10 @@ def common_type(values: Sequence[Expression]) -> pa.DataType:
     typed = [one for one in known if not isinstance(one, Constant) or kind_of(one.dtype) != "text"]
     if typed and all(kind_of(one.dtype) in ("date", "time", *_NUMBERS) for one in typed):
         known = typed  # constants in quotes become what they are compared with
+    times = [one.dtype for one in known if kind_of(one.dtype) == "time" and not isinstance(one, Constant)]
+    if times and all(kind_of(one.dtype) == "time" for one in known):
+        # So do constant times: a column that is compared with one stays as it is.
+        known = [one for one in known if not (isinstance(one, Constant) and _fits_unit(one, times[0]))]
     return reduce(_common, [one.dtype for one in known])
 
 
@@ -192,7 +196,7 @@ def _constant(constant: Constant, dtype: pa.DataType) -> Constant | None:
             return Constant(_time(value, dtype), dtype)
         case "date", "time" if dtype.tz is None:
             return Constant(datetime.combine(value, datetime.min.time()), dtype)
-        case "time", "time" if constant.dtype.tz == dtype.tz and is_lossless(constant.dtype, dtype):
+        case "time", "time" if _fits_unit(constant, dtype):
             return Constant(value, dtype)
     return None
 
@@ -201,6 +205,12 @@ def _fits(value: int, dtype: pa.DataType) -> bool:
     if pa.types.is_signed_integer(dtype):
         return bool(-(1 << dtype.bit_width - 1) <= value < 1 << dtype.bit_width - 1)
     return bool(0 <= value < 1 << dtype.bit_width)
+
+
+def _fits_unit(constant: Constant, dtype: pa.DataType) -> bool:
+    """Return whether a constant time is one of another unit, too."""
+    part = {"s": 1_000_000, "ms": 1_000}.get(dtype.unit, 1)
+    return constant.dtype.tz == dtype.tz and constant.value.microsecond % part == 0
 
 
 def _as_decimal(value: Decimal, dtype: pa.DataType) -> Constant | None:

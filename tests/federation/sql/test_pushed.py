@@ -213,3 +213,33 @@ def test_partial_sums_may_be_larger_than_the_whole() -> None:
 def test_names_of_results_are_those_that_the_question_has(world: World) -> None:
     question = 'SELECT l_tax, count(*), l_tax * 2, max(l_tax) AS "Most" FROM lineitem GROUP BY l_tax'
     assert answered(world, question).table.schema.names == ["l_tax", "count(*)", "l_tax * 2", "Most"]
+
+
+def test_a_table_that_is_made_of_itself_is_more_than_its_first_rows(world: World) -> None:
+    question = """
+        WITH RECURSIVE r AS (
+            SELECT o_orderkey AS k FROM orders WHERE o_orderkey < 3 UNION ALL SELECT k + 100 FROM r WHERE k < 500
+        )
+        SELECT k, count(*) AS n FROM r WHERE k <> 101 GROUP BY k
+    """
+    assert rows_of(answered(world, question).table) == rows_of(expected(world, question))
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT o_orderkey FROM orders AS a WHERE o_orderdate = (SELECT max(o_orderdate) FROM orders AS b WHERE b.o_custkey = a.o_custkey)",
+        "WITH a AS (SELECT * FROM orders), b AS (SELECT o_custkey, max(o_orderkey) AS m FROM a GROUP BY 1) SELECT count(*) AS n, sum(m) AS s FROM b JOIN a ON a.o_orderkey = b.m WHERE a.o_orderkey > 200",
+        "SELECT o_custkey, n FROM (SELECT o_custkey, count(*) AS n FROM orders GROUP BY o_custkey) AS t WHERE n > 7 AND o_custkey < 9",
+        "SELECT sum(n) AS s FROM (SELECT o_custkey, 2 AS n FROM orders UNION ALL SELECT c_custkey, 1 FROM customer) AS t WHERE o_custkey > 5",
+        "SELECT count(*) AS n FROM (SELECT DISTINCT o_custkey, o_shippriority FROM orders) AS t WHERE o_custkey IS NOT NULL",
+        "SELECT o_orderkey % 3 AS m, count(*) AS n FROM orders GROUP BY o_orderkey % 3 ORDER BY 1 LIMIT 2",
+        "SELECT o_custkey, rank() OVER (ORDER BY count(*) DESC, o_custkey) AS r FROM orders GROUP BY o_custkey",
+        "SELECT count(*) AS n FROM orders AS a CROSS JOIN customer AS b WHERE a.o_custkey = 1 AND b.c_custkey IN (1, 2)",
+        "SELECT c_custkey FROM customer EXCEPT SELECT o_custkey FROM orders WHERE o_orderdate > DATE '1994-03-01'",
+        "SELECT CASE WHEN sum(o_custkey) > 10 THEN max(o_orderdate) END AS m, count(*) * 2 + min(o_custkey) AS x FROM orders",
+    ],
+    ids=range(10),
+)  # fmt: skip
+def test_questions_of_many_forms(world: World, question: str) -> None:
+    assert rows_of(answered(world, question).table) == rows_of(expected(world, question))

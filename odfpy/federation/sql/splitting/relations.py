@@ -57,8 +57,11 @@ class Relations:
             query: the query.
             flavor: of the query.
         """
+        from sqlglot import exp
+
         self._query = query
         self._flavor = flavor
+        self._is_recursive = any(one.args.get("recursive") for one in query.tree.find_all(exp.With))
         self._sources = {alias: source for scope in query.scopes for alias, source in scope.sources.items()}
 
     def relation(self, alias: str) -> Relation | None:
@@ -77,6 +80,8 @@ class Relations:
             columns = self._query.columns[entity]
             return Relation(entity, {name: Column(real, plain(dtype)) for name, (real, dtype) in columns.items()})
         inner = getattr(source, "expression", None)
+        if self._is_recursive:
+            return None  # a table may be more than its first rows
         return self._of_select(inner) if isinstance(inner, exp.Select) else None
 
     def _of_select(self, select: Any) -> Relation | None:
