@@ -207,10 +207,10 @@ def _fits(value: int, dtype: pa.DataType) -> bool:
     return bool(0 <= value < 1 << dtype.bit_width)
 
 
-def _fits_unit(constant: Constant, dtype: pa.DataType) -> bool:
+def _fits_unit(constant: Constant, dtype: Any) -> bool:
     """Return whether a constant time is one of another unit, too."""
     part = {"s": 1_000_000, "ms": 1_000}.get(dtype.unit, 1)
-    return constant.dtype.tz == dtype.tz and constant.value.microsecond % part == 0
+    return bool(constant.dtype.tz == dtype.tz) and (constant.value is None or constant.value.microsecond % part == 0)
 
 
 def _as_decimal(value: Decimal, dtype: pa.DataType) -> Constant | None:

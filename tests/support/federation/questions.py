@@ -129,7 +129,9 @@ def _groups(draw: st.DrawFn, table: str, columns: Columns) -> str:
 @st.composite
 def questions(draw: st.DrawFn, entities: Mapping[str, pa.Schema]) -> str:
     """A question about one or both entities."""
-    kind = draw(st.sampled_from(("rows", "groups", "groups", "derived", "join", "join", "union", "window", "nested")))
+    kind = draw(
+        st.sampled_from(("rows", "rows", "groups", "groups", "derived", "join", "join", "union", "window", "nested"))
+    )
     schemas = dict(entities)
     item, other = (columns_of(schemas[name]) for name in ("Item", "other"))
     if kind == "rows":
