@@ -64,6 +64,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "odfpy.serving.http.budget": "E460",
     "odfpy.serving.http.tls": "E631",
     "odfpy.serving.notifications.webhooks": "E633",
+    "odfpy.federation.sql.errors": "E775 E776",
     "odfpy.sharing.errors": "E760 E761 E762",
     "odfpy.sharing.store.database": "E763 E766",
     "odfpy.sharing.tables.contract": "E764",
