@@ -89,7 +89,7 @@ PACKAGES = {
         "dataset",
         "repository",
     },
-    "federation": {"errors", "extras", "files", "data", "codec", "engine", "query", "coordinator", "sharing"},
+    "federation": {"errors", "extras", "files", "http", "data", "codec", "engine", "query", "coordinator", "sharing"},
     "automation": {
         "visible",
         "errors",

@@ -1,4 +1,5 @@
-"""Federation: a relay answers questions over its own data and that of its peers, each in their own words.
+"""Federation: one question over the data of many organizations, each of which shows what it wants (ADR 0042).
 
-Rooms: `model` (documents), `store` (state), `sources` (where data is read). See ADR 0042.
+Rooms: `model` (documents), `store` (state), `sources` (where data is read), `sql` (questions in the words of each), and
+`relay` (who asks, what is answered, and the tickets that rows are read with).
 """

@@ -41,3 +41,7 @@ class SourceFailed(OdfError, code="E775"):
 
 class SourceMismatch(SourceFailed, code="E776"):
     """A source gives other columns or types than those that are wanted."""
+
+
+class NotBelieved(OdfError, code="E785"):
+    """Somebody is not who they say, as far as this relay can tell."""

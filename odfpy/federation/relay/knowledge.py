@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from odfpy.federation.relay.identity import Identity
+from odfpy.federation.relay.requesters import Identity
 from odfpy.federation.sql.expressions import Expression
 from odfpy.sharing.decisions import View, VisiblePart
 from odfpy.sharing.names import folded

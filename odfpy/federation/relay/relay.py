@@ -15,7 +15,7 @@ from typing import Final
 
 from odfpy.errors import NotFound, OdfError
 from odfpy.federation.errors import NotBelieved
-from odfpy.federation.relay.identity import Identity, Requester
+from odfpy.federation.relay.requesters import Identity, Requester
 from odfpy.federation.relay.knowledge import Knowledge, RemoteRows, seen_by_all
 from odfpy.federation.relay.peers import Peers
 from odfpy.federation.relay.question import Answer, Missing, Part, Question

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from odfpy.federation.relay.errors import TicketRefused
-from odfpy.federation.relay.identity import Identity
+from odfpy.federation.relay.requesters import Identity
 from odfpy.federation.relay.question import Part
 from odfpy.federation.sql.fragment import Fragment
 from odfpy.http.seal import Seal

@@ -14,7 +14,7 @@ from support.federation.simulated import ASKER, COLUMNS, ENTITY, SimulatedWeb, i
 
 from odfpy.errors import NotFound
 from odfpy.federation.errors import NotBelieved
-from odfpy.federation.relay.identity import Identity
+from odfpy.federation.relay.requesters import Identity
 from odfpy.federation.relay.errors import TicketRefused
 from odfpy.federation.relay.question import Answer, Question
 from odfpy.federation.relay.tickets import Tickets

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from odfpy.errors import OdfError
-from odfpy.federation.relay.identity import Identity, Requester
+from odfpy.federation.relay.requesters import Identity, Requester
 from odfpy.federation.relay.knowledge import Knowledge, LocalRows, RemoteRows
 from odfpy.federation.relay.peers import Peers
 from odfpy.federation.relay.question import Answer, Part, Question

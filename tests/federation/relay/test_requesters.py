@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from odfpy.federation.errors import InvalidCertificate, NotBelieved
-from odfpy.federation.relay.identity import AUDIENCE, LONGEST_LIFE, Authorities, Credentials, identity_of
+from odfpy.federation.relay.requesters import AUDIENCE, LONGEST_LIFE, Authorities, Credentials, identity_of
 
 NOW = 1_800_000_000.0
 KEYS = {

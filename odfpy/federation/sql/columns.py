@@ -1,0 +1,43 @@
+"""Columns by their names: those of a model or a source, whose types are known, and those of somebody else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from odfpy.errors import did_you_mean
+from odfpy.federation.sql.errors import InvalidFragment
+from odfpy.federation.sql.expressions import Column, Expression
+from odfpy.federation.sql.types import UNKNOWN, plain
+
+Columns: TypeAlias = Callable[[str], Expression]
+"""Finds what a name stands for."""
+
+Types: TypeAlias = "pa.Schema | Mapping[str, pa.DataType]"
+
+
+def columns_of(types: Types | None) -> Columns:
+    """The columns of a table; capitals make no difference where only one column is meant.
+
+    Args:
+        types: names and types; None for a table of somebody else, in which any name will do.
+    """
+    if types is None:
+        return lambda name: Column(name, UNKNOWN)
+    known = {field.name: field.type for field in types} if isinstance(types, pa.Schema) else types
+    folded: dict[str, str | None] = {}
+    for name in known:
+        folded[name.lower()] = None if name.lower() in folded else name
+
+    def find(name: str) -> Column:
+        found = name if name in known else folded.get(name.lower())
+        if found is None:
+            raise InvalidFragment(
+                f"There is no column {name!r}",
+                hint=did_you_mean(name, list(known), otherwise="Those of the entity are there."),
+            )
+        return Column(found, plain(known[found]))
+
+    return find

@@ -1,0 +1,60 @@
+"""Flavors of SQL: what a text means, as far as engines differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Flavor:
+    r"""The meaning of a text, as far as engines differ.
+
+    Attributes:
+        sqlglot: the dialect of sqlglot that reads it.
+        is_query: the text is of an engine which would otherwise run it: what would mean something else there, by a
+            little, is refused, and stays with that engine.
+        fractions_are_doubles: `0.05` is a double, not a decimal number.
+        whole_division: `7 / 2` is 3.
+        zero_fails: a division by zero is an error.
+        escapes: `\` is special in patterns.
+        float_bits: of the type `FLOAT`, None where the dialect does not tell.
+        decimal_digits: extra digits of the scale of a quotient of decimal numbers, None where it depends.
+        time_unit: of the type `TIMESTAMP`; None where that depends on the session.
+        constant_bits: of whole constants, where they have so few.
+        decimals_beat_doubles: a double beside a decimal number becomes `DECIMAL(30, 15)`, but for calculations.
+    """
+
+    sqlglot: str
+    is_query: bool = False
+    fractions_are_doubles: bool = False
+    whole_division: bool = False
+    zero_fails: bool = False
+    escapes: bool = True
+    float_bits: int | None = 32
+    decimal_digits: int | None = None
+    time_unit: str | None = "us"
+    constant_bits: int = 64
+    decimals_beat_doubles: bool = False
+
+
+PLAIN: Final = Flavor("duckdb")
+"""Of transformations."""
+
+CONDITION: Final = Flavor("duckdb", escapes=False)
+"""Of the conditions of grants (`odfpy.sharing.conditions`)."""
+
+QUERIES: Final[Mapping[str, Flavor]] = {
+    "datafusion": Flavor(
+        "postgres",
+        is_query=True,
+        fractions_are_doubles=True,
+        whole_division=True,
+        float_bits=None,
+        decimal_digits=4,
+        time_unit="ns",
+        decimals_beat_doubles=True,
+    ),
+    "spark": Flavor("spark", is_query=True, zero_fails=True, constant_bits=32, time_unit=None),
+}

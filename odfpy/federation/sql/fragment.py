@@ -1,0 +1,305 @@
+"""Fragments: questions about one entity, which travel from relay to relay, and are put into the words of each.
+
+Whether a fragment comes from a query or from a peer, it is made of `expressions`; so what `parse` returns can be
+written as SQL, whoever sent it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from odfpy.federation.sql.columns import Columns, Types, columns_of
+from odfpy.federation.sql.errors import InvalidFragment
+from odfpy.federation.sql.expressions import (
+    AGGREGATES,
+    Call,
+    Column,
+    Expression,
+    columns_in,
+    has_aggregate,
+    size_of,
+)
+from odfpy.federation.sql.json_form import from_json, name_from_json
+from odfpy.federation.sql.json_form import to_json as expression_to_json
+from odfpy.federation.sql.types import UNKNOWN, kind_of, type_from_json, type_to_json
+from odfpy.federation.sql.writing import FRAGMENT
+
+MOST_OUTPUTS: Final = 5_000
+MOST_NODES: Final = 100_000
+MOST_ROWS: Final = (1 << 63) - 1
+_KEYS: Final = frozenset(("entity", "outputs", "where", "grouped", "groups", "order", "limit", "distinct"))
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A column of the answer.
+
+    Attributes:
+        name: of the column.
+        expression: its value.
+        dtype: its type, in the asker's model; None for that of the expression.
+    """
+
+    name: str
+    expression: Expression
+    dtype: pa.DataType | None = None
+
+    def __post_init__(self) -> None:
+        if self.dtype in (None, UNKNOWN):
+            known = self.expression.dtype
+            object.__setattr__(self, "dtype", None if known == UNKNOWN else known)
+
+    @property
+    def type(self) -> pa.DataType:
+        """The type of the column."""
+        return self.expression.dtype if self.dtype is None else self.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An element of an order of rows.
+
+    Attributes:
+        expression: what rows are ordered by.
+        descending: whether the greatest comes first.
+        nulls_first: whether NULL comes before all others.
+    """
+
+    expression: Expression
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A question about one entity.
+
+    Attributes:
+        entity: its name.
+        outputs: columns of the answer, with different names; at least one.
+        where: condition on rows, None for all.
+        is_grouped: whether the outputs are of groups: each is one of `groups`, or an aggregate.
+        groups: what rows are grouped by; all rows are one group if there is nothing.
+        order: order of the rows, which matters only where there is a limit.
+        limit: rows at most; more may come from all sources together.
+        is_distinct: whether equal rows come once.
+    """
+
+    entity: str
+    outputs: tuple[Output, ...]
+    where: Expression | None = None
+    is_grouped: bool = False
+    groups: tuple[Expression, ...] = ()
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
+    is_distinct: bool = False
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the answer, from any source."""
+        return pa.schema([pa.field(one.name, one.type) for one in self.outputs])
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """All expressions."""
+        where = () if self.where is None else (self.where,)
+        ordered = (one.expression for one in self.order)
+        return (*(one.expression for one in self.outputs), *where, *self.groups, *ordered)
+
+    @property
+    def columns(self) -> set[str]:
+        """Names of the columns of the entity that it needs."""
+        return set().union(*(columns_in(one) for one in self.expressions))
+
+    def to_json(self) -> dict[str, Any]:
+        """The fragment for `json.dumps`."""
+        outputs = [
+            {"name": one.name, "expression": expression_to_json(one.expression), "type": type_to_json(one.type)}
+            for one in self.outputs
+        ]
+        found: dict[str, Any] = {"entity": self.entity, "outputs": outputs}
+        if self.where is not None:
+            found["where"] = expression_to_json(self.where)
+        if self.is_grouped:
+            found |= {"grouped": True, "groups": [expression_to_json(one) for one in self.groups]}
+        if self.order:
+            found["order"] = [
+                {
+                    "expression": expression_to_json(one.expression),
+                    "descending": one.descending,
+                    "nulls_first": one.nulls_first,
+                }
+                for one in self.order
+            ]
+        if self.limit is not None:
+            found["limit"] = self.limit
+        if self.is_distinct:
+            found["distinct"] = True
+        return found
+
+    @classmethod
+    def parse(cls, json: Any, columns: Types | None = None) -> Fragment:
+        """The fragment that somebody sent.
+
+        Args:
+            json: what `json.loads` gave.
+            columns: names and types of the entity's columns; None for a fragment in the words of somebody else, who
+                will parse it again.
+
+        Raises:
+            InvalidFragment: it is not in the grammar, has columns that the entity lacks, or is too large.
+        """
+        return _Parser(columns_of(columns)).fragment(json)
+
+
+class _Parser:
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._room = MOST_NODES
+
+    def fragment(self, json: Any) -> Fragment:
+        document = _object(json, _KEYS)
+        where = document.get("where")
+        limit = document.get("limit")
+        if limit is not None and (type(limit) is not int or not 0 <= limit <= MOST_ROWS):
+            raise InvalidFragment("The limit of a fragment is a number of rows")
+        return Fragment(
+            entity=name_from_json(document.get("entity")),
+            outputs=tuple(self._output(one) for one in _list(document.get("outputs"))),
+            where=None if where is None else self._expression(where),
+            is_grouped=_flag(document.get("grouped")),
+            groups=tuple(self._expression(one) for one in _list(document.get("groups", []))),
+            order=tuple(self._order(one) for one in _list(document.get("order", []))),
+            limit=limit,
+            is_distinct=_flag(document.get("distinct")),
+        )
+
+    def _output(self, json: Any) -> Output:
+        document = _object(json, {"name", "expression", "type"})
+        dtype = document.get("type")
+        expression = self._expression(document.get("expression"))
+        return Output(
+            name_from_json(document.get("name")), expression, None if dtype is None else type_from_json(dtype)
+        )
+
+    def _order(self, json: Any) -> Order:
+        document = _object(json, {"expression", "descending", "nulls_first"})
+        flags = _flag(document.get("descending")), _flag(document.get("nulls_first"))
+        return Order(self._expression(document.get("expression")), *flags)
+
+    def _expression(self, json: Any) -> Expression:
+        found = from_json(json, self._columns)
+        self._room -= size_of(found)
+        if self._room < 0:
+            raise InvalidFragment(f"A fragment has more than {MOST_NODES:,} parts")
+        return found
+
+
+def _object(json: Any, keys: Collection[str]) -> Mapping[str, Any]:
+    if not isinstance(json, dict) or not json.keys() <= set(keys):
+        raise InvalidFragment(f"A part of a fragment is an object with {', '.join(sorted(keys))}, and nothing else")
+    return json
+
+
+def _list(json: Any) -> Sequence[Any]:
+    if not isinstance(json, list) or len(json) > MOST_OUTPUTS:
+        raise InvalidFragment(f"A part of a fragment is not a list, or has more than {MOST_OUTPUTS:,} elements")
+    return json
+
+
+def _flag(json: Any) -> bool:
+    if json is not None and not isinstance(json, bool):
+        raise InvalidFragment("A part of a fragment is neither true nor false")
+    return bool(json)
+
+
+# --- Grammar of the whole ---------------------------------------------------------------------------------------------
+
+
+def _check(fragment: Fragment) -> None:
+    names = [one.name for one in fragment.outputs]
+    if len(set(names)) != len(names):
+        raise InvalidFragment("Two columns of a fragment have the same name")
+    if not 0 < len(names) <= MOST_OUTPUTS:
+        raise InvalidFragment(f"A fragment has at least one column, and at most {MOST_OUTPUTS:,}")
+    if sum(map(size_of, fragment.expressions)) > MOST_NODES:
+        raise InvalidFragment(f"A fragment has more than {MOST_NODES:,} parts")
+    if fragment.where is not None:
+        if kind_of(fragment.where.dtype) not in ("bool", "unknown"):
+            raise InvalidFragment("WHERE is a condition")
+        if has_aggregate(fragment.where):
+            raise InvalidFragment("WHERE has no aggregates")
+    if any(has_aggregate(one) or kind_of(one.dtype) == "opaque" for one in fragment.groups):
+        raise InvalidFragment("Rows are not grouped by aggregates, lists, structures or binary values")
+    for order in fragment.order:
+        if has_aggregate(order.expression) or kind_of(order.expression.dtype) == "opaque":
+            raise InvalidFragment("Rows are not ordered by aggregates, lists, structures or binary values")
+    _check_types(fragment)
+    _check_groups(fragment)
+
+
+def _check_types(fragment: Fragment) -> None:
+    from odfpy.federation.sql.casting import cast
+
+    for one in fragment.outputs:
+        if one.type != UNKNOWN:
+            cast(one.expression, one.type)  # raises where it can never have this type
+
+
+def _check_groups(fragment: Fragment) -> None:
+    aggregates = [_is_aggregate(one.expression) for one in fragment.outputs]
+    if not fragment.is_grouped:
+        if any(has_aggregate(one.expression) for one in fragment.outputs) or fragment.groups:
+            raise InvalidFragment("A fragment with aggregates or groups is grouped")
+        if fragment.is_distinct:
+            of_outputs = {one.expression for one in fragment.outputs}
+            if any(one.expression not in of_outputs for one in fragment.order):
+                raise InvalidFragment("Rows that come once are ordered by what is in the answer")
+            if any(kind_of(one.expression.dtype) == "opaque" for one in fragment.outputs):
+                raise InvalidFragment("Lists, structures and binary values cannot be compared")
+        return
+    if fragment.is_distinct or fragment.order or fragment.limit is not None:
+        raise InvalidFragment("Groups have no order, no limit, and come once by themselves")
+    for is_aggregate, one in zip(aggregates, fragment.outputs, strict=True):
+        if not is_aggregate and one.expression not in fragment.groups:
+            raise InvalidFragment("An output of groups is what rows are grouped by, or an aggregate")
+
+
+def _is_aggregate(expression: Expression) -> bool:
+    """Return whether an expression is one aggregate, perhaps as another type."""
+    while isinstance(expression, Call) and expression.operator == "cast":
+        expression = expression.arguments[0]
+    return isinstance(expression, Call) and expression.operator in AGGREGATES
+
+
+def explained(fragment: Fragment) -> str:
+    """The fragment as people read it in the result of EXPLAIN: one line of SQL.
+
+    Args:
+        fragment: in anybody's words.
+    """
+    shown = [
+        FRAGMENT.write(one.expression)
+        + ("" if one.expression == Column(one.name, one.expression.dtype) else f" AS {FRAGMENT.quoted(one.name)}")
+        for one in fragment.outputs
+    ]
+    distinct = "DISTINCT " * fragment.is_distinct
+    text = f"SELECT {distinct}{', '.join(shown)} FROM {FRAGMENT.quoted(fragment.entity)}"  # noqa: S608
+    if fragment.where is not None:
+        text += f" WHERE {FRAGMENT.write(fragment.where)}"
+    if fragment.groups:
+        text += f" GROUP BY {', '.join(map(FRAGMENT.write, fragment.groups))}"
+    if fragment.order:
+        ordered = (
+            FRAGMENT.ordered(one.expression, descending=one.descending, nulls_first=one.nulls_first)
+            for one in fragment.order
+        )
+        text += f" ORDER BY {', '.join(ordered)}"
+    return text if fragment.limit is None else f"{text} LIMIT {fragment.limit}"

@@ -1,0 +1,165 @@
+"""Expressions as JSON: what relays send each other. No SQL is in it, so that nobody has to parse what strangers wrote.
+
+    ["column", "discount"]
+    ["constant", "decimal128(2, 2)", "0.05"]
+    ["cast", "double", ["column", "quantity"]]
+    ["and", ["le", ["column", "shipdate"], ["constant", "date32[day]", "1998-09-02"]], ...]
+
+Types of calls follow from those of their arguments, which the reader knows better than the sender.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+
+from odfpy.federation.sql.casting import cast
+from odfpy.federation.sql.columns import Columns
+from odfpy.federation.sql.errors import InvalidFragment
+from odfpy.federation.sql.expressions import DEEPEST, MOST_NODES, Column, Constant, Expression
+from odfpy.federation.sql.operators import OPERATORS, call
+from odfpy.federation.sql.types import MOST_DIGITS, UNKNOWN, kind_of, plain, type_from_json, type_to_json
+
+LONGEST_NAME: Final = 1_000
+LONGEST_TEXT: Final = 64 << 10
+
+
+def to_json(node: Expression) -> list[Any]:
+    """An expression as JSON.
+
+    Args:
+        node: the expression.
+    """
+    if isinstance(node, Column):
+        return ["column", node.name]
+    if isinstance(node, Constant):
+        return ["constant", type_to_json(node.dtype), _value_to_json(node.value)]
+    arguments = [to_json(one) for one in node.arguments]
+    return ["cast", type_to_json(node.dtype), *arguments] if node.operator == "cast" else [node.operator, *arguments]
+
+
+def from_json(json: Any, columns: Columns) -> Expression:
+    """The expression that JSON says.
+
+    Args:
+        json: what `json.loads` gave.
+        columns: finds what a column stands for.
+
+    Raises:
+        InvalidFragment: it is not in the grammar, or too large.
+    """
+    return _Reader(columns).read(json, 1)
+
+
+def name_from_json(json: Any) -> str:
+    """The name that JSON says.
+
+    Raises:
+        InvalidFragment: it is none.
+    """
+    if not isinstance(json, str) or not 0 < len(json) <= LONGEST_NAME:
+        raise InvalidFragment("A name in a fragment is none")
+    return _text(json)
+
+
+class _Reader:
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._nodes = 0
+
+    def read(self, json: Any, depth: int) -> Expression:
+        self._nodes += 1
+        if depth > DEEPEST or self._nodes > MOST_NODES:
+            raise InvalidFragment(f"An expression has more than {MOST_NODES:,} parts, or {DEEPEST} levels")
+        match json:
+            case ["column", name]:
+                return self._columns(name_from_json(name))
+            case ["constant", dtype, value]:
+                return _constant(plain(type_from_json(dtype)), value)
+            case ["cast", dtype, value]:
+                return cast(self.read(value, depth + 1), plain(type_from_json(dtype)))
+            case [str(operator), *arguments] if operator in OPERATORS:
+                return call(operator, *(self.read(one, depth + 1) for one in arguments))
+        raise InvalidFragment("An expression of a fragment is none")
+
+
+def _value_to_json(value: Any) -> Any:
+    match value:
+        case None | bool() | str():
+            return value
+        case int():
+            return str(value)
+        case float():
+            return repr(value)
+        case Decimal():
+            return f"{value:f}"
+        case datetime() | date():
+            return value.isoformat()
+    raise InvalidFragment(f"There are no constants of type {type(value).__name__}")
+
+
+def _constant(dtype: pa.DataType, value: Any) -> Constant:
+    kind = kind_of(dtype)
+    if value is None:
+        return Constant(None, dtype)
+    if kind == "bool" and isinstance(value, bool):
+        return Constant(value, dtype)
+    if kind not in _VALUES or not isinstance(value, str) or len(value) > LONGEST_TEXT or dtype == UNKNOWN:
+        raise InvalidFragment("A constant of a fragment is none")
+    try:
+        return Constant(_VALUES[kind](value, dtype), dtype)
+    except (ValueError, ArithmeticError) as error:
+        raise InvalidFragment("A constant of a fragment is none") from error
+
+
+def _text(value: str, _: Any = None) -> str:
+    if "\0" in value:
+        raise InvalidFragment("A text of a fragment has a character 0")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidFragment("A text of a fragment is none") from error
+    return value
+
+
+def _int(value: str, dtype: pa.DataType) -> int:
+    found = int(value) if len(value) <= 20 else 1 << 64
+    pa.scalar(found, dtype)  # raises where it does not fit
+    return found
+
+
+def _decimal(value: str, dtype: pa.DataType) -> Decimal:
+    if len(value) > 2 * MOST_DIGITS:
+        raise ValueError(value)
+    found = Decimal(value)
+    pa.scalar(found, dtype)
+    return found
+
+
+def _float(value: str, _: pa.DataType) -> float:
+    return float(value)
+
+
+def _date(value: str, _: pa.DataType) -> date:
+    return date.fromisoformat(value)
+
+
+def _time(value: str, dtype: pa.DataType) -> datetime:
+    found = datetime.fromisoformat(value)
+    if (found.tzinfo is None) != (dtype.tz is None):
+        raise ValueError(value)
+    return found
+
+
+_VALUES: Final[dict[str, Callable[[str, pa.DataType], Any]]] = {
+    "int": _int,
+    "decimal": _decimal,
+    "float": _float,
+    "text": _text,
+    "date": _date,
+    "time": _time,
+}

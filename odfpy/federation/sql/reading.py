@@ -1,0 +1,376 @@
+"""Reading SQL as expressions of fragments: whatever the grammar does not have is refused, by name.
+
+The same text means different things to engines; a `Flavor` says whose text it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from odfpy.data.sql_text import TextLimits, check_text
+from odfpy.errors import InvalidQuery
+from odfpy.federation.sql.casting import cast, common_type
+from odfpy.federation.sql.columns import Columns
+from odfpy.federation.sql.dates import moved_date
+from odfpy.federation.sql.errors import InvalidFragment
+from odfpy.federation.sql.expressions import Constant, Expression
+from odfpy.federation.sql.flavors import PLAIN, Flavor
+from odfpy.federation.sql.grammar import COMPARING, HARMLESS, OPERATORS, OWN, TYPES
+from odfpy.federation.sql.operators import NULL, call
+from odfpy.federation.sql.types import BOOL, DOUBLE, INT, MOST_DIGITS, TEXT, kind_of, plain
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+LIMITS: Final = TextLimits(characters=64 << 10, tokens=20_000, depth=1_000)
+"""Of the text of one expression."""
+
+FindColumn = Callable[["exp.Column"], Expression]
+
+
+def read_text(text: object, column: FindColumn, flavor: Flavor = PLAIN) -> Expression:
+    """The expression that a text says.
+
+    Args:
+        text: SQL.
+        column: finds what a column stands for.
+        flavor: of the text.
+
+    Raises:
+        InvalidFragment: it is no expression, or has something that the grammar has not.
+    """
+    from sqlglot import exp, parse
+    from sqlglot.errors import SqlglotError
+
+    if not isinstance(text, str):
+        raise InvalidFragment("An expression is a text")
+    try:
+        check_text(text, LIMITS)
+        found = parse(f"SELECT {text}", dialect=flavor.sqlglot)
+    except (SqlglotError, InvalidQuery, RecursionError, ValueError) as error:
+        raise InvalidFragment(f"Not an expression: {_short(text)}") from error
+    select = found[0] if len(found) == 1 else None
+    alone = isinstance(select, exp.Select) and len(select.expressions) == 1
+    if select is None or not alone or any(value for key, value in select.args.items() if key != "expressions"):
+        raise InvalidFragment(f"Not an expression: {_short(text)}")
+    return read_tree(select.expressions[0], column, flavor)
+
+
+def read_tree(tree: Any, column: FindColumn, flavor: Flavor = PLAIN) -> Expression:
+    """The expression that a tree of sqlglot says; see `read_text`."""
+    try:
+        return _Reader(column, flavor).read(tree)
+    except RecursionError as error:
+        raise InvalidFragment("An expression is nested too deeply") from error
+
+
+def named_columns(columns: Columns) -> FindColumn:
+    """A finder for columns that stand without the name of a table.
+
+    Args:
+        columns: those that are there.
+    """
+
+    def find(node: exp.Column) -> Expression:
+        if len(node.parts) != 1:
+            raise InvalidFragment("A column has one name here, without that of a table")
+        return columns(node.name)
+
+    return find
+
+
+def _finite(number: float) -> float:
+    if not isfinite(number):
+        raise ValueError(number)
+    return number
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+class _Reader:
+    def __init__(self, column: FindColumn, flavor: Flavor) -> None:
+        self._column = column
+        self._flavor = flavor
+
+    def read(self, node: Any) -> Expression:
+        name = type(node).__name__
+        reader = getattr(self, f"_{name.lower()}", None) if name in OWN else None
+        if reader is not None:
+            self._check(node, OWN[name])
+            return reader(node)  # type: ignore[no-any-return]
+        if name not in OPERATORS:
+            raise InvalidFragment(f"Not every source has {_short(name.upper())} in the same way")
+        operator, parts = OPERATORS[name]
+        self._check(node, parts)
+        parts_of = [node.args.get(part) for part in parts]
+        arguments = [self.read(one) for one in parts_of if one is not None]
+        if operator in COMPARING:
+            arguments = self._compared(arguments)
+        found = call(operator, *arguments)
+        return self._as_in_query(operator, arguments, found) if self._flavor.is_query else found
+
+    def _as_in_query(self, operator: str, arguments: list[Expression], found: Expression) -> Expression:
+        """The result of an operator in the engine that the query is for."""
+        if operator in ("year", "month", "day", "char_length"):
+            return cast(found, pa.int32())
+        if operator in ("add", "sub", "mul", "abs") and found.dtype == INT:
+            return cast(found, common_type([self._narrow(one) for one in arguments]))
+        return found
+
+    def _compared(self, arguments: list[Expression]) -> list[Expression]:
+        """Values as the engine of a query compares them.
+
+        Raises:
+            InvalidFragment: in a way that others do not.
+        """
+        if not self._flavor.is_query:
+            return arguments
+        kinds = {kind_of(one.dtype) for one in arguments}
+        if "text" in kinds and kinds & {"int", "decimal", "float"}:
+            raise InvalidFragment("Not every source compares texts with numbers in the same way")
+        if self._flavor.decimals_beat_doubles and {"decimal", "float"} <= kinds:
+            return [self._rounded(one) if kind_of(one.dtype) == "float" else one for one in arguments]
+        return arguments
+
+    def _alike(self, values: list[Expression]) -> list[Expression]:
+        """Values of which one is taken, if every engine makes the same type of them."""
+        if {"decimal", "float"} <= {kind_of(one.dtype) for one in values} and self._flavor.is_query:
+            raise InvalidFragment("Not every source has doubles beside decimal numbers in the same way")
+        return self._compared(values)
+
+    @staticmethod
+    def _rounded(one: Expression) -> Expression:
+        if not isinstance(one, Constant) or not isinstance(one.value, float) or abs(one.value) >= 10**15:
+            raise InvalidFragment("Not every source compares doubles with decimal numbers in the same way")
+        return Constant(round(Decimal(repr(one.value)), 15), pa.decimal128(30, 15))
+
+    def _narrow(self, one: Expression) -> Expression:
+        if not isinstance(one, Constant) or one.value is None or self._flavor.constant_bits != 32:
+            return one
+        return cast(one, pa.int32()) if abs(one.value) < 1 << 31 else one
+
+    def _check(self, node: Any, parts: tuple[str, ...]) -> None:
+        """Refuse what a node has beyond the parts that are read."""
+        harmless = HARMLESS.get(type(node).__name__, ())
+        for key, value in node.args.items():
+            if value and key not in parts and key not in harmless:
+                raise InvalidFragment(f"Not every source has {type(node).__name__.upper()} with {key.upper()}")
+
+    # --- Leaves ---
+
+    def _column_of(self, node: Any) -> Expression:
+        from sqlglot import exp
+
+        if not all(isinstance(part, exp.Identifier) for part in node.parts):
+            raise InvalidFragment("Not every source has *")
+        return self._column(node)
+
+    def _literal(self, node: Any) -> Expression:
+        text = str(node.this)
+        if node.is_string:
+            if "\0" in text:
+                raise InvalidFragment("A text has a character 0")
+            return Constant(text, TEXT)
+        try:
+            if "e" in text.lower() or (self._flavor.fractions_are_doubles and "." in text):
+                return Constant(_finite(float(text)), DOUBLE)
+            number = Decimal(text)
+        except (ValueError, ArithmeticError) as error:
+            raise InvalidFragment(f"Not a number: {_short(text)}") from error
+        if "." not in text and -(1 << 63) <= int(number) < 1 << 63:
+            return Constant(int(number), INT)
+        _, digits, exponent = number.as_tuple()
+        scale = max(0, -int(exponent))
+        if max(len(digits), scale) > MOST_DIGITS:
+            raise InvalidFragment(f"A number has more than {MOST_DIGITS} digits: {_short(text)}")
+        return Constant(number, pa.decimal128(max(len(digits), scale, 1), scale))
+
+    @staticmethod
+    def _boolean(node: Any) -> Expression:
+        return Constant(bool(node.this), BOOL)
+
+    @staticmethod
+    def _null(_: Any) -> Expression:
+        return NULL
+
+    # --- What is more than an operator with its arguments ---
+
+    def _paren(self, node: Any) -> Expression:
+        return self.read(node.this)
+
+    def _and(self, node: Any) -> Expression:
+        return call("and", *(self.read(one) for one in node.flatten()))
+
+    def _or(self, node: Any) -> Expression:
+        return call("or", *(self.read(one) for one in node.flatten()))
+
+    def _neg(self, node: Any) -> Expression:
+        value = self.read(node.this)
+        if isinstance(value, Constant) and isinstance(value.value, int | float | Decimal) and value.dtype != BOOL:
+            number = value.value.copy_negate() if isinstance(value.value, Decimal) else -value.value
+            return Constant(number, value.dtype)
+        return call("neg", value)
+
+    def _in(self, node: Any) -> Expression:
+        if not node.expressions:
+            raise InvalidFragment("IN has a list of constants")
+        arguments = [self.read(node.this), *(self.read(one) for one in node.expressions)]
+        return call("in", *self._compared(arguments))
+
+    def _is(self, node: Any) -> Expression:
+        from sqlglot import exp
+
+        value = self.read(node.this)
+        if isinstance(node.expression, exp.Null):
+            found = call("is_null", value)
+            return call("not", found) if node.args.get("negate") else found
+        if isinstance(node.expression, exp.Boolean) and not node.args.get("negate"):
+            wanted = value if node.expression.this else call("not", value)
+            return call("coalesce", wanted, Constant(False, BOOL))
+        raise InvalidFragment("IS is NULL, TRUE or FALSE")
+
+    def _like(self, node: Any) -> Expression:
+        value, pattern = self.read(node.this), self.read(node.expression)
+        if not self._flavor.escapes and isinstance(pattern, Constant) and isinstance(pattern.value, str):
+            pattern = Constant(pattern.value.replace("\\", "\\\\"), TEXT)
+        return call("like", value, pattern)
+
+    def _case(self, node: Any) -> Expression:
+        parts: list[Expression] = []
+        for one in node.args["ifs"]:
+            self._check(one, ("this", "true"))
+            condition = self.read(one.this)
+            if node.this is not None:
+                condition = call("eq", *self._compared([self.read(node.this), condition]))
+            parts += [condition, self.read(one.args["true"])]
+        default = node.args.get("default")
+        parts.append(NULL if default is None else self.read(default))
+        self._alike([*parts[1:-1:2], parts[-1]])
+        return call("case", *parts)
+
+    def _coalesce(self, node: Any) -> Expression:
+        arguments = [self.read(node.this), *(self.read(one) for one in node.expressions)]
+        return call("coalesce", *self._alike(arguments))
+
+    def _substring(self, node: Any) -> Expression:
+        parts = [node.args.get(part) for part in ("this", "start", "length")]
+        return call("substring", *(self.read(one) for one in parts if one is not None))
+
+    def _extract(self, node: Any) -> Expression:
+        part = str(node.this.name).lower()
+        if part not in ("year", "month", "day"):
+            raise InvalidFragment(f"Not every source has EXTRACT({_short(part)}) in the same way")
+        found = call(part, self.read(node.expression))
+        return self._as_in_query(part, [], found) if self._flavor.is_query else found
+
+    def _count(self, node: Any) -> Expression:
+        from sqlglot import exp
+
+        if isinstance(node.this, exp.Star) and not any(node.this.args.values()):
+            return call("count_all")
+        return call("count", self.read(node.this))
+
+    # --- What engines differ in ---
+
+    def _add(self, node: Any) -> Expression:
+        return self._moved(node, 1)
+
+    def _sub(self, node: Any) -> Expression:
+        return self._moved(node, -1)
+
+    def _moved(self, node: Any, sign: int) -> Expression:
+        """A sum; a constant date and an interval are a date."""
+        from sqlglot import exp
+
+        if isinstance(node.expression, exp.Interval) and self._flavor.is_query:
+            start = self.read(node.this)
+            moved = moved_date(start.value, node.expression, sign) if isinstance(start, Constant) else None
+            if moved is None:
+                raise InvalidFragment("Not every source has intervals in the same way")
+            return Constant(moved, start.dtype)
+        arguments = [self.read(node.this), self.read(node.expression)]
+        operator = "add" if sign > 0 else "sub"
+        found = call(operator, *arguments)
+        return self._as_in_query(operator, arguments, found) if self._flavor.is_query else found
+
+    def _tsordstodate(self, node: Any) -> Expression:
+        """The call that sqlglot puts around the arguments of functions of dates."""
+        value = self.read(node.this)
+        if kind_of(value.dtype) not in ("date", "time"):
+            raise InvalidFragment("Not every source has dates in texts in the same way")
+        return value
+
+    def _year(self, node: Any) -> Expression:
+        found = call(node.key, self.read(node.this))
+        return self._as_in_query(node.key, [], found) if self._flavor.is_query else found
+
+    _month = _day = _year
+
+    def _div(self, node: Any) -> Expression:
+        left, right = self.read(node.this), self.read(node.expression)
+        if not self._flavor.is_query:
+            return call("div", left, right)
+        kinds = {kind_of(left.dtype), kind_of(right.dtype)}
+        zero = not isinstance(right, Constant) or not right.value
+        if kinds == {"int"} and self._flavor.whole_division:
+            raise InvalidFragment("Not every source divides whole numbers in the same way")
+        if self._flavor.zero_fails and zero:
+            raise InvalidFragment("Not every source fails where something is divided by zero")
+        if "decimal" in kinds and "float" not in kinds:
+            return self._exact_quotient(left, right)
+        return call("div", left, right)
+
+    def _exact_quotient(self, left: Expression, right: Expression) -> Expression:
+        """A decimal number divided by 10, 100, ...: a product without rounding, in the engine's type of quotients."""
+        digits = self._flavor.decimal_digits
+        power = len(str(right.value)) - 1 if isinstance(right, Constant) and type(right.value) is int else 0
+        exact = power > 0 and isinstance(right, Constant) and right.value == 10**power
+        if digits is None or not exact or power > digits or kind_of(left.dtype) != "decimal":
+            raise InvalidFragment("Not every source divides decimal numbers in the same way")
+        scale = left.dtype.scale + digits
+        precision = min(MOST_DIGITS, left.dtype.precision - left.dtype.scale + scale)
+        if scale > MOST_DIGITS or precision - scale < left.dtype.precision - left.dtype.scale:
+            raise InvalidFragment("A decimal number has too many digits")
+        factor = Constant(Decimal(1).scaleb(-power), pa.decimal128(power, power))
+        return cast(call("mul", left, factor), pa.decimal128(precision, scale))
+
+    def _cast(self, node: Any) -> Expression:
+        value, dtype = self.read(node.this), self.type_of(node.to)
+        found = cast(value, dtype)
+        if self._flavor.is_query and not isinstance(found, Constant):
+            self._check_cast(value.dtype, dtype)
+        return found
+
+    @staticmethod
+    def _check_cast(old: pa.DataType, new: pa.DataType) -> None:
+        """Refuse casts of queries that engines read or round in ways of their own."""
+        kinds = (kind_of(old), kind_of(plain(new)))
+        text_of = kinds[1] == "text" and kinds[0] in ("int", "date", "text")
+        coarser = kinds == ("decimal", "decimal") and old.scale > new.scale
+        if coarser or ("text" in kinds and not text_of) or kinds == ("float", "decimal"):
+            raise InvalidFragment(f"Not every source casts {old} to {new} in the same way")
+
+    def type_of(self, node: Any) -> pa.DataType:
+        """The type that a cast names."""
+        kind = node.this.name if hasattr(node.this, "name") else ""
+        sizes = [int(one.name) for one in node.expressions if one.name.isdecimal()]
+        if len(sizes) != len(node.expressions) or node.args.get("nested"):
+            raise InvalidFragment("Not every source has this type")
+        if kind == "DECIMAL":
+            precision, scale = (*sizes, 0)[:2] if sizes else (0, 0)
+            if 1 <= precision <= MOST_DIGITS and scale <= precision:
+                return pa.decimal128(precision, scale)
+        elif kind == "FLOAT" and not sizes and self._flavor.float_bits:
+            return pa.float32()
+        elif kind in ("TIMESTAMP", "TIMESTAMPNTZ") and not sizes and self._flavor.time_unit:
+            return pa.timestamp(self._flavor.time_unit)
+        elif kind in TYPES and not sizes:
+            return TYPES[kind]
+        raise InvalidFragment(f"Not every source has the type {_short(str(kind))}")

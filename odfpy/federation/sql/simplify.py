@@ -1,0 +1,144 @@
+"""Simpler expressions with the same value: what mappings put together on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Final
+
+from odfpy.federation.sql.casting import cast
+from odfpy.federation.sql.expressions import Call, Constant, Expression, rebuilt
+from odfpy.federation.sql.operators import FALSE, TRUE, call
+from odfpy.federation.sql.types import DOUBLE
+
+_LINEAR: Final = frozenset(("add", "sub", "mul", "div", "neg"))
+_MOST_DIGITS: Final = 60
+
+
+def simplified(expression: Expression) -> Expression:
+    """The simplest form that is known: `AND`, `OR` and `CASE` of constants, and doubles which are `a * x + b`.
+
+    `({v} + 1) * .05` of `{v} / .05 - 1` is `{v}`, which is calculated with exact fractions: the result is nearer to
+    what was meant than that of each step with its own rounding.
+
+    Args:
+        expression: any.
+    """
+    return rebuilt(expression, lambda column: column, _simpler)
+
+
+def _simpler(node: Call, arguments: Sequence[Expression]) -> Expression:
+    if node.operator == "cast":
+        return cast(arguments[0], node.dtype)
+    if node.operator in ("and", "or"):
+        return _boolean(node.operator, arguments)
+    found = call(node.operator, *arguments)
+    if isinstance(found, Call) and found.operator in _LINEAR and found.dtype == DOUBLE:
+        return _linear(found)
+    if found.operator == "not" and isinstance(found, Call) and _is_boolean(found.arguments[0]):  # type: ignore[union-attr]
+        return FALSE if found.arguments[0] == TRUE else TRUE
+    return found
+
+
+def _is_boolean(node: Expression) -> bool:
+    return node in (TRUE, FALSE)
+
+
+def _boolean(operator: str, arguments: Sequence[Expression]) -> Expression:
+    decides, is_idle = (FALSE, TRUE) if operator == "and" else (TRUE, FALSE)
+    left: dict[Expression, None] = {}
+    for one in arguments:
+        if one == decides:
+            return decides
+        if one != is_idle:
+            left[one] = None
+    if not left:
+        return is_idle
+    return next(iter(left)) if len(left) == 1 else call(operator, *left)
+
+
+# --- a * x + b -------------------------------------------------------------------------------------------------------
+
+
+def _linear(node: Call) -> Expression:
+    """The node as `a * x + b`, if several steps come together in it."""
+    steps, factor, offset, value = _taken_apart(node)
+    if steps < 2 or value is None or factor == 0:
+        return node
+    found = _times(value, abs(factor))
+    number = _constant(abs(offset))
+    if found is None or number is None:
+        return node
+    if not offset:
+        return call("neg", found) if factor < 0 else found
+    if factor < 0:
+        return call("sub", number if offset > 0 else call("neg", number), found)
+    return call("add" if offset > 0 else "sub", found, number)
+
+
+def _times(value: Expression, factor: Fraction) -> Expression | None:
+    """A multiple of a value; None where that takes numbers that nobody would write."""
+    if factor == 1:
+        return value
+    if factor.numerator == 1:
+        divisor = _constant(1 / factor)
+        return None if divisor is None else call("div", value, divisor)
+    number = _constant(factor)
+    return None if number is None else call("mul", value, number)
+
+
+def _taken_apart(node: Expression) -> tuple[int, Fraction, Fraction, Expression | None]:
+    """Steps, factor, offset and value of a double; the value is None for a constant."""
+    if isinstance(node, Constant):
+        exact = _fraction(node)
+        if exact is not None:
+            return 0, Fraction(0), exact, None
+    if isinstance(node, Call) and node.operator in _LINEAR and node.dtype == DOUBLE:
+        parts = [_taken_apart(one) for one in node.arguments]
+        combined = _combined(node.operator, parts)
+        if combined is not None:
+            return combined
+    return 0, Fraction(1), Fraction(0), node
+
+
+_Parts = tuple[int, Fraction, Fraction, "Expression | None"]
+
+
+def _combined(operator: str, parts: Sequence[_Parts]) -> _Parts | None:
+    first, last = parts[0], parts[-1]
+    steps = sum(part[0] for part in parts) + 1
+    if operator == "neg":
+        return steps, -first[1], -first[2], first[3]
+    if first[3] is not None and last[3] is not None:
+        return None
+    value = first[3] if last[3] is None else last[3]
+    if operator in ("add", "sub"):
+        sign = 1 if operator == "add" else -1
+        return steps, first[1] + sign * last[1], first[2] + sign * last[2], value
+    if operator == "mul":
+        inner, number = (first, last[2]) if last[3] is None else (last, first[2])
+        return steps, inner[1] * number, inner[2] * number, value
+    if last[3] is None and last[2] != 0:
+        return steps, first[1] / last[2], first[2] / last[2], value
+    return None
+
+
+def _fraction(node: Constant) -> Fraction | None:
+    """The number that a constant was written as: 0.05, and not the double next to it."""
+    if not isinstance(node.value, int | float) or isinstance(node.value, bool):
+        return None
+    try:
+        return Fraction(repr(node.value))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _constant(number: Fraction) -> Constant | None:
+    """A double for a number, None if it is none that people could have written."""
+    try:
+        found = float(number)
+    except OverflowError:
+        return None
+    if len(str(number.numerator)) + len(str(number.denominator)) > _MOST_DIGITS or (found == 0) != (number == 0):
+        return None
+    return Constant(found, DOUBLE)

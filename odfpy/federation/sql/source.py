@@ -1,0 +1,296 @@
+"""SQL for one source: its cells as the requester may see them, then the fragment, then the types of the asker.
+
+    SELECT what the fragment asks for
+    FROM (SELECT cells, NULL where hidden, and whether the row shows FROM (relation) WHERE the row shows)
+    WHERE the fragment's condition
+
+Engines may evaluate conditions in any order, also on rows that another condition leaves out. So a cell that does not
+show in all rows that do stands in `CASE WHEN`, and whatever goes into an operator that can fail stands in `CASE WHEN
+the row shows`: for all others it gets NULL. The guard is around values, not around conditions, since engines make
+`AND` of `CASE WHEN a THEN b ELSE FALSE END`, and then take the sides of it in any order. What is merely compared stays
+bare, so that sources can use their statistics and indexes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from odfpy.federation.sql.casting import cast
+from odfpy.federation.sql.columns import columns_of
+from odfpy.federation.sql.engines import writer_of
+from odfpy.federation.sql.errors import InvalidFragment
+from odfpy.federation.sql.expressions import AGGREGATES, Call, Column, Constant, Expression, columns_in, rebuilt
+from odfpy.federation.sql.flavors import CONDITION
+from odfpy.federation.sql.fragment import Fragment
+from odfpy.federation.sql.operators import FALSE, NULL, call, can_fail, retyped
+from odfpy.federation.sql.reading import named_columns, read_text
+from odfpy.federation.sql.simplify import simplified
+from odfpy.federation.sql.types import BOOL, UNKNOWN
+from odfpy.federation.sql.writing import Writer
+from odfpy.sharing.conditions import condition_sql
+from odfpy.sharing.decisions import View
+from odfpy.sharing.names import folded
+
+_QUERY: Final = re.compile(r"\s*(?:SELECT|WITH|FROM|VALUES|TABLE|\()\b", re.IGNORECASE)
+_SHOWS: Final = "__shows"
+_RELATION: Final = "relation"
+_VISIBLE: Final = "visible"
+_ROWS: Final = "rows"
+
+
+def relation_sql(source: str, fields: Mapping[str, str], dialect: str) -> str:
+    """A query that gives the fields of a data source.
+
+    Args:
+        source: a query, or the name of a table, in the SQL of the source.
+        fields: for each name, the column of the source that it stands for.
+        dialect: of the source.
+    """
+    writer = writer_of(dialect)
+    shown = ", ".join(f"{writer.quoted(path)} AS {writer.quoted(name)}" for name, path in fields.items())
+    found = f"(\n{source}\n)" if _QUERY.match(source) else source
+    return f"SELECT {shown} FROM {found} AS {writer.quoted('source')}"  # noqa: S608 - of the operator
+
+
+def source_sql(
+    fragment: Fragment,
+    expressions: Mapping[str, Expression],
+    relation: str,
+    view: View,
+    attributes: Mapping[str, str],
+    dialect: str,
+    *,
+    schema: pa.Schema,
+) -> str:
+    """The query that a source runs for a fragment.
+
+    Args:
+        fragment: in the words of this relay's model.
+        expressions: for each piece of information, what it is in the fields of the source; what is missing is NULL.
+        relation: query of the source that gives its fields (`relation_sql`).
+        view: the cells that the requester may see, by the names of fields.
+        attributes: of the requester, for conditions on rows.
+        dialect: of the source: one of `writing.WRITERS`.
+        schema: names and types of the fields.
+
+    Raises:
+        InvalidFragment: a mapping or a grant does not fit the fields, or the source cannot do what is asked.
+    """
+    cells = _Cells(view, attributes, schema)
+    asked = _Asked(fragment, expressions, cells)
+    writer = writer_of(dialect)
+    return _Query(writer, asked, cells).text(f"(\n{relation}\n)")
+
+
+# --- What shows ------------------------------------------------------------------------------------------------------
+
+
+class _Cells:
+    """The visible cells of a relation."""
+
+    def __init__(self, view: View, attributes: Mapping[str, str], schema: pa.Schema) -> None:
+        self._types = {field.name: field.type for field in schema}
+        if len(self._types) != len(schema):
+            raise InvalidFragment("A data source has two fields of the same name")
+        self._find = columns_of(self._types)
+        self.is_all = view.is_all
+        there = {folded(name) for name in self._types}
+        self._parts = [
+            (part.columns, None if part.rows is None else self._condition(part.rows, attributes))
+            for part in view.parts
+            if part.columns is None or any(folded(one) in there for one in part.columns)
+        ]
+        self.shows = self._any([rows for _, rows in self._parts])
+        self.name = _SHOWS
+        while folded(self.name) in there:
+            self.name += "_"
+
+    def _condition(self, rows: str, attributes: Mapping[str, str]) -> Expression:
+        try:
+            found = read_text(condition_sql(rows, attributes), named_columns(self._find), CONDITION)
+            return cast(retyped(found, self.column), BOOL)
+        except InvalidFragment as error:
+            raise InvalidFragment(
+                "A condition on rows of a grant does not fit the fields of its data source",
+                hint="The operator of the relay can see which by `odf relay status`.",
+            ) from error
+
+    @staticmethod
+    def _any(conditions: Sequence[Expression | None]) -> Expression | None:
+        """The condition that one of several is true, None for all rows."""
+        known = list(dict.fromkeys(one for one in conditions if one is not None))
+        if len(known) == len(set(conditions)) and known:
+            return simplified(call("or", *known))
+        return None if conditions else FALSE
+
+    def column(self, name: str) -> Column:
+        """A field of the relation, by the name that an expression has for it."""
+        found = self._find(name)
+        if not isinstance(found, Column):
+            raise InvalidFragment(f"There is no field {name!r}")
+        return Column(found.name, found.dtype, _RELATION)
+
+    def mask(self, field: str) -> Expression | None:
+        """The rows in which a field shows, None for all rows that do; `FALSE` where it never shows."""
+        of_field = [rows for columns, rows in self._parts if columns is None or folded(field) in map(folded, columns)]
+        found = self._any(of_field)
+        return None if found == self.shows else found
+
+
+class _Asked:
+    """The fragment as a question about a relation: in its fields, and with its types."""
+
+    def __init__(self, fragment: Fragment, expressions: Mapping[str, Expression], cells: _Cells) -> None:
+        self.fragment = fragment
+        self._expressions = expressions
+        self._cells = cells
+        self.where = None if fragment.where is None else self._guarded(self._of(fragment.where))
+        if self.where is not None:
+            self.where = cast(self.where, BOOL) if self.where.dtype != BOOL else self.where
+        self.outputs = [
+            (one.name, self._guarded(cast(self._of(one.expression), one.type)))
+            if one.type != UNKNOWN
+            else (one.name, self._guarded(self._of(one.expression)))
+            for one in fragment.outputs
+        ]
+        self.groups = [self._guarded(self._of(one)) for one in fragment.groups]
+        self.order = [self._guarded(self._of(one.expression)) for one in fragment.order]
+
+    @property
+    def every(self) -> Iterable[Expression]:
+        where = () if self.where is None else (self.where,)
+        return (*(one for _, one in self.outputs), *where, *self.groups, *self.order)
+
+    def _of(self, expression: Expression) -> Expression:
+        def information(node: Column) -> Expression:
+            found = self._expressions.get(node.name, NULL)
+            typed = retyped(found, self._field)
+            return typed if node.dtype == UNKNOWN else cast(typed, node.dtype)
+
+        def again(node: Call, arguments: tuple[Expression, ...]) -> Expression:
+            return cast(arguments[0], node.dtype) if node.operator == "cast" else call(node.operator, *arguments)
+
+        return simplified(rebuilt(expression, information, again))
+
+    def _field(self, name: str) -> Expression:
+        field = self._cells.column(name)
+        is_hidden = self._cells.mask(field.name) == FALSE
+        return Constant(None, field.dtype) if is_hidden else Column(field.name, field.dtype, _VISIBLE)
+
+    def _guarded(self, expression: Expression) -> Expression:
+        """The expression, in which nothing that can fail gets anything of a row that does not show."""
+        if self._cells.shows is None:
+            return expression
+
+        def guard(node: Call, arguments: tuple[Expression, ...]) -> Expression:
+            values = [self._of_shown(one) for one in arguments] if can_fail(node) else arguments
+            return cast(values[0], node.dtype) if node.operator == "cast" else call(node.operator, *values)
+
+        return rebuilt(expression, lambda column: column, guard)
+
+    def _of_shown(self, value: Expression) -> Expression:
+        """The value where the row shows, else NULL; what can fail is NULL there by itself."""
+        if can_fail(value) or _holds_aggregate(value):
+            return value
+        return call("case", Column(self._cells.name, BOOL, _VISIBLE), value, NULL)
+
+
+def _holds_aggregate(node: Expression) -> bool:
+    if isinstance(node, Call) and node.operator == "cast":
+        return _holds_aggregate(node.arguments[0])
+    return isinstance(node, Call) and node.operator in AGGREGATES
+
+
+# --- Its text --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Query:
+    writer: Writer
+    asked: _Asked
+    cells: _Cells
+
+    def text(self, relation: str) -> str:
+        fragment, write = self.asked.fragment, self.writer
+        rows = self._visible(relation)
+        where = "" if self.asked.where is None else f" WHERE {write.write(self.asked.where)}"
+        if fragment.is_grouped:
+            return self._grouped(f"{rows}{where}")
+        distinct = "DISTINCT " if fragment.is_distinct else ""
+        shown = ", ".join(f"{write.write(one)} AS {write.quoted(name)}" for name, one in self.asked.outputs)
+        found = f"SELECT {distinct}{shown} FROM {rows}{where}"  # noqa: S608
+        order = self.asked.order
+        if fragment.is_distinct and order:
+            order = [self._shown(one.expression) for one in fragment.order]
+            found = f"SELECT * FROM ({found}) AS {write.quoted(_ROWS)}"  # noqa: S608
+        ordered = [
+            write.ordered(one, descending=how.descending, nulls_first=how.nulls_first)
+            for one, how in zip(order, fragment.order, strict=True)
+            if not isinstance(one, Constant)  # `ORDER BY 1` would be the first column
+        ]
+        if fragment.limit is not None:
+            found += f" ORDER BY {', '.join(ordered)}" * bool(ordered) + f" LIMIT {fragment.limit}"
+        return found
+
+    def _shown(self, expression: Expression) -> Column:
+        """The output that rows are ordered by."""
+        names = (one.name for one in self.asked.fragment.outputs if one.expression == expression)
+        return Column(next(names), expression.dtype, _ROWS)
+
+    def _visible(self, relation: str) -> str:
+        """The visible cells that are needed, as a table."""
+        quoted, cells = self.writer.quoted, self.cells
+        if cells.is_all or (cells.shows is None and not self._masked()):
+            return f"{relation} AS {quoted(_VISIBLE)}"
+        shows = None if cells.shows is None else self.writer.write(cells.shows)
+        shown = [] if shows is None else [f"{shows} AS {quoted(cells.name)}"]
+        for name in sorted(set().union(*(columns_in(one) for one in self.asked.every)) - {cells.name}):
+            mask = cells.mask(name)
+            field = cells.column(name)
+            cell = field if mask is None else call("case", mask, field, NULL)
+            shown.append(f"{self.writer.write(cell)} AS {quoted(name)}")
+        where = "" if shows is None else f" WHERE {shows}"
+        return f"(SELECT {', '.join(shown)} FROM {relation} AS {quoted(_RELATION)}{where}) AS {quoted(_VISIBLE)}"  # noqa: S608
+
+    def _masked(self) -> bool:
+        names = set().union(*(columns_in(one) for one in self.asked.every))
+        return any(self.cells.mask(name) is not None for name in names)
+
+    def _grouped(self, rows: str) -> str:
+        """Groups by names of columns, so that nothing depends on whether an engine sees that expressions are equal."""
+        write = self.writer
+        keys = {one: f"g{at}" for at, one in reversed(list(enumerate(self.asked.groups)))}
+        arguments: dict[Expression, str] = {}
+        shown = []
+        for (name, one), output in zip(self.asked.outputs, self.asked.fragment.outputs, strict=True):
+            found = (
+                self._aggregated(one, arguments) if _holds_aggregate(one) else self._key(output.expression, output.type)
+            )
+            shown.append(f"{write.write(found)} AS {write.quoted(name)}")
+        inner = [f"{write.group_key(one)} AS {write.quoted(name)}" for one, name in keys.items()]
+        inner += [f"{write.write(one)} AS {write.quoted(name)}" for one, name in arguments.items()]
+        by = ", ".join(write.write(Column(name, one.dtype, _ROWS)) for one, name in keys.items())
+        every = ", ".join(inner) or f"TRUE AS {write.quoted('row')}"
+        text = f"SELECT {', '.join(shown)} FROM (SELECT {every} FROM {rows}) AS {write.quoted(_ROWS)}"  # noqa: S608
+        return f"{text} GROUP BY {by}" if by else text
+
+    def _key(self, expression: Expression, dtype: pa.DataType) -> Expression:
+        """The group that an output is, by its name."""
+        at = self.asked.fragment.groups.index(expression)
+        key = self.asked.groups[at]
+        named = Column(f"g{self.asked.groups.index(key)}", key.dtype, _ROWS)
+        return named if dtype == UNKNOWN else cast(named, dtype)
+
+    def _aggregated(self, node: Expression, arguments: dict[Expression, str]) -> Expression:
+        if isinstance(node, Call) and node.operator == "cast":
+            return cast(self._aggregated(node.arguments[0], arguments), node.dtype)
+        if not isinstance(node, Call) or not node.arguments:
+            return node
+        [argument] = node.arguments
+        name = arguments.setdefault(argument, f"a{len(arguments)}")
+        return call(node.operator, Column(name, argument.dtype, _ROWS))

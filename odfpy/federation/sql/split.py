@@ -1,0 +1,259 @@
+"""Splitting a query into fragments, which go to where the data is, and the rest, which runs where the asker is.
+
+A table of the query that is rows of one entity becomes a fragment: the columns that the query needs of it, under the
+conditions that are of it alone. If the query reads nothing else, its aggregates go along in part (`aggregates`), or
+its DISTINCT, or its LIMIT. The rest does again whatever has to be done over the rows of all sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from odfpy.errors import QueryTooDeep, UsageError, did_you_mean
+from odfpy.federation.sql.errors import InvalidFragment
+from odfpy.federation.sql.expressions import Constant, Expression
+from odfpy.federation.sql.flavors import QUERIES, Flavor
+from odfpy.federation.sql.fragment import Fragment, Order, Output
+from odfpy.federation.sql.operators import all_of
+from odfpy.federation.sql.reading import read_tree
+from odfpy.federation.sql.splitting.aggregates import partial_aggregates
+from odfpy.federation.sql.splitting.filters import taken_conditions
+from odfpy.federation.sql.splitting.query_tree import QueryTree, query_tree
+from odfpy.federation.sql.splitting.relations import Relation, Relations
+from odfpy.federation.sql.types import INT
+
+_TOP: Final = frozenset(
+    ("expressions", "from_", "where", "kind", "hint", "operation_modifiers", "order", "limit", "offset", "with_")
+)
+_ONE: Final = Constant(1, INT)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A query in parts.
+
+    Attributes:
+        fragments: those that travel, by the names of the tables that their answers are.
+        rest: SQL over these tables, in the dialect of the query.
+    """
+
+    fragments: Mapping[str, Fragment]
+    rest: str
+
+
+def split(sql: str, entities: Mapping[str, pa.Schema], dialect: str = "datafusion") -> Split:
+    """Split a query.
+
+    Args:
+        sql: the query.
+        entities: names and schemas of the asker's model.
+        dialect: `datafusion` or `spark`: of the query, and of the rest.
+
+    Raises:
+        InvalidQuery: it is no query, or names what is not there.
+        UnsupportedQuery: it reads an entity in a way that cannot travel.
+    """
+    if dialect not in QUERIES:
+        raise UsageError(
+            f"Questions are not asked in {dialect!r}", hint=did_you_mean(dialect, QUERIES, otherwise=str(list(QUERIES)))
+        )
+    flavor = QUERIES[dialect]
+    tree = query_tree(sql, entities, flavor.sqlglot)
+    try:
+        return _Splitter(tree, flavor).split()
+    except RecursionError as error:
+        raise QueryTooDeep.anywhere() from error
+
+
+class _Splitter:
+    def __init__(self, query: QueryTree, flavor: Flavor) -> None:
+        from sqlglot import exp
+
+        self._query = query
+        self._flavor = flavor
+        self._relations = Relations(query, flavor)
+        self._fragments: dict[Fragment, str] = {}
+        names = {one.name.lower() for one in query.tree.find_all(exp.Identifier)}
+        self._prefix = "f"
+        while any(name.startswith(self._prefix) and name[len(self._prefix) :].isdigit() for name in names):
+            self._prefix += "_"
+
+    def split(self) -> Split:
+        from sqlglot import exp
+
+        for scope in reversed(self._query.scopes):  # outer ones first: they may need no inner ones afterwards
+            if isinstance(scope.expression, exp.Select) and self._is_there(scope.expression):
+                self._block(scope.expression)
+        rest = self._query.tree.sql(self._flavor.sqlglot, comments=False)
+        return Split({name: fragment for fragment, name in self._fragments.items()}, rest)
+
+    def _is_there(self, select: Any) -> bool:
+        """Return whether a part of the query is still part of it; a `WITH` that nobody reads is taken out."""
+        from sqlglot import exp
+
+        cte = select.parent
+        if isinstance(cte, exp.CTE) and cte.root() is self._query.tree:
+            name, holder = cte.alias, cte.parent
+            if not any(table.name == name and not table.db for table in self._query.tree.find_all(exp.Table)):
+                cte.pop()
+                if holder is not None and not holder.expressions:
+                    holder.pop()
+        return bool(select.root() is self._query.tree)
+
+    # --- One SELECT ---
+
+    def _block(self, select: Any) -> None:
+        items = _tables(select)
+        relations = {alias: found for alias in items if (found := self._relations.relation(alias)) is not None}
+        if not relations:
+            return
+        taken = taken_conditions(select, relations, self._flavor)
+        if len(items) == 1 and not select.args.get("laterals"):
+            [(alias, relation)] = relations.items()
+            whole = self._whole(select, alias, relation, taken[alias])
+            if whole is not None:
+                self._put(items[alias], alias, whole)
+                return
+        for alias, relation in relations.items():
+            self._put(items[alias], alias, self._rows(select, alias, relation, taken[alias]))
+
+    def _whole(self, select: Any, alias: str, relation: Relation, conditions: list[Expression]) -> Fragment | None:
+        """A fragment that does more of a query over one table than give its rows."""
+        from sqlglot import exp
+
+        if select.args.get("where") is not None:
+            return None
+        inside = [select.args.get(part) for part in ("having", "order", "group")] + select.expressions
+        aggregates = any(one is not None and _aggregates_in(one) for one in inside)
+        if select.args.get("group") is not None or aggregates:
+            return partial_aggregates(select, alias, relation, conditions, self._flavor)
+        is_plain = not any(value for key, value in select.args.items() if key not in (*_TOP, "distinct"))
+        if not is_plain or select.find(exp.Window, exp.UDTF, exp.Explode, exp.Anonymous, exp.Unnest):
+            return None
+        if select.args.get("distinct") is not None:
+            return self._distinct(select, alias, relation, conditions)
+        if select.args.get("limit") is not None:
+            return self._first_rows(select, alias, relation, conditions)
+        return None
+
+    def _rows(self, select: Any, alias: str, relation: Relation, conditions: list[Expression]) -> Fragment:
+        """The rows of a table, as far as a query needs them."""
+        from sqlglot import exp
+
+        needed = {column.name for column in select.find_all(exp.Column) if column.table == alias}
+        outputs = tuple(Output(name, value) for name, value in relation.columns.items() if name in needed)
+        where = all_of([*relation.conditions, *conditions])
+        return Fragment(relation.entity, outputs or (Output("n", _ONE),), where)
+
+    def _first_rows(self, select: Any, alias: str, relation: Relation, conditions: list[Expression]) -> Fragment | None:
+        """The rows of which no source needs to give more than the query wants in all."""
+        limit = _rows_wanted(select)
+        if limit is None:
+            return None
+        try:
+            order = self._order(select, alias, relation)
+        except InvalidFragment:
+            return None
+        rows = self._rows(select, alias, relation, conditions)
+        return Fragment(rows.entity, rows.outputs, rows.where, order=order, limit=limit)
+
+    def _order(self, select: Any, alias: str, relation: Relation) -> tuple[Order, ...]:
+        from sqlglot import exp
+
+        named = {one.alias_or_name: one.unalias() for one in select.expressions}
+        order = select.args.get("order")
+        found = []
+        for one in [] if order is None else order.expressions:
+            if not isinstance(one, exp.Ordered) or one.args.get("with_fill"):
+                raise InvalidFragment("Rows have another order")
+            by = one.this
+            if isinstance(by, exp.Column) and not by.table:
+                by = named.get(by.name, by)
+            value = read_tree(by, relation.finder(alias), self._flavor)
+            found.append(Order(value, bool(one.args.get("desc")), bool(one.args.get("nulls_first"))))
+        return tuple(found)
+
+    def _distinct(self, select: Any, alias: str, relation: Relation, conditions: list[Expression]) -> Fragment | None:
+        """The different rows of the answer itself."""
+        from sqlglot import exp
+
+        if select.args["distinct"].args.get("on") is not None:
+            return None
+        find = relation.finder(alias)
+        try:
+            outputs = tuple(
+                Output(one.alias_or_name, read_tree(one.unalias(), find, self._flavor)) for one in select.expressions
+            )
+            where = all_of([*relation.conditions, *conditions])
+            found = Fragment(relation.entity, outputs, where, is_distinct=True)
+            order = select.args.get("order")
+            if order is not None and any(
+                not isinstance(one.this, exp.Column) or one.this.table for one in order.expressions
+            ):
+                return None
+            limit = _rows_wanted(select) if select.args.get("limit") is not None else None
+            if limit is not None:
+                by = self._order(select, alias, relation)
+                found = Fragment(found.entity, outputs, where, order=by, limit=limit, is_distinct=True)
+        except InvalidFragment:
+            return None
+        if any(one.dtype is None for one in outputs):
+            return None  # NULL has no type that sources agree on
+        table = exp.to_identifier(alias, quoted=True)
+        select.set(
+            "expressions",
+            [
+                exp.alias_(exp.column(exp.to_identifier(one.name, quoted=True), table.copy()), one.name, quoted=True)
+                for one in outputs
+            ],
+        )
+        return found
+
+    def _put(self, item: Any, alias: str, fragment: Fragment) -> None:
+        """Put the answer to a fragment in the place of a table."""
+        from sqlglot import exp
+
+        name = self._fragments.setdefault(fragment, f"{self._prefix}{len(self._fragments) + 1}")
+        table = exp.to_table(name)
+        table.this.set("quoted", True)
+        table.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+        item.replace(table)
+
+
+def _tables(select: Any) -> dict[str, Any]:
+    """The tables after FROM and JOIN, by alias."""
+    source = select.args.get("from_")
+    joins = select.args.get("joins") or []
+    items = [] if source is None else [source.this, *(join.this for join in joins)]
+    return {item.alias: item for item in items}
+
+
+def _aggregates_in(node: Any) -> bool:
+    """Return whether a node has an aggregate of this SELECT, not of one inside."""
+    from sqlglot import exp
+
+    return any(
+        isinstance(one, exp.AggFunc | exp.AnonymousAggFunc)
+        for one in node.walk(prune=lambda one: isinstance(one, exp.Query))
+    )
+
+
+def _rows_wanted(select: Any) -> int | None:
+    """Rows that LIMIT and OFFSET are about; None where they are not numbers."""
+    from sqlglot import exp
+
+    total = 0
+    for part in ("limit", "offset"):
+        node = select.args.get(part)
+        if node is None:
+            continue
+        number = node.args.get("expression")
+        is_plain = isinstance(node, exp.Limit | exp.Offset) and isinstance(number, exp.Literal)
+        if not is_plain or number.is_string or not str(number.this).isdecimal():
+            return None
+        total += int(number.this)
+    return total if total < 1 << 62 else None

@@ -1,0 +1,1 @@
+"""Parts of splitting a query: its tree, its tables, its conditions, its aggregates."""

@@ -1,0 +1,231 @@
+"""Aggregates in two parts: what each source gives for its rows, and what the asker makes of all of these.
+
+    sum(x)            sum(x), exact numbers with 38 digits  sum(partial), as the type that the engine gives sum(x)
+    count(x)          count(x)                              sum(partial), 0 if nothing has come
+    min(x), max(x)    min(x), max(x)                        min(partial), max(partial)
+    avg(x)            sum(x), count(x)                      sum(sums) / sum(counts)
+    count(DISTINCT x) x as one more group                   count(DISTINCT x)
+
+The mean of whole numbers and doubles is a quotient of doubles; that of decimal numbers has four more digits, as in the
+engines: the quotient is that of the engine itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from odfpy.federation.sql.errors import InvalidFragment
+from odfpy.federation.sql.expressions import Constant, Expression
+from odfpy.federation.sql.flavors import Flavor
+from odfpy.federation.sql.fragment import Fragment, Output
+from odfpy.federation.sql.operators import NULL, all_of, call
+from odfpy.federation.sql.reading import FindColumn, read_tree
+from odfpy.federation.sql.splitting.relations import Relation
+from odfpy.federation.sql.types import INT, MOST_DIGITS, kind_of
+
+_GROUPING: Final = ("rollup", "cube", "grouping_sets", "totals", "all")
+
+
+def partial_aggregates(
+    select: Any, alias: str, relation: Relation, conditions: Sequence[Expression], flavor: Flavor
+) -> Fragment | None:
+    """Split the aggregates of a query over one table; return None where a source cannot do its part.
+
+    The query is changed, if this succeeds: what it reads are columns of the fragment.
+
+    Args:
+        select: the query, whose conditions have all been taken out.
+        alias: of its table.
+        relation: what the table is.
+        conditions: those taken out.
+        flavor: of the query.
+    """
+    from sqlglot import exp
+
+    group = select.args.get("group")
+    if select.find(exp.Window) or (group is not None and any(group.args.get(part) for part in _GROUPING)):
+        return None
+    parts = _Parts(alias, relation.finder(alias), flavor)
+    try:
+        keys = [] if group is None else group.expressions
+        places = [(key, parts.key(key)) for key in keys]
+        parts.has_groups = bool(places)
+        changed = {
+            "expressions": [parts.changed(one, places) for one in select.expressions],
+            "having": parts.changed(select.args.get("having"), places),
+            "order": parts.changed(select.args.get("order"), places),
+        }
+        fragment = Fragment(
+            relation.entity,
+            parts.all_outputs(),
+            all_of([*relation.conditions, *conditions]),
+            is_grouped=True,
+            groups=tuple(dict.fromkeys(parts.groups)),
+        )
+    except InvalidFragment:
+        return None
+    if any(one.dtype is None for one in fragment.outputs):
+        return None  # NULL has no type that sources agree on
+    for key, value in changed.items():
+        select.set(key, value)
+    if group is not None:
+        group.set("expressions", [column.copy() for _, column in places])
+    return fragment
+
+
+class _Parts:
+    """The outputs of the sources, as they come up."""
+
+    def __init__(self, alias: str, find: FindColumn, flavor: Flavor) -> None:
+        self.groups: list[Expression] = []
+        self.outputs: dict[tuple[str, Expression], str] = {}
+        self.has_groups = False
+        self._alias = alias
+        self._find = find
+        self._flavor = flavor
+
+    def all_outputs(self) -> tuple[Output, ...]:
+        outputs = tuple(Output(name, expression) for (_, expression), name in self.outputs.items())
+        return outputs or (Output("n", call("count_all")),)
+
+    def key(self, node: Any) -> Any:
+        """A column of the fragment for what rows are grouped by."""
+        expression = self._read(node)
+        self.groups.append(expression)
+        return self._column("g", expression)
+
+    def changed(self, node: Any, places: Sequence[tuple[Any, Any]]) -> Any:
+        """A part of the query over columns of the fragment.
+
+        Raises:
+            InvalidFragment: something in it needs the rows themselves.
+        """
+        from sqlglot import exp
+
+        if node is None:
+            return None
+        found = self._over_fragment(node.copy(), places)
+        for column in found.find_all(exp.Column):
+            if column.table == self._alias and column.args.get("fragment") is None and not column.meta.get("fragment"):
+                raise InvalidFragment("A column is neither in a group nor in an aggregate")
+        for other in found.find_all(exp.Anonymous, exp.AnonymousAggFunc, exp.ParameterizedAgg):
+            raise InvalidFragment(f"{other.name} may be an aggregate")
+        for query in found.find_all(exp.Query):
+            del query
+            raise InvalidFragment("A query in a query stays where it is")
+        return found
+
+    def _over_fragment(self, node: Any, places: Sequence[tuple[Any, Any]]) -> Any:
+        from sqlglot import exp
+
+        for key, column in places:
+            if node == key:
+                return column.copy()
+        if isinstance(node, exp.Filter | exp.AggFunc):
+            return self._combined(node)
+        for key, value in list(node.args.items()):
+            if isinstance(value, exp.Expression):
+                node.set(key, self._over_fragment(value, places))
+            elif isinstance(value, list):
+                changed = [
+                    self._over_fragment(one, places) if isinstance(one, exp.Expression) else one for one in value
+                ]
+                node.set(key, changed)
+        return node
+
+    # --- One aggregate ---
+
+    def _combined(self, node: Any) -> Any:
+        """The expression that the asker makes of the parts of an aggregate."""
+        from sqlglot import exp
+
+        condition = None
+        if isinstance(node, exp.Filter):
+            condition = self._read(node.expression.this)
+            node = node.this
+        extra = {key for key, value in node.args.items() if value and key not in ("this", "big_int")}
+        if extra or not isinstance(node, exp.Sum | exp.Count | exp.Min | exp.Max | exp.Avg | exp.ApproxDistinct):
+            raise InvalidFragment(f"{node.sql()} needs all rows")
+        if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
+            return self._sum_of_counts(self._where(Constant(1, INT), condition) if condition is not None else None)
+        argument = node.this
+        if isinstance(argument, exp.Distinct) or isinstance(node, exp.ApproxDistinct):
+            return self._distinct(node, condition)
+        value = self._where(self._read(argument), condition)
+        if isinstance(node, exp.Count):
+            return self._sum_of_counts(value)
+        if isinstance(node, exp.Sum):
+            return self._sum(value)
+        if isinstance(node, exp.Avg):
+            return self._mean(value)
+        return type(node)(this=self._column("p", call(node.key, value)))
+
+    def _distinct(self, node: Any, condition: Expression | None) -> Any:
+        from sqlglot import exp
+
+        values = node.this.expressions if isinstance(node.this, exp.Distinct) else [node.this]
+        if len(values) != 1 or (isinstance(node.this, exp.Distinct) and node.this.args.get("on")):
+            raise InvalidFragment("Several values are counted together")
+        value = self._where(self._read(values[0]), condition)
+        self.groups.append(value)
+        kind = exp.Count if isinstance(node, exp.ApproxDistinct) else type(node)
+        return kind(this=exp.Distinct(expressions=[self._column("d", value)]))
+
+    def _sum_of_counts(self, value: Expression | None) -> Any:
+        from sqlglot import exp
+
+        count = exp.Sum(this=self._column("p", call("count_all") if value is None else call("count", value)))
+        return count if self.has_groups else exp.Coalesce(this=count, expressions=[exp.Literal.number(0)])
+
+    def _sum(self, value: Expression) -> Any:
+        from sqlglot import exp
+
+        found = exp.Sum(this=self._column("p", call("sum", value)))
+        match kind_of(value.dtype):
+            case "int":
+                unsigned = pa.types.is_unsigned_integer(value.dtype) and not self._flavor.zero_fails
+                return exp.cast(found, "UBIGINT" if unsigned else "BIGINT", copy=False)
+            case "decimal":
+                digits = min(MOST_DIGITS, value.dtype.precision + 10)
+                return exp.cast(found, f"DECIMAL({digits}, {value.dtype.scale})", copy=False)
+        return found
+
+    def _mean(self, value: Expression) -> Any:
+        from sqlglot import exp
+
+        count = exp.Sum(this=self._column("p", call("count", value)))
+        total = exp.Sum(this=self._column("p", call("sum", value)))
+        if kind_of(value.dtype) != "decimal":
+            number = exp.func("NULLIF", exp.cast(count, "DOUBLE", copy=False), exp.Literal.number(0))
+            return exp.paren(_quotient(exp.cast(total, "DOUBLE", copy=False), number), copy=False)
+        precision, scale = value.dtype.precision, value.dtype.scale
+        if scale + 4 > MOST_DIGITS or precision + 10 > MOST_DIGITS:
+            raise InvalidFragment("A mean has too many digits")
+        exact = exp.cast(total, f"DECIMAL({precision + 10}, {scale})", copy=False)
+        number = exp.func("NULLIF", exp.cast(count, "DECIMAL(20, 0)", copy=False), exp.Literal.number(0))
+        return exp.cast(_quotient(exact, number), f"DECIMAL({precision + 4}, {scale + 4})", copy=False)
+
+    @staticmethod
+    def _where(value: Expression, condition: Expression | None) -> Expression:
+        return value if condition is None else call("case", condition, value, NULL)
+
+    def _read(self, node: Any) -> Expression:
+        return read_tree(node, self._find, self._flavor)
+
+    def _column(self, prefix: str, expression: Expression) -> Any:
+        """A column of the fragment for an expression: the same one for the same."""
+        from sqlglot import exp
+
+        name = self.outputs.setdefault((prefix, expression), f"{prefix}{len(self.outputs)}")
+        column = exp.column(exp.to_identifier(name, quoted=True), exp.to_identifier(self._alias, quoted=True))
+        column.meta["fragment"] = True
+        return column
+
+
+def _quotient(one: Any, other: Any) -> Any:
+    from sqlglot import exp
+
+    return exp.Div(this=one, expression=other, typed=True, safe=False)

@@ -1,0 +1,160 @@
+"""A query as a tree in which every name is known: of which table it is, and of which entity the table.
+
+Every table has an alias of its own, wherever it stands, so that no name in the tree means two things.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from odfpy.data.sql_text import OF_STRANGERS, check_text
+from odfpy.errors import InvalidQuery, QueryTooDeep, UnsupportedQuery, did_you_mean
+
+if TYPE_CHECKING:
+    from sqlglot.optimizer.scope import Scope
+
+_TABLE: Final = "__odf_entity_"
+_PLAIN: Final = frozenset(("this", "alias", "db", "catalog", "joins"))
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTree:
+    """A query whose names are known.
+
+    Attributes:
+        tree: the query.
+        entities: for the name of each table in it, the entity that it is; one name for each place.
+        columns: for each entity, its columns by the names that the query has for them.
+        scopes: its parts, the inner ones first.
+    """
+
+    tree: Any
+    entities: Mapping[str, str]
+    columns: Mapping[str, Mapping[str, tuple[str, pa.DataType]]]
+    scopes: list[Scope]
+
+
+def query_tree(sql: str, entities: Mapping[str, pa.Schema], dialect: str) -> QueryTree:
+    """The tree of a query.
+
+    Args:
+        sql: the query.
+        entities: names and schemas.
+        dialect: of sqlglot.
+
+    Raises:
+        InvalidQuery: it is no query, or names what is not there.
+        UnsupportedQuery: it reads an entity in a way that cannot travel.
+    """
+    from sqlglot import exp
+    from sqlglot.errors import OptimizeError, SqlglotError
+    from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
+    from sqlglot.optimizer.pushdown_projections import pushdown_projections
+    from sqlglot.optimizer.qualify import qualify
+    from sqlglot.optimizer.scope import traverse_scope
+    from sqlglot.schema import MappingSchema
+
+    try:
+        tree = _parsed(sql, dialect)
+        _name_expressions(tree, dialect)
+        tree = normalize_identifiers(tree, dialect=dialect)
+        named = {name: _column_names(schema, dialect) for name, schema in entities.items()}
+        places = _place_entities(tree, named)
+        known: dict[str, object] = {place: dict.fromkeys(named[entity], "unknown") for place, entity in places.items()}
+        schema = MappingSchema(known or {_TABLE: {"x": "int"}}, dialect=dialect, normalize=False)
+        tree = qualify(tree, dialect=dialect, schema=schema, canonicalize_table_aliases=True)
+        tree = pushdown_projections(tree)
+        for unnamed in tree.find_all(exp.Table):
+            if isinstance(unnamed.this, exp.Identifier):
+                unnamed.this.set("quoted", True)
+        return QueryTree(tree, places, named, list(traverse_scope(tree)))
+    except RecursionError as error:
+        raise QueryTooDeep.anywhere() from error
+    except OptimizeError as error:
+        raise InvalidQuery(f"The query does not fit the entities: {error}") from error
+    except SqlglotError as error:
+        raise InvalidQuery(f"The query does not parse: {error}") from error
+
+
+def _parsed(sql: str, dialect: str) -> Any:
+    from sqlglot import exp, parse
+
+    check_text(sql, OF_STRANGERS)
+    found = [one for one in parse(sql, dialect=dialect) if one is not None]
+    if len(found) != 1 or not isinstance(found[0], exp.Query):
+        raise InvalidQuery("A question is one SELECT", hint="Entities can be read only: SELECT ... FROM an entity.")
+    if any(not select.expressions for select in found[0].find_all(exp.Select)):
+        raise InvalidQuery("A SELECT has nothing to show")
+    for kind in (exp.Into, exp.Lock, exp.Command, exp.DDL, exp.DML, exp.Placeholder, exp.Parameter):
+        for node in found[0].find_all(kind):
+            if not isinstance(node, exp.Query):
+                raise UnsupportedQuery(f"A question over a web cannot have {kind.__name__.upper()}")
+    return found[0]
+
+
+def _name_expressions(tree: Any, dialect: str) -> None:
+    """Name what has no name by its text, as engines do, before the text changes."""
+    from sqlglot import exp
+
+    for select in tree.find_all(exp.Select):
+        named = []
+        for one in select.expressions:
+            is_named = isinstance(one, exp.Alias | exp.Star | exp.Aliases) or one.find(exp.Star) is one
+            if is_named or (isinstance(one, exp.Column) and not isinstance(one.this, exp.Star)) or one.is_star:
+                named.append(one)
+            else:
+                text = one.sql(dialect, comments=False, normalize_functions="lower")
+                named.append(exp.alias_(one, exp.to_identifier(text, quoted=True)))
+        select.set("expressions", named)
+
+
+def _column_names(schema: pa.Schema, dialect: str) -> dict[str, tuple[str, pa.DataType]]:
+    """Columns by the names that a query has for them: Spark does not care about capitals."""
+    found: dict[str, tuple[str, pa.DataType]] = {}
+    for field in schema:
+        name = field.name.lower() if dialect == "spark" else field.name
+        found.setdefault(name, (field.name, field.type))
+    return found
+
+
+def _place_entities(tree: Any, entities: Mapping[str, Any]) -> dict[str, str]:
+    """Give each place of an entity a table of its own; return which is which."""
+    from sqlglot import exp
+    from sqlglot.optimizer.scope import traverse_scope
+
+    found: dict[str, str] = {}
+    folded = {name.lower(): name for name in entities}
+    seen: set[int] = set()
+    for scope in traverse_scope(tree):
+        for table in scope.tables:
+            if id(table) in seen or (table.name in scope.cte_sources and not table.db):
+                continue
+            seen.add(id(table))
+            if not isinstance(table.this, exp.Identifier):
+                raise UnsupportedQuery(
+                    f"A question over a web reads entities only, not {table.sql()}", hint=_known(entities)
+                )
+            name = ".".join(part.name for part in table.parts)
+            entity = name if name in entities else folded.get(name.lower())
+            if entity is None:
+                raise InvalidQuery(
+                    f"There is no entity {name!r}", hint=did_you_mean(name, entities, otherwise=_known(entities))
+                )
+            if any(value for key, value in table.args.items() if key not in _PLAIN) or table.alias_column_names:
+                raise UnsupportedQuery(f"An entity is read by its name and an alias only: {table.sql()}")
+            place = f"{_TABLE}{len(found)}"
+            found[place] = entity
+            alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
+            table.set("alias", alias)
+            table.set("this", exp.to_identifier(place, quoted=True))
+            table.set("db", None)
+            table.set("catalog", None)
+    return found
+
+
+def _known(entities: Mapping[str, Any]) -> str:
+    return f"There are {', '.join(sorted(entities)[:20])}." if entities else "There are none."

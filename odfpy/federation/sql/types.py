@@ -1,0 +1,122 @@
+"""Types of expressions, and the names that they go by in the JSON of fragments.
+
+Types that differ only in their layout in memory (views, dictionaries, 64-bit offsets) are one type. What fragments
+cannot calculate with (lists, structures, binary values) is opaque: it may be shown, and compared with nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from functools import cache
+from typing import Final
+
+import pyarrow as pa
+from pyarrow import types as is_
+
+from odfpy.data.schemas.arrow import from_arrow, plain_type, to_arrow
+from odfpy.errors import OdfError
+from odfpy.federation.sql.errors import InvalidFragment
+
+UNKNOWN: Final = pa.null()
+"""The type of a column of somebody else, and of NULL alone."""
+
+BOOL: Final = pa.bool_()
+INT: Final = pa.int64()
+DOUBLE: Final = pa.float64()
+TEXT: Final = pa.string()
+DATE: Final = pa.date32()
+
+MOST_DIGITS: Final = 38
+DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 20}
+"""Digits of a decimal number that holds every integer with so many bits."""
+
+_LONGEST: Final = 16 << 10
+_SIMPLE: Final = {
+    str(one): one
+    for one in (
+        UNKNOWN, BOOL, pa.int8(), pa.int16(), pa.int32(), INT, pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(),
+        pa.float32(), DOUBLE, TEXT, DATE, pa.binary(), *(pa.timestamp(unit) for unit in ("s", "ms", "us", "ns")),
+    )
+}  # fmt: skip
+_DECIMAL: Final = re.compile(r"decimal128\((\d{1,2}), (\d{1,2})\)", re.ASCII)
+_ZONED: Final = re.compile(r"timestamp\[(s|ms|us|ns), tz=([A-Za-z0-9_+:/-]{1,64})\]", re.ASCII)
+
+
+@cache
+def plain(dtype: pa.DataType) -> pa.DataType:
+    """The type as expressions have it: without layout, and times of a zone as microseconds in UTC.
+
+    Args:
+        dtype: any type of Arrow.
+    """
+    try:
+        dtype = plain_type(dtype)
+    except (OdfError, TypeError, ValueError):
+        return dtype
+    if is_.is_timestamp(dtype) and dtype.tz is not None:
+        return pa.timestamp("us", "UTC")
+    if is_.is_decimal(dtype) and dtype.bit_width < 128:
+        return pa.decimal128(dtype.precision, dtype.scale)
+    return DATE if is_.is_date(dtype) else dtype
+
+
+def kind_of(dtype: pa.DataType) -> str:
+    """Return what expressions can do with a type: one word.
+
+    Args:
+        dtype: a plain type.
+    """
+    if dtype == UNKNOWN:
+        return "unknown"
+    for kind, holds in _KINDS:
+        if holds(dtype):
+            return kind
+    return "opaque"
+
+
+_KINDS: Final = (
+    ("bool", is_.is_boolean),
+    ("int", is_.is_integer),
+    ("decimal", is_.is_decimal128),
+    ("float", lambda dtype: is_.is_float32(dtype) or is_.is_float64(dtype)),
+    ("text", is_.is_string),
+    ("date", is_.is_date32),
+    ("time", is_.is_timestamp),
+)
+
+
+def type_to_json(dtype: pa.DataType) -> str:
+    """The type in a fragment: its name in Arrow, and its bytes in Arrow's format where a name does not tell all.
+
+    Args:
+        dtype: any type.
+    """
+    name = str(dtype)
+    if name in _SIMPLE or _DECIMAL.fullmatch(name) or _ZONED.fullmatch(name):
+        return name
+    schema = to_arrow(from_arrow(pa.schema([pa.field("v", dtype)])))
+    return "arrow:" + base64.b64encode(schema.serialize().to_pybytes()).decode()
+
+
+def type_from_json(text: object) -> pa.DataType:
+    """The type that a fragment names.
+
+    Raises:
+        InvalidFragment: it names none.
+    """
+    if not isinstance(text, str) or len(text) > _LONGEST:
+        raise InvalidFragment("A fragment has a type that is none")
+    if text in _SIMPLE:
+        return _SIMPLE[text]
+    try:
+        if found := _DECIMAL.fullmatch(text):
+            return pa.decimal128(int(found[1]), int(found[2]))
+        if found := _ZONED.fullmatch(text):
+            return pa.timestamp(found[1], found[2])
+        if text.startswith("arrow:"):
+            schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text[6:], validate=True)))
+            return to_arrow(from_arrow(schema)).field(0).type
+    except (OdfError, ValueError, TypeError, IndexError, KeyError, OSError, RecursionError) as error:
+        raise InvalidFragment("A fragment has a type that is none") from error
+    raise InvalidFragment("A fragment has a type that is none")
