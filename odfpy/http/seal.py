@@ -1,6 +1,7 @@
 """Sealed texts: what a server gives away to have it back, as a token of a page, in the url of a file, or as a ticket.
 
-Nobody else can read or change them. A key that is made here lives as long as the server does: nothing sealed outlives it.
+Nobody else can read or change them. A key that is made here lives as long as the server does, and what is sealed with
+it ends then.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from odfpy.errors import OdfError, UsageError
 
 
 class InvalidQuestion(UsageError, code="E779"):
-    """What a relay was asked is no question."""
+    """A relay was asked something that is no question."""
 
 
 class TicketRefused(OdfError, code="E784"):

@@ -1,4 +1,4 @@
-"""The knowledge that a relay answers from: its entities, where their rows are, who may see what, and what it has answered.
+"""The knowledge that a relay answers from: entities, where their rows are, who may see what, what it has answered.
 
 Planning asks for it by this interface, so that a hundred relays run in one process in tests.
 """

@@ -15,10 +15,10 @@ from typing import Final
 
 from odfpy.errors import NotFound, OdfError
 from odfpy.federation.errors import NotBelieved
-from odfpy.federation.relay.requesters import Identity, Requester
 from odfpy.federation.relay.knowledge import Knowledge, RemoteRows, seen_by_all
 from odfpy.federation.relay.peers import Peers
 from odfpy.federation.relay.question import Answer, Missing, Part, Question
+from odfpy.federation.relay.requesters import Identity, Requester
 from odfpy.federation.relay.tickets import LIFE, PassedTicket, Ticket, Tickets
 from odfpy.federation.sql.fragment import Fragment
 from odfpy.federation.sql.mapping import rewritten
@@ -143,9 +143,7 @@ class Relay:
         ticket = PassedTicket(part, caller, self._clock() + LIFE)
         return Part(part.relay, self._location, self._tickets.close(ticket))
 
-    def _forward(
-        self, question: Question, fragment: Fragment, caller: Identity
-    ) -> dict[str, Future[Answer] | Missing]:
+    def _forward(self, question: Question, fragment: Fragment, caller: Identity) -> dict[str, Future[Answer] | Missing]:
         """Ask all peers that have rows of the entity, each in its own words."""
         found: dict[str, Future[Answer] | Missing] = {}
         token = question.requester

@@ -1,8 +1,8 @@
 """Identities: whoever holds the key of a certificate that a relay trusts.
 
-Whoever calls a relay shows their certificate in the TLS handshake. To relays further on, a requester is known by a token
-of their own signing: a JSON Web Token with the certificate in it (RFC 7515, `x5c`). Who cannot sign one is vouched for
-by the relay that they have asked; then only what both may see is shown.
+Whoever calls a relay shows their certificate in the TLS handshake. To relays further on, a requester is known by a
+token of their own signing: a JSON Web Token with the certificate in it (RFC 7515, `x5c`). Who cannot sign one is
+vouched for by the relay that they have asked; then only what both may see is shown.
 
     token = credentials.token(query, seconds=60)
     requester = authorities.requester(token)
@@ -41,7 +41,13 @@ LONGEST_LIFE: Final = 3600
 """Seconds for which a token may be good."""
 
 _LONGEST_CHAIN: Final = 5
-_OWN_CLOCK: Final = ("verify_exp", "verify_iat", "verify_nbf")
+# Times are compared below, with a clock that tests can set.
+_OPTIONS: Final[Any] = {
+    "require": ["aud", "iat", "exp"],
+    "verify_exp": False,
+    "verify_iat": False,
+    "verify_nbf": False,
+}
 _WRONG: Final = "The signature of the caller cannot be believed"
 
 
@@ -113,7 +119,9 @@ class Credentials:
             ) from error
         form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         if self._chain[0].public_key().public_bytes(*form) != self._key.public_key().public_bytes(*form):
-            raise InvalidCertificate("The key is not that of the certificate", hint="Name the files that belong together.")
+            raise InvalidCertificate(
+                "The key is not that of the certificate", hint="Name the files that belong together."
+            )
         self.certificates = certificates
         self.key = key
         self.fingerprint = facts_of(self._chain[0]).fingerprint
@@ -135,9 +143,7 @@ class Credentials:
         except OSError as error:
             raise InvalidCertificate(f"Cannot read {error.filename}: {error.strerror}") from error
 
-    def token(
-        self, query: str, *, seconds: float, on_behalf_of: bytes | None = None, now: float | None = None
-    ) -> str:
+    def token(self, query: str, *, seconds: float, on_behalf_of: bytes | None = None, now: float | None = None) -> str:
         """Sign a token, by which relays know the requester of a query.
 
         Args:
@@ -198,7 +204,7 @@ class Authorities:
                 chain[0].public_key(),  # type: ignore[arg-type]
                 algorithms=[_algorithm_of(chain[0])],
                 audience=AUDIENCE,
-                options={"require": ["aud", "iat", "exp"], **dict.fromkeys(_OWN_CLOCK, False)},  # type: ignore[typeddict-item]
+                options=_OPTIONS,
             )
         except (jwt.PyJWTError, InvalidCertificate) as error:
             raise NotBelieved(_WRONG) from error
@@ -207,7 +213,8 @@ class Authorities:
             raise NotBelieved(_WRONG)
         if not began - LEEWAY <= at < ends + LEEWAY or ends - began > LONGEST_LIFE:
             raise NotBelieved(
-                "The token of the requester has ended, or its time has not come", hint="Is a clock wrong, here or there?"
+                "The token of the requester has ended, or its time has not come",
+                hint="Is a clock wrong, here or there?",
             )
         holder = _identity(chain[0])
         return Requester(holder, (holder, *self._vouched_for(claims, at)), query)
@@ -234,7 +241,9 @@ class Authorities:
         try:
             verifier.verify(leaf, list(between))
         except (VerificationError, ValueError) as error:
-            raise NotBelieved("The certificate of the caller is of no authority that is trusted here, or has ended") from error
+            raise NotBelieved(
+                "The certificate of the caller is of no authority that is trusted here, or has ended"
+            ) from error
         if any(self._is_revoked(facts_of(one).fingerprint) for one in chain):
             raise NotBelieved("The certificate of the caller was revoked", hint="Ask for a new one.")
 
@@ -273,5 +282,6 @@ def _algorithm_of(certificate: x509.Certificate) -> str:
     if isinstance(key, rsa.RSAPublicKey) and key.key_size >= 2048:
         return "RS256"
     raise InvalidCertificate(
-        "The kind of the certificate's key is not known here", hint="Ed25519, P-256, P-384, or RSA of 2048 bits or more."
+        "The kind of the certificate's key is not known here",
+        hint="Ed25519, P-256, P-384, or RSA of 2048 bits or more.",
     )

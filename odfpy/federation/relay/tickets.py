@@ -1,7 +1,7 @@
 """Tickets: what a relay gives away to have it back when rows are read.
 
-A ticket is sealed: nobody else can read the words of the relay in it, or change them. It says what is read, and not that
-it may be read: grants are looked up again when it comes back, from whoever holds the key that it is bound to.
+A ticket is sealed: nobody else can read the words of the relay in it, or change them. It says what is read, and not
+that it may be read: grants are looked up again when it comes back, from whoever holds the key that it is bound to.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from odfpy.federation.relay.errors import TicketRefused
-from odfpy.federation.relay.requesters import Identity
 from odfpy.federation.relay.question import Part
+from odfpy.federation.relay.requesters import Identity
 from odfpy.federation.sql.fragment import Fragment
 from odfpy.http.seal import Seal
 
@@ -117,7 +117,9 @@ class Tickets:
             raise TicketRefused("This relay has not given this ticket", hint="Ask the question again.")
         seen_by = tuple(Identity(*one) for one in tree["by"])
         if seen_by[0].fingerprint != caller.fingerprint:
-            raise TicketRefused("The ticket is bound to another key", hint="Whoever has asked reads it, with the same key.")
+            raise TicketRefused(
+                "The ticket is bound to another key", hint="Whoever has asked reads it, with the same key."
+            )
         left = tree["ends"] - self._clock()
         if left <= 0:
             raise TicketRefused("The ticket has ended", hint="Ask the question again.")

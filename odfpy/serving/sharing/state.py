@@ -11,11 +11,11 @@ from starlette.requests import HTTPConnection, Request
 
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.data.recent import Recent
+from odfpy.http.seal import Seal
 from odfpy.serving.callers.principals import opened_sharing
 from odfpy.serving.sharing.guesses import Guesses
 from odfpy.serving.sharing.queries import PendingQueries
 from odfpy.serving.sharing.row_hashes import RowHashes
-from odfpy.http.seal import Seal
 from odfpy.sharing.audit import AuditLog
 from odfpy.sharing.files.ahead import Ahead
 from odfpy.sharing.files.maker import FileMaker

@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 
 from odfpy.errors import OdfError
-from odfpy.federation.relay.requesters import Identity, Requester
 from odfpy.federation.relay.knowledge import Knowledge, LocalRows, RemoteRows
 from odfpy.federation.relay.peers import Peers
 from odfpy.federation.relay.question import Answer, Part, Question
 from odfpy.federation.relay.relay import Relay
+from odfpy.federation.relay.requesters import Identity, Requester
 from odfpy.federation.relay.tickets import Tickets
 from odfpy.federation.sql.mapping import transformed
 from odfpy.sharing.decisions import ALL, View
@@ -70,7 +70,9 @@ class KnownHere(Knowledge):
 
     def remote(self, entity: str) -> list[RemoteRows]:
         return [
-            RemoteRows(peer, ENTITY, {"key": transformed("{v}", "key", COLUMNS), "price": transformed(text, "price", COLUMNS)})
+            RemoteRows(
+                peer, ENTITY, {"key": transformed("{v}", "key", COLUMNS), "price": transformed(text, "price", COLUMNS)}
+            )
             for peer, text in self.peers.items()
         ]
 
