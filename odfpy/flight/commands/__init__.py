@@ -1,0 +1,1 @@
+"""What servers are told: a request as the bytes of a command."""

@@ -1,0 +1,193 @@
+"""A Flight server as seen by those who ask it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.flight as fl
+
+from odfpy.flight.asking import Calls
+from odfpy.flight.authenticators import Authenticator, NoAuthentication
+from odfpy.flight.commands.protocol import Commands
+from odfpy.flight.commands.sql import FlightSql
+from odfpy.flight.errors import FlightFailed
+from odfpy.flight.locations import checked
+from odfpy.flight.plan import Endpoint, Plan
+from odfpy.flight.pool import SHARED, ClientPool
+from odfpy.flight.reading import pick, read_endpoint
+from odfpy.flight.request import Request
+from odfpy.flight.tls import Tls
+
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of patience and of memory.
+
+    Attributes:
+        call: seconds that a question may take, such as GetFlightInfo.
+        patience: seconds that a stream of rows may be silent before the next location is tried.
+        rounds: how often all locations of an endpoint are tried.
+        held_bytes: bytes of an endpoint that are held back before the first row is handed over. As long as nothing is
+            handed over, an endpoint that fails can begin again.
+        at_once: endpoints that `read` asks at the same time.
+    """
+
+    call: float = 60.0
+    patience: float = 60.0
+    rounds: int = 2
+    held_bytes: int = 16 << 20
+    at_once: int = 8
+
+
+@dataclass(frozen=True)
+class FlightService:
+    """A server, and how it is spoken to. Threads may share it.
+
+    >>> service = FlightService("grpc://127.0.0.1:50050")
+    >>> service.read(Request(table="orders", columns=("id",), filters=filters_of([("amount", ">", 10)])))
+
+    Attributes:
+        location: the server's URI.
+        commands: its words.
+        authenticator: who asks.
+        tls: certificates.
+        limits: of patience and memory.
+        headers: that every call has.
+        credentials: of the user who asks; they come before those of the authenticator.
+        pool: where connections are kept.
+    """
+
+    location: str
+    commands: Commands = field(default_factory=FlightSql)
+    authenticator: Authenticator = field(default_factory=NoAuthentication)
+    tls: Tls = field(default_factory=Tls)
+    limits: Limits = field(default_factory=Limits)
+    headers: tuple[tuple[str, str], ...] = ()
+    credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
+    pool: ClientPool = field(default=SHARED, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "location", checked(self.location))
+
+    def plan(self, request: Request) -> Plan:
+        """Ask for the columns and endpoints of some rows. No row is sent.
+
+        Args:
+            request: the rows.
+
+        Raises:
+            UsageError, InvalidValue: the request cannot be said to this server.
+            FlightFailed: the server cannot be reached, or does not know the table, or the query is wrong.
+        """
+        descriptor = self.commands.descriptor(request)
+        info = self.ask(lambda client, options: client.get_flight_info(descriptor, options))
+        endpoints = tuple(Endpoint(one.serialize(), number) for number, one in enumerate(info.endpoints))
+        declared = _schema_of(info) or self._schema_beside(descriptor, endpoints)
+        picked = pick(declared, request.columns)
+        return Plan(
+            schema=declared if picked is None else pa.schema([declared.field(place) for place in picked]),
+            declared=declared,
+            picked=picked,
+            endpoints=endpoints,
+            rows=_known(info.total_records),
+            bytes=_known(info.total_bytes),
+            ordered=bool(info.ordered),
+            metadata=bytes(info.app_metadata or b""),
+        )
+
+    def batches(self, plan: Plan, endpoint: Endpoint) -> Iterator[pa.RecordBatch]:
+        """The rows of an endpoint, each once. All locations are tried; what has been handed over does not come again.
+
+        Args:
+            plan: as the server has given it.
+            endpoint: a part of it.
+
+        Raises:
+            NoLocationLeft: none of the locations gives the rows; nothing was handed over.
+            StreamBroken: the rows have ended too early.
+            SchemaBroken: they have other columns than the plan says.
+            FlightRefused: the server does not take the credentials.
+        """
+        return read_endpoint(self, plan, endpoint)
+
+    def read(self, request: Request) -> pa.Table:
+        """All rows in a table, endpoints at the same time.
+
+        Args:
+            request: the rows.
+
+        Raises:
+            As `plan` and `batches`, save that streams that break off begin again.
+        """
+        plan = self.plan(request)
+
+        def rows(endpoint: Endpoint) -> list[pa.RecordBatch]:
+            return list(read_endpoint(self, plan, endpoint, held_bytes=None))
+
+        with ThreadPoolExecutor(min(self.limits.at_once, max(len(plan.endpoints), 1))) as threads:
+            parts = list(threads.map(rows, plan.endpoints))
+        return pa.Table.from_batches([batch for part in parts for batch in part], plan.schema)
+
+    def stream(self, request: Request) -> pa.RecordBatchReader:
+        """All rows as they come, endpoint by endpoint: more than fits into memory.
+
+        Args:
+            request: the rows.
+
+        Raises:
+            As `plan`; reading raises as `batches`.
+        """
+        plan = self.plan(request)
+        rows = (batch for endpoint in plan.endpoints for batch in self.batches(plan, endpoint))
+        return pa.RecordBatchReader.from_batches(plan.schema, rows)
+
+    def ask(self, question: Callable[[Any, Any], _Answer], location: str | None = None) -> _Answer:
+        """Ask something of a server, with credentials and within the time that a question may take.
+
+        Args:
+            question: takes pyarrow's client and the options of its calls; asked again if a token has run out.
+            location: another one than that of this server.
+
+        Raises:
+            FlightFailed, FlightRefused: the server does not answer; the message has its reason.
+        """
+        return Calls(self, location or self.location).ask(question)
+
+    def _schema_beside(self, descriptor: Any, endpoints: tuple[Endpoint, ...]) -> pa.Schema:
+        """The columns of a server that leaves them out of FlightInfo: GetSchema has them, or else the first stream."""
+        try:
+            return self.ask(lambda client, options: client.get_schema(descriptor, options)).schema
+        except FlightFailed as error:
+            if not endpoints:
+                raise error.with_message(
+                    f"{self.location} declares no columns, and has no endpoint that would have some",
+                    hint="Give the columns: spark.read.schema(...).",
+                ) from error
+        ticket = fl.FlightEndpoint.deserialize(endpoints[0].data).ticket
+
+        def first_columns(client: Any, options: Any) -> pa.Schema:
+            with closing(client.do_get(ticket, options)) as reader:
+                found = reader.schema
+                reader.cancel()
+                return found
+
+        return self.ask(first_columns)
+
+
+def _schema_of(info: Any) -> pa.Schema | None:
+    try:
+        found = info.schema
+    except pa.ArrowException:  # the bytes are empty
+        return None
+    return found if found is not None and len(found) else None
+
+
+def _known(number: int) -> int | None:
+    return number if number >= 0 else None

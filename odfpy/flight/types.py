@@ -1,0 +1,175 @@
+"""Arrow types as Spark takes them: for each type the plain Arrow type in which Spark has the same values.
+
+What Spark lacks is widened (unsigned integers), cut to microseconds (times), or laid out plainly (views, large types,
+dictionaries, run ends). The rest is an error that names the column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from odfpy.flight.errors import NotForSpark
+
+_MAX_PRECISION: Final = 38
+_INTERVAL: Final = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("nanoseconds", pa.int64())])
+_INTERVAL_BYTES: Final = (("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8"))
+_WIDER: Final = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+    pa.float16(): pa.float32(),
+    pa.date64(): pa.date32(),
+}
+_AS_THEY_ARE: Final = frozenset(
+    [pa.null(), pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.date32()]
+)
+_RULES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], pa.DataType | None]], ...]] = (
+    (lambda one: one in _AS_THEY_ARE, lambda one: one),
+    (lambda one: one in _WIDER, _WIDER.__getitem__),
+    (lambda one: isinstance(one, pa.BaseExtensionType), lambda one: plain_type(one.storage_type)),
+    (types.is_dictionary, lambda one: plain_type(one.value_type)),
+    (lambda one: types.is_string(one) or types.is_large_string(one) or types.is_string_view(one), lambda _: pa.string()),
+    (lambda one: types.is_binary(one) or types.is_large_binary(one), lambda _: pa.binary()),
+    (lambda one: types.is_binary_view(one) or types.is_fixed_size_binary(one), lambda _: pa.binary()),
+    (types.is_timestamp, lambda one: pa.timestamp("us", one.tz and "UTC")),
+    (types.is_time, lambda _: pa.time64("ns")),
+    (types.is_duration, lambda _: pa.duration("us")),
+    (types.is_decimal, lambda one: _decimal(one)),
+    (types.is_map, lambda one: _map(one)),
+    (types.is_struct, lambda one: _struct(one)),
+    (lambda one: hasattr(one, "value_type") and hasattr(one, "value_field"), lambda one: _list(one)),
+)
+
+
+def plain_type(arrow: pa.DataType) -> pa.DataType | None:
+    """The type in which Spark takes values of a type, inside of columns, too; None if it has none."""
+    return next((plain(arrow) for fits, plain in _RULES if fits(arrow)), None)
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns in types that Spark takes. All may be null: what a server says about that is not relied on.
+
+    Raises:
+        NotForSpark: Spark has no such type; the message names the column.
+    """
+    seen: set[str] = set()
+    fields = []
+    for field in schema:
+        if field.name in seen:
+            raise NotForSpark(
+                f"Two columns are called {field.name!r}, which Spark cannot tell apart",
+                hint="Rename one of them in a query: SELECT ... AS ....",
+            )
+        seen.add(field.name)
+        fields.append(pa.field(field.name, _plain_column(field)))
+    return pa.schema(fields)
+
+
+def plain_batch(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
+    """Rows in exactly the columns that Spark expects, by place.
+
+    Args:
+        batch: as a server has sent it.
+        wanted: types that Spark takes.
+
+    Raises:
+        NotForSpark: a value does not fit into the type; the message names the column.
+    """
+    if batch.schema.equals(wanted, check_metadata=True):
+        return batch
+    columns = []
+    for field, column in zip(wanted, batch.columns, strict=True):
+        try:
+            columns.append(column if column.type.equals(field.type) else _cast(column, field.type))
+        except (pa.ArrowException, ValueError) as error:
+            raise NotForSpark(
+                f"Column {field.name!r} of type {column.type} has a value that Spark's type for it ({field.type}) does "
+                f"not hold: {error}",
+                hint="CAST the column in a query, or give Spark a wider type: spark.read.schema(...).",
+            ) from error
+    return pa.RecordBatch.from_arrays(columns, schema=wanted)
+
+
+def _plain_column(field: pa.Field) -> pa.DataType:
+    kind = field.type
+    if types.is_run_end_encoded(kind):
+        kind = kind.value_type
+    found = _INTERVAL if types.is_interval(kind) else plain_type(kind)
+    if found is None:
+        raise NotForSpark(
+            f"Spark has no type for column {field.name!r} of type {field.type}",
+            hint="Leave it out (option columns), or CAST it in a query (option query).",
+        )
+    return found
+
+
+def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if types.is_run_end_encoded(column.type):
+        column = pc.run_end_decode(column)
+    if types.is_interval(column.type) and types.is_struct(wanted):
+        return _parts(column).cast(wanted)
+    return column.cast(_in_microseconds(column.type), safe=False).cast(wanted)
+
+
+def _parts(column: pa.Array) -> pa.StructArray:
+    """Months, days and nanoseconds of intervals, which Arrow has side by side in sixteen bytes."""
+    import numpy as np
+
+    validity, values = column.buffers()
+    found = np.frombuffer(values, np.dtype(list(_INTERVAL_BYTES)))[column.offset : column.offset + len(column)]
+    arrays = [pa.array(np.ascontiguousarray(found[name])) for name, _ in _INTERVAL_BYTES]
+    mask = None if validity is None else pc.is_null(column)
+    return pa.StructArray.from_arrays(arrays, fields=list(_INTERVAL), mask=mask)
+
+
+def _in_microseconds(arrow: pa.DataType) -> pa.DataType:
+    """The same type without what is finer than a microsecond, which is cut off before the cast that minds losses."""
+    if types.is_timestamp(arrow) and arrow.unit == "ns":
+        return pa.timestamp("us", arrow.tz)
+    if types.is_time64(arrow) and arrow.unit == "ns":
+        return pa.time64("us")
+    if types.is_duration(arrow) and arrow.unit == "ns":
+        return pa.duration("us")
+    if types.is_date64(arrow):
+        return pa.date32()
+    if types.is_struct(arrow):
+        return pa.struct([field.with_type(_in_microseconds(field.type)) for field in arrow.fields])
+    if types.is_map(arrow):
+        key, item = (field.with_type(_in_microseconds(field.type)) for field in (arrow.key_field, arrow.item_field))
+        return pa.map_(key, item)
+    if hasattr(arrow, "value_field"):
+        inner = arrow.value_field.with_type(_in_microseconds(arrow.value_type))
+        return pa.large_list(inner) if "large" in str(arrow) else pa.list_(inner)
+    return arrow
+
+
+def _decimal(arrow: Any) -> pa.DataType | None:
+    return pa.decimal128(arrow.precision, arrow.scale) if _fits(arrow) else None
+
+
+def _fits(arrow: Any) -> bool:
+    """Spark's decimals have 38 digits, and no more behind the point than in all."""
+    return arrow.precision <= _MAX_PRECISION and 0 <= arrow.scale <= arrow.precision
+
+
+def _list(arrow: Any) -> pa.DataType | None:
+    item = plain_type(arrow.value_type)
+    return None if item is None else pa.list_(pa.field("element", item))
+
+
+def _map(arrow: Any) -> pa.DataType | None:
+    key, value = plain_type(arrow.key_type), plain_type(arrow.item_type)
+    return None if key is None or value is None else pa.map_(key, pa.field("value", value))
+
+
+def _struct(arrow: Any) -> pa.DataType | None:
+    fields = [(field.name, plain_type(field.type)) for field in arrow.fields]
+    if any(kind is None for _, kind in fields) or len({name for name, _ in fields}) < len(fields):
+        return None
+    return pa.struct(fields)
