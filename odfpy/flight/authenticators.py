@@ -16,7 +16,7 @@ from odfpy.flight.pool import Headers
 from odfpy.flight.tls import Tls
 
 AUTHENTICATOR: Final = "arrow-flight.authenticator.name"
-_USER, _PASSWORD, _TOKEN = "flight.auth.user", "flight.auth.password", "flight.auth.token"  # noqa: S105  names
+_USER, _PASSWORD, _TOKEN = "flight.auth.user", "flight.auth.password", "flight.auth.token"
 
 Credentials = Mapping[str, str]
 """Credentials of the user who asks, which come with the query: `user` and `password`, or `token`."""

@@ -99,7 +99,7 @@ _FORM: Final = 'Write [["amount", ">", 10], ["name", "in", ["a", "b"]]].'
 
 
 def _filter_of(condition: Any, value_of: Callable[[Any], Any] = lambda value: value) -> Filter:
-    if not isinstance(condition, list | tuple) or not 2 <= len(condition) <= 3 or not isinstance(condition[0], str):  # noqa: PLR2004
+    if not isinstance(condition, list | tuple) or not 2 <= len(condition) <= 3 or not isinstance(condition[0], str):
         raise InvalidValue(f"Not a condition: {condition!r}", hint=_FORM)
     column, operator, *rest = condition
     value = rest[0] if rest else None
@@ -149,4 +149,6 @@ def _from_plain(value: Any) -> Scalar:
     try:
         return _WORDS[word](str(value[word]))
     except (ValueError, InvalidOperation) as error:
-        raise InvalidValue(f"Not a {word}: {value[word]!r}", hint="Dates and times are written as in ISO 8601.") from error
+        raise InvalidValue(
+            f"Not a {word}: {value[word]!r}", hint="Dates and times are written as in ISO 8601."
+        ) from error

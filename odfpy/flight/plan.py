@@ -30,7 +30,7 @@ class Plan:
         picked: places of the columns that are wanted among those; None for all of them as they are.
         endpoints: parts of the rows.
         rows: how many there are, None if the server does not say.
-        bytes: how large they are, None if the server does not say.
+        size: how many bytes they have, None if the server does not say.
         ordered: whether the rows are in order when the endpoints are read in order.
         metadata: what the application says beside.
     """
@@ -40,6 +40,6 @@ class Plan:
     picked: list[int] | None
     endpoints: tuple[Endpoint, ...]
     rows: int | None
-    bytes: int | None
+    size: int | None
     ordered: bool
     metadata: bytes = b""

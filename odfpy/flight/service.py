@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -22,6 +22,7 @@ from odfpy.flight.pool import SHARED, ClientPool
 from odfpy.flight.reading import pick, read_endpoint
 from odfpy.flight.request import Request
 from odfpy.flight.tls import Tls
+from odfpy.flight.writing import write_rows
 
 _Answer = TypeVar("_Answer")
 
@@ -76,11 +77,19 @@ class FlightService:
     def __post_init__(self) -> None:
         object.__setattr__(self, "location", checked(self.location))
 
-    def plan(self, request: Request) -> Plan:
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the connections here: who gets the service elsewhere has the shared pool there."""
+        return {name: value for name, value in self.__dict__.items() if name != "pool"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, pool=SHARED)
+
+    def plan(self, request: Request, columns: Sequence[str] = ()) -> Plan:
         """Ask for the columns and endpoints of some rows. No row is sent.
 
         Args:
             request: the rows.
+            columns: that are picked when rows arrive; by default those of the request.
 
         Raises:
             UsageError, InvalidValue: the request cannot be said to this server.
@@ -90,14 +99,14 @@ class FlightService:
         info = self.ask(lambda client, options: client.get_flight_info(descriptor, options))
         endpoints = tuple(Endpoint(one.serialize(), number) for number, one in enumerate(info.endpoints))
         declared = _schema_of(info) or self._schema_beside(descriptor, endpoints)
-        picked = pick(declared, request.columns)
+        picked = pick(declared, columns or request.columns)
         return Plan(
             schema=declared if picked is None else pa.schema([declared.field(place) for place in picked]),
             declared=declared,
             picked=picked,
             endpoints=endpoints,
             rows=_known(info.total_records),
-            bytes=_known(info.total_bytes),
+            size=_known(info.total_bytes),
             ordered=bool(info.ordered),
             metadata=bytes(info.app_metadata or b""),
         )
@@ -147,6 +156,23 @@ class FlightService:
         plan = self.plan(request)
         rows = (batch for endpoint in plan.endpoints for batch in self.batches(plan, endpoint))
         return pa.RecordBatchReader.from_batches(plan.schema, rows)
+
+    def write(self, table: str, rows: pa.Table | pa.RecordBatchReader, *, replace: bool = False) -> int:
+        """Add rows to a table, in one call.
+
+        Args:
+            table: its name.
+            rows: what is added.
+            replace: whether rows that are there are to go.
+
+        Returns:
+            The number of rows that the server says it has taken.
+
+        Raises:
+            FlightWriteFailed: the server has not taken them all.
+        """
+        batches: Iterable[pa.RecordBatch] = rows.to_batches() if isinstance(rows, pa.Table) else rows
+        return write_rows(self, Request(table), rows.schema, batches, replace_rows=replace)
 
     def ask(self, question: Callable[[Any, Any], _Answer], location: str | None = None) -> _Answer:
         """Ask something of a server, with credentials and within the time that a question may take.

@@ -29,22 +29,6 @@ _WIDER: Final = {
 _AS_THEY_ARE: Final = frozenset(
     [pa.null(), pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.date32()]
 )
-_RULES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], pa.DataType | None]], ...]] = (
-    (lambda one: one in _AS_THEY_ARE, lambda one: one),
-    (lambda one: one in _WIDER, _WIDER.__getitem__),
-    (lambda one: isinstance(one, pa.BaseExtensionType), lambda one: plain_type(one.storage_type)),
-    (types.is_dictionary, lambda one: plain_type(one.value_type)),
-    (lambda one: types.is_string(one) or types.is_large_string(one) or types.is_string_view(one), lambda _: pa.string()),
-    (lambda one: types.is_binary(one) or types.is_large_binary(one), lambda _: pa.binary()),
-    (lambda one: types.is_binary_view(one) or types.is_fixed_size_binary(one), lambda _: pa.binary()),
-    (types.is_timestamp, lambda one: pa.timestamp("us", one.tz and "UTC")),
-    (types.is_time, lambda _: pa.time64("ns")),
-    (types.is_duration, lambda _: pa.duration("us")),
-    (types.is_decimal, lambda one: _decimal(one)),
-    (types.is_map, lambda one: _map(one)),
-    (types.is_struct, lambda one: _struct(one)),
-    (lambda one: hasattr(one, "value_type") and hasattr(one, "value_field"), lambda one: _list(one)),
-)
 
 
 def plain_type(arrow: pa.DataType) -> pa.DataType | None:
@@ -155,7 +139,7 @@ def _decimal(arrow: Any) -> pa.DataType | None:
 
 def _fits(arrow: Any) -> bool:
     """Spark's decimals have 38 digits, and no more behind the point than in all."""
-    return arrow.precision <= _MAX_PRECISION and 0 <= arrow.scale <= arrow.precision
+    return bool(arrow.precision <= _MAX_PRECISION and 0 <= arrow.scale <= arrow.precision)
 
 
 def _list(arrow: Any) -> pa.DataType | None:
@@ -173,3 +157,26 @@ def _struct(arrow: Any) -> pa.DataType | None:
     if any(kind is None for _, kind in fields) or len({name for name, _ in fields}) < len(fields):
         return None
     return pa.struct(fields)
+
+
+_RULES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], pa.DataType | None]], ...]] = (
+    (lambda one: one in _AS_THEY_ARE, lambda one: one),
+    (lambda one: one in _WIDER, _WIDER.__getitem__),
+    (lambda one: isinstance(one, pa.Bool8Type), lambda _: pa.bool_()),
+    (lambda one: isinstance(one, pa.BaseExtensionType), lambda one: plain_type(one.storage_type)),
+    (types.is_dictionary, lambda one: plain_type(one.value_type)),
+    (
+        lambda one: types.is_string(one) or types.is_large_string(one) or types.is_string_view(one),
+        lambda _: pa.string(),
+    ),
+    (lambda one: types.is_binary(one) or types.is_large_binary(one), lambda _: pa.binary()),
+    (lambda one: types.is_binary_view(one) or types.is_fixed_size_binary(one), lambda _: pa.binary()),
+    (types.is_timestamp, lambda one: pa.timestamp("us", one.tz and "UTC")),
+    (types.is_time, lambda _: pa.time64("ns")),
+    (types.is_duration, lambda _: pa.duration("us")),
+    (types.is_decimal, _decimal),
+    (types.is_map, _map),
+    (types.is_struct, _struct),
+    (lambda one: hasattr(one, "value_type") and hasattr(one, "value_field"), _list),
+)
+"""Types, and what becomes of them; the first that fits counts."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from odfpy.errors import UsageError
 from odfpy.flight.commands.protocol import Commands
@@ -21,6 +22,8 @@ class OdfCommands(FlightSql):
         as_at: as the dataset was at a system time, or at a block, a tag or a branch.
         as_of: the versions in force at an event time.
     """
+
+    stream_column: ClassVar[str | None] = "offset"
 
     current: bool = False
     as_at: str | None = None

@@ -25,7 +25,7 @@ def unpacked(wrapped: bytes) -> bytes:
     """The message that came together with its name; a message that came without one is itself."""
     fields = dict(_fields(wrapped))
     url = fields.get(1)
-    return bytes(fields.get(2, b"")) if isinstance(url, bytes) and url.startswith(b"type.googleapis.com/") else wrapped  # type: ignore[arg-type]
+    return bytes(fields.get(2, b"")) if isinstance(url, bytes) and url.startswith(b"type.googleapis.com/") else wrapped
 
 
 def text(number: int, value: str | None) -> bytes:
@@ -65,7 +65,7 @@ def number_of(message: bytes, wanted: int) -> int | None:
 
 def _varint(value: int) -> bytes:
     found = bytearray()
-    while value > 0x7F:  # noqa: PLR2004  seven bits a byte
+    while value > 0x7F:
         found.append(value & 0x7F | 0x80)
         value >>= 7
     return bytes([*found, value])
@@ -81,12 +81,12 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
             byte = message[place]
             place += 1
             value |= (byte & 0x7F) << shift
-            if byte < 0x80:  # noqa: PLR2004
+            if byte < 0x80:
                 return value & (1 << 64) - 1
             shift += 7
 
     try:
-        while place < len(message):
+        while place != len(message):  # beyond it there is nothing: that is an IndexError
             tag = varint()
             kind = tag & 7
             if kind == _VARINT:
@@ -95,8 +95,6 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
             if kind not in {_FIXED_64, _BYTES, _FIXED_32}:
                 raise FlightFailed(f"The server says what is no message of Flight SQL: a field of kind {kind}")
             length = varint() if kind == _BYTES else {_FIXED_64: 8, _FIXED_32: 4}[kind]
-            if place + length > len(message):
-                raise IndexError
             yield tag >> 3, message[place : place + length]
             place += length
     except IndexError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow.flight as fl
 
@@ -22,6 +22,9 @@ class Commands(ABC):
     ...     def command(self, request):
     ...         return f"{request.table}|{','.join(request.columns)}".encode()
     """
+
+    stream_column: ClassVar[str | None] = None
+    """The column by which new rows are known if nothing else is said: later rows have greater values."""
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Commands:
@@ -68,6 +71,21 @@ class Commands(ABC):
                 hint="Write with mode append and without transactions; or the server speaks Flight SQL.",
             )
         return self.descriptor(request)
+
+    def greatest(self, request: Request, column: str) -> Request:
+        """A request for one row and one column: the greatest value of a column.
+
+        Args:
+            request: the rows.
+            column: one of theirs.
+
+        Raises:
+            UsageError: that cannot be said to the server.
+        """
+        raise UsageError(
+            f"The server cannot be asked for the greatest value of {column!r} in {request.what}",
+            hint="Leave arrow-flight.stream-column out: new rows then are new endpoints.",
+        )
 
     def rows_written(self, result: bytes) -> int | None:
         """The number of rows in what a server says of a write; None if it does not say.

@@ -64,7 +64,9 @@ class FlightSql(Commands):
         """What stands behind FROM: the name of the table, or the query in brackets."""
         if request.table is None:
             return f"({request.query}) AS {self.name('t')}"
-        return ".".join(self.name(part) for part in (request.catalog, request.schema, request.table) if part is not None)
+        return ".".join(
+            self.name(part) for part in (request.catalog, request.schema, request.table) if part is not None
+        )
 
     def name(self, text: str) -> str:
         """A name in quotes.
@@ -89,7 +91,7 @@ class FlightSql(Commands):
             return f"{column} LIKE {pattern}" + (r" ESCAPE '\'" if escaped != value else "")
         return f"{column} {_SQL_OF.get(condition.operator, condition.operator)} {self.constant(value)}"
 
-    def constant(self, value: Scalar) -> str:  # noqa: PLR0912  a line for each type
+    def constant(self, value: Scalar) -> str:
         """A constant in SQL.
 
         Raises:
@@ -129,6 +131,11 @@ class FlightSql(Commands):
             + data(6, transaction)
         )
         return fl.FlightDescriptor.for_command(packed("CommandStatementIngest", body))
+
+    def greatest(self, request: Request, column: str) -> Request:
+        """Implement `Commands`."""
+        name = self.name(column)
+        return Request(query=f"SELECT MAX({name}) AS {name} FROM {self.relation(request)}")  # noqa: S608  it is quoted
 
     def rows_written(self, result: bytes) -> int | None:
         """Implement `Commands`: `DoPutUpdateResult`; -1 on the wire says that the server does not know."""
