@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -45,7 +45,7 @@ def read_endpoint(
     """
     bound = service.limits.held_bytes if held_bytes is not None and held_bytes < 0 else held_bytes
     found = fl.FlightEndpoint.deserialize(endpoint.data)
-    usable, failures = locations_of([one.uri.decode() for one in found.locations], service.location)
+    usable, failures = _locations(found, service)
     for turn in range(service.limits.rounds if usable else 0):
         if turn:
             time.sleep(_PAUSE * 2 ** (turn - 1))
@@ -63,10 +63,28 @@ def read_endpoint(
                 failures.append(f"{location}: {reason(error)}")
             else:
                 return
-    raise NoLocationLeft(
-        f"No location gives the rows of endpoint {endpoint.number}: {'; '.join(dict.fromkeys(failures))}",
-        hint=_advice(found),
-    )
+    raise _none_left(found, endpoint, failures)
+
+
+def first_schema(service: FlightService, endpoint: Endpoint) -> pa.Schema:
+    """The columns that a stream has; its rows are not read.
+
+    Args:
+        service: who asks.
+        endpoint: one of a plan.
+
+    Raises:
+        FlightFailed: none of its locations tells.
+    """
+    found = fl.FlightEndpoint.deserialize(endpoint.data)
+    usable, failures = _locations(found, service)
+    for location in usable:
+        try:
+            with _opened(service, location, found.ticket) as stream:
+                return stream.schema()
+        except (Late, *FAILURES) as error:
+            failures.append(f"{location}: {reason(error)}")
+    raise _none_left(found, endpoint, failures)
 
 
 def pick(declared: pa.Schema, columns: Sequence[str]) -> list[int] | None:
@@ -89,13 +107,31 @@ def pick(declared: pa.Schema, columns: Sequence[str]) -> list[int] | None:
 
 def _rows(service: FlightService, location: str, ticket: Any, plan: Plan) -> Iterator[pa.RecordBatch]:
     """The rows that one location gives, once."""
+    with _opened(service, location, ticket) as stream:
+        _check(stream.schema(), plan.declared, location)
+        for batch in stream:
+            yield batch if plan.picked is None else batch.select(plan.picked)
+
+
+@contextmanager
+def _opened(service: FlightService, location: str, ticket: Any) -> Iterator[ReadAhead]:
+    """A stream; its connection is not closed before the block is left."""
     calls = Calls(service, location)
     with calls.client() as client:
         opened = partial(calls.call, client, lambda one, options: one.do_get(ticket, options), timeout=None)
         with closing(ReadAhead(opened, service.limits.patience)) as stream:
-            _check(stream.schema(), plan.declared, location)
-            for batch in stream:
-                yield batch if plan.picked is None else batch.select(plan.picked)
+            yield stream
+
+
+def _locations(endpoint: Any, service: FlightService) -> tuple[list[str], list[str]]:
+    return locations_of([one.uri.decode() for one in endpoint.locations], service.location)
+
+
+def _none_left(found: Any, endpoint: Endpoint, failures: list[str]) -> NoLocationLeft:
+    return NoLocationLeft(
+        f"No location gives the rows of endpoint {endpoint.number}: {'; '.join(dict.fromkeys(failures))}",
+        hint=_advice(found),
+    )
 
 
 def _held_back(rows: Iterator[pa.RecordBatch], bound: int | None) -> Iterator[pa.RecordBatch]:

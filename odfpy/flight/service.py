@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import pyarrow as pa
-import pyarrow.flight as fl
 
 from odfpy.flight.asking import Calls
 from odfpy.flight.authenticators import Authenticator, NoAuthentication
@@ -19,7 +17,7 @@ from odfpy.flight.errors import FlightFailed
 from odfpy.flight.locations import checked
 from odfpy.flight.plan import Endpoint, Plan
 from odfpy.flight.pool import SHARED, ClientPool
-from odfpy.flight.reading import pick, read_endpoint
+from odfpy.flight.reading import first_schema, pick, read_endpoint
 from odfpy.flight.request import Request
 from odfpy.flight.tls import Tls
 from odfpy.flight.writing import write_rows
@@ -196,15 +194,7 @@ class FlightService:
                     f"{self.location} declares no columns, and has no endpoint that would have some",
                     hint="Give the columns: spark.read.schema(...).",
                 ) from error
-        ticket = fl.FlightEndpoint.deserialize(endpoints[0].data).ticket
-
-        def first_columns(client: Any, options: Any) -> pa.Schema:
-            with closing(client.do_get(ticket, options)) as reader:
-                found = reader.schema
-                reader.cancel()
-                return found
-
-        return self.ask(first_columns)
+        return first_schema(self, endpoints[0])
 
 
 def _schema_of(info: Any) -> pa.Schema | None:

@@ -1,0 +1,139 @@
+"""A plain Flight server for tests: tables in memory, in parts, with faults where a test wants some."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.flight as fl
+
+REFUSED = "grpc://127.0.0.1:1"
+"""A location where nobody listens."""
+REUSE = "arrow-flight-reuse-connection://?"
+
+
+@dataclass
+class Flight:
+    """A table.
+
+    Attributes:
+        parts: one for each endpoint.
+        locations: of each endpoint; none is the server itself.
+        declared: columns that FlightInfo has, None for those of the parts; an empty schema leaves them out.
+        batch: rows in a batch.
+    """
+
+    parts: list[pa.Table]
+    locations: list[str] = field(default_factory=list)
+    declared: pa.Schema | None = None
+    batch: int = 3
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.parts[0].schema if self.declared is None else self.declared
+
+
+class PlainServer(fl.FlightServerBase):
+    """Flights by the name in their path or command.
+
+    Attributes:
+        flights: by name; `do_put` makes new ones.
+        faults: of the next streams, one for each: `die`, `raise`, `wait`, `refuse`, `lie`; None for none.
+        commands: that have come.
+        headers: of the calls that have come.
+        waiting: set when streams that wait shall go on.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(
+            "grpc://127.0.0.1:0" if "tls_certificates" not in options else "grpc+tls://127.0.0.1:0",
+            middleware={"seen": _Seen(self), **options.pop("middleware", {})},
+            **options,
+        )
+        self.flights: dict[str, Flight] = {}
+        self.faults: deque[str | None] = deque()
+        self.commands: list[bytes] = []
+        self.headers: list[dict[str, list[str]]] = []
+        self.waiting = threading.Event()
+        scheme = "grpc+tls" if "tls_certificates" in options else "grpc"
+        self.url = f"{scheme}://127.0.0.1:{self.port}"
+
+    def get_flight_info(self, context: Any, descriptor: Any) -> Any:
+        name = self._name(descriptor)
+        flight = self.flights.get(name)
+        if flight is None:
+            raise fl.FlightServerError(f"no flight {name}")
+        tickets = [json.dumps([name, number]) for number in range(len(flight.parts))]
+        endpoints = [fl.FlightEndpoint(ticket, flight.locations) for ticket in tickets]
+        rows = sum(part.num_rows for part in flight.parts)
+        size = sum(part.nbytes for part in flight.parts)
+        return fl.FlightInfo(flight.schema, descriptor, endpoints, rows, size)
+
+    def get_schema(self, context: Any, descriptor: Any) -> Any:
+        return fl.SchemaResult(self.flights[self._name(descriptor)].parts[0].schema)
+
+    def do_get(self, context: Any, ticket: Any) -> Any:
+        name, number = json.loads(ticket.ticket)
+        part = self.flights[name].parts[number]
+        fault = self.faults.popleft() if self.faults else None
+        if fault == "refuse":
+            raise fl.FlightUnavailableError("not now")
+        if fault == "wait":
+            self.waiting.wait(60)
+        if fault == "lie":
+            part = part.rename_columns([f"{column}_" for column in part.column_names])
+        batches = part.to_batches(max_chunksize=self.flights[name].batch)
+        return fl.GeneratorStream(part.schema, self._stream(batches, fault))
+
+    def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
+        name = self._name(descriptor)
+        rows = reader.read_all()
+        if name == "forbidden":
+            raise fl.FlightServerError("nobody writes here")
+        known = self.flights.setdefault(name, Flight([]))
+        known.parts.append(rows)
+
+    def _stream(self, batches: list[pa.RecordBatch], fault: str | None) -> Iterator[pa.RecordBatch]:
+        for number, batch in enumerate(batches):
+            if number == 1 and fault == "die":
+                os._exit(1)
+            if number == 1 and fault == "raise":
+                raise fl.FlightServerError("the disk is gone")
+            if number == 1 and fault == "stall":
+                self.waiting.wait(60)
+            yield batch
+
+    def _name(self, descriptor: Any) -> str:
+        if descriptor.descriptor_type == fl.DescriptorType.PATH:
+            return b"/".join(descriptor.path).decode()
+        self.commands.append(descriptor.command)
+        try:
+            return str(json.loads(descriptor.command)["table"])
+        except ValueError:
+            return str(descriptor.command.decode())
+
+
+class _Seen(fl.ServerMiddlewareFactory):
+    def __init__(self, server: PlainServer) -> None:
+        self.server = server
+
+    def start_call(self, info: Any, headers: dict[str, list[str]]) -> None:
+        self.server.headers.append(headers)
+
+
+@contextmanager
+def plain_flight(**options: Any) -> Iterator[PlainServer]:
+    """A server without tables."""
+    server = PlainServer(**options)
+    try:
+        yield server
+    finally:
+        server.waiting.set()
+        server.shutdown()
