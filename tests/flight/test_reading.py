@@ -193,7 +193,7 @@ def test_a_reader_that_stops_early_ends_the_stream(service: FlightService, serve
 
 def test_a_service_and_a_plan_travel_to_other_processes(service: FlightService):
     plan = service.plan(NUMBERS)
-    there, endpoint = pickle.loads(pickle.dumps((service, plan.endpoints[1])))  # noqa: S301
+    there, endpoint = pickle.loads(pickle.dumps((service, plan.endpoints[1])))
     assert pa.Table.from_batches(there.batches(plan, endpoint)).column("id").to_pylist() == list(range(10, 20))
 
 
