@@ -10,14 +10,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import types
 
 from odfpy.flight.errors import NotForSpark
 
 _MAX_PRECISION: Final = 38
-_INTERVAL: Final = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("nanoseconds", pa.int64())])
-_INTERVAL_BYTES: Final = (("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8"))
+INTERVAL: Final = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("nanoseconds", pa.int64())])
+"""The parts of an interval, side by side as Arrow has them: Spark has no type for all three."""
 _WIDER: Final = {
     pa.uint8(): pa.int16(),
     pa.uint16(): pa.int32(),
@@ -51,86 +50,14 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
                 hint="Rename one of them in a query: SELECT ... AS ....",
             )
         seen.add(field.name)
-        fields.append(pa.field(field.name, _plain_column(field)))
-    return pa.schema(fields)
-
-
-def plain_batch(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
-    """Rows in exactly the columns that Spark expects, by place.
-
-    Args:
-        batch: as a server has sent it.
-        wanted: types that Spark takes.
-
-    Raises:
-        NotForSpark: a value does not fit into the type; the message names the column.
-    """
-    if batch.schema.equals(wanted, check_metadata=True):
-        return batch
-    columns = []
-    for field, column in zip(wanted, batch.columns, strict=True):
-        try:
-            columns.append(column if column.type.equals(field.type) else _cast(column, field.type))
-        except (pa.ArrowException, ValueError) as error:
+        found = plain_type(field.type)
+        if found is None:
             raise NotForSpark(
-                f"Column {field.name!r} of type {column.type} has a value that Spark's type for it ({field.type}) does "
-                f"not hold: {error}",
-                hint="CAST the column in a query, or give Spark a wider type: spark.read.schema(...).",
-            ) from error
-    return pa.RecordBatch.from_arrays(columns, schema=wanted)
-
-
-def _plain_column(field: pa.Field) -> pa.DataType:
-    kind = field.type
-    if types.is_run_end_encoded(kind):
-        kind = kind.value_type
-    found = _INTERVAL if types.is_interval(kind) else plain_type(kind)
-    if found is None:
-        raise NotForSpark(
-            f"Spark has no type for column {field.name!r} of type {field.type}",
-            hint="Leave it out (option columns), or CAST it in a query (option query).",
-        )
-    return found
-
-
-def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    if types.is_run_end_encoded(column.type):
-        column = pc.run_end_decode(column)
-    if types.is_interval(column.type) and types.is_struct(wanted):
-        return _parts(column).cast(wanted)
-    return column.cast(_in_microseconds(column.type), safe=False).cast(wanted)
-
-
-def _parts(column: pa.Array) -> pa.StructArray:
-    """Months, days and nanoseconds of intervals, which Arrow has side by side in sixteen bytes."""
-    import numpy as np
-
-    validity, values = column.buffers()
-    found = np.frombuffer(values, np.dtype(list(_INTERVAL_BYTES)))[column.offset : column.offset + len(column)]
-    arrays = [pa.array(np.ascontiguousarray(found[name])) for name, _ in _INTERVAL_BYTES]
-    mask = None if validity is None else pc.is_null(column)
-    return pa.StructArray.from_arrays(arrays, fields=list(_INTERVAL), mask=mask)
-
-
-def _in_microseconds(arrow: pa.DataType) -> pa.DataType:
-    """The same type without what is finer than a microsecond, which is cut off before the cast that minds losses."""
-    if types.is_timestamp(arrow) and arrow.unit == "ns":
-        return pa.timestamp("us", arrow.tz)
-    if types.is_time64(arrow) and arrow.unit == "ns":
-        return pa.time64("us")
-    if types.is_duration(arrow) and arrow.unit == "ns":
-        return pa.duration("us")
-    if types.is_date64(arrow):
-        return pa.date32()
-    if types.is_struct(arrow):
-        return pa.struct([field.with_type(_in_microseconds(field.type)) for field in arrow.fields])
-    if types.is_map(arrow):
-        key, item = (field.with_type(_in_microseconds(field.type)) for field in (arrow.key_field, arrow.item_field))
-        return pa.map_(key, item)
-    if hasattr(arrow, "value_field"):
-        inner = arrow.value_field.with_type(_in_microseconds(arrow.value_type))
-        return pa.large_list(inner) if "large" in str(arrow) else pa.list_(inner)
-    return arrow
+                f"Spark has no type for column {field.name!r} of type {field.type}",
+                hint="Leave it out (option columns), or CAST it in a query (option query).",
+            )
+        fields.append(pa.field(field.name, found))
+    return pa.schema(fields)
 
 
 def _decimal(arrow: Any) -> pa.DataType | None:
@@ -164,7 +91,8 @@ _RULES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], pa.DataType | N
     (lambda one: one in _WIDER, _WIDER.__getitem__),
     (lambda one: isinstance(one, pa.Bool8Type), lambda _: pa.bool_()),
     (lambda one: isinstance(one, pa.BaseExtensionType), lambda one: plain_type(one.storage_type)),
-    (types.is_dictionary, lambda one: plain_type(one.value_type)),
+    (lambda one: types.is_dictionary(one) or types.is_run_end_encoded(one), lambda one: plain_type(one.value_type)),
+    (types.is_interval, lambda _: INTERVAL),
     (
         lambda one: types.is_string(one) or types.is_large_string(one) or types.is_string_view(one),
         lambda _: pa.string(),

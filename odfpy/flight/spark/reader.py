@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from odfpy.flight.conversion import plain_batch
 from odfpy.flight.options import Source
 from odfpy.flight.plan import Endpoint, Plan
 from odfpy.flight.request import Request
 from odfpy.flight.service import FlightService
 from odfpy.flight.spark.schema import arrow_schema, told
-from odfpy.flight.types import plain_batch
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
