@@ -48,6 +48,7 @@ demo: $(VENV)/runs
 test: $(VENV)/develops
 	@.ci/packages || echo "Some programs are missing; the tests that need them will fail." >&2
 	@PYTHON=$(PYTHON) .ci/clients
+	@PYTHON=$(PYTHON) .ci/flight
 	$(BIN)/python -m pytest --numprocesses $(PROCESSES) $(TESTS)
 
 # A few examples of each property; no Spark, no servers, no processes that are killed.

@@ -232,3 +232,34 @@ def test_a_server_that_refuses_rows(registered: Any, server: PlainServer):
         writing(registered.range(3), server, "forbidden").save()
     with pytest.raises(Exception, match=r"can only be told to add rows \(E100\)"):
         writing(registered.range(3), server, "new").mode("overwrite").save()
+
+
+def test_transactions_of_the_tasks_that_count(registered: Any, server: PlainServer):
+    in_sql = {"arrow-flight.protocol": "flight-sql", "arrow-flight.transactions": "true"}
+    writing(registered.range(10).repartition(2), server, "new", **in_sql).save()
+    assert sorted(pa.concat_tables(server.flights["new"].parts).column("id").to_pylist()) == list(range(10))
+    half = registered.range(10).repartition(2).selectExpr("IF(id = 7, raise_error('no sevens'), id) AS id")
+    with pytest.raises(Exception, match="no sevens"):
+        writing(half, server, "broken", **in_sql).save()
+    assert "broken" not in server.flights
+    assert server.transactions == {}, "what a task has begun does not stay open"
+
+
+def test_overwriting_empties_the_table_first(registered: Any, server: PlainServer):
+    for frame in (registered.range(10), registered.range(3)):
+        writing(frame, server, "new", **{"arrow-flight.protocol": "flight-sql"}).mode("overwrite").save()
+    assert sorted(pa.concat_tables(server.flights["new"].parts).column("id").to_pylist()) == [0, 1, 2]
+
+
+def test_small_tables_are_sent_to_all_workers(registered: Any, server: PlainServer):
+    from odfpy.flight.spark import load
+
+    options = {"arrow-flight.server": server.url, "arrow-flight.protocol": "json", "table": "numbers"}
+    small, large = load(registered, options), load(registered, options, broadcast_below=0)
+    assert "broadcast" in plan_of(small)
+    assert "broadcast" not in plan_of(large)
+    assert small.join(large, "id").count() == 20
+
+
+def plan_of(frame: Any) -> str:
+    return str(frame._jdf.queryExecution().analyzed().toString()).lower()

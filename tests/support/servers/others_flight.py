@@ -1,4 +1,4 @@
-"""Flight SQL servers of others, as processes of their own; `.ci/clients` installs them."""
+"""Flight SQL servers of others, as processes of their own; `.ci/flight` installs them."""
 
 from __future__ import annotations
 

@@ -14,6 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.flight as fl
 
+from odfpy.flight.commands.protobuf import bytes_of, data, number_of, packed, unpacked
+from odfpy.serving.flight.messages import message, unwrap
+
 REFUSED = "grpc://127.0.0.1:1"
 """A location where nobody listens."""
 REUSE = "arrow-flight-reuse-connection://?"
@@ -48,6 +51,7 @@ class PlainServer(fl.FlightServerBase):
         faults: of the next streams, one for each: `die`, `raise`, `wait`, `refuse`, `lie`; None for none.
         commands: that have come.
         headers: of the calls that have come.
+        transactions: those that are open, and what waits in them.
         waiting: set when streams that wait shall go on.
     """
 
@@ -61,6 +65,7 @@ class PlainServer(fl.FlightServerBase):
         self.faults: deque[str | None] = deque()
         self.commands: list[bytes] = []
         self.headers: list[dict[str, list[str]]] = []
+        self.transactions: dict[bytes, list[tuple[str, pa.Table]]] = {}
         self.waiting = threading.Event()
         scheme = "grpc+tls" if "tls_certificates" in options else "grpc"
         self.url = f"{scheme}://127.0.0.1:{self.port}"
@@ -93,12 +98,40 @@ class PlainServer(fl.FlightServerBase):
         return fl.GeneratorStream(part.schema, self._stream(batches, fault))
 
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
+        if b"CommandStatementIngest" in (descriptor.command or b""):
+            self._ingest(unwrap(descriptor.command).table, unpacked(descriptor.command), reader, writer)
+            return
         name = self._name(descriptor)
         rows = reader.read_all()
         if name == "forbidden":
             raise fl.FlightServerError("nobody writes here")
-        known = self.flights.setdefault(name, Flight([]))
-        known.parts.append(rows)
+        self.flights.setdefault(name, Flight([])).parts.append(rows)
+
+    def do_action(self, context: Any, action: Any) -> list[bytes]:
+        if action.type == "BeginTransaction":
+            found = b"transaction %d" % len(self.transactions)
+            self.transactions[found] = []
+            return [packed("ActionBeginTransactionResult", data(1, found))]
+        ended = unpacked(action.body.to_pybytes())
+        waiting = self.transactions.pop(bytes_of(ended, 1))
+        if number_of(ended, 2) == 1:
+            for name, rows in waiting:
+                self.flights.setdefault(name, Flight([])).parts.append(rows)
+        return []
+
+    def _ingest(self, name: str, command: bytes, reader: Any, writer: Any) -> None:
+        """Flight SQL: rows wait for their transaction, or replace or join those that are there."""
+        rows = reader.read_all()
+        if name == "full":
+            raise fl.FlightServerError("the disk is full")
+        transaction = bytes_of(command, 6)
+        if transaction:
+            self.transactions[transaction].append((name, rows))
+        else:
+            if number_of(bytes_of(command, 1), 2) == 3:
+                self.flights.pop(name, None)
+            self.flights.setdefault(name, Flight([])).parts.append(rows)
+        writer.write(message("DoPutUpdateResult", record_count=rows.num_rows).SerializeToString())
 
     def _stream(self, batches: list[pa.RecordBatch], fault: str | None) -> Iterator[pa.RecordBatch]:
         for number, batch in enumerate(batches):
