@@ -23,7 +23,8 @@ from odfpy.flight.filters import Filter, filters_from_json, filters_of, filters_
 from odfpy.flight.plan import Endpoint, Plan
 from odfpy.flight.pool import ClientPool
 from odfpy.flight.request import Request
-from odfpy.flight.service import FlightService, Limits
+from odfpy.flight.server import Limits
+from odfpy.flight.service import FlightService
 from odfpy.flight.tls import Tls
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""How a client says who it is. Authenticators are plug-ins: a class, named by a word or by `module:Class`."""
+"""Ways of a client to say who it is. They are plug-ins: a class, named by a word or by `module:Class`."""
 
 from __future__ import annotations
 

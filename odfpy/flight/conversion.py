@@ -88,7 +88,7 @@ def _map(column: pa.MapArray, wanted: pa.MapType) -> pa.Array:
 
 
 def _offsets(lists: pa.Array) -> pa.Array:
-    """Where each list begins among the values of all of them; null lists have no values."""
+    """The places where lists begin among the values of all of them; null lists have no values."""
     lengths = pc.fill_null(pc.list_value_length(lists).cast(pa.int32()), 0)
     return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum_checked(lengths)])
 

@@ -1,4 +1,4 @@
-"""Where the rows of an endpoint are, in the words of servers."""
+"""Locations: where a server is, and where it says that the rows of an endpoint are."""
 
 from __future__ import annotations
 

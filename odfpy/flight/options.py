@@ -14,7 +14,8 @@ from odfpy.flight.commands.protocol import Commands, JsonCommands, PathCommands,
 from odfpy.flight.commands.sql import FlightSql
 from odfpy.flight.filters import Filter, filters_from_json
 from odfpy.flight.request import Request
-from odfpy.flight.service import FlightService, Limits
+from odfpy.flight.server import Limits
+from odfpy.flight.service import FlightService
 from odfpy.flight.tls import Tls
 
 _Value = TypeVar("_Value")
@@ -61,7 +62,7 @@ _OURS: Final = ("arrow-flight.", "flight.", "odf.")
 
 @dataclass(frozen=True)
 class Source:
-    """What options of Spark say.
+    """A server and a request, as options of Spark say them.
 
     Attributes:
         service: the server.

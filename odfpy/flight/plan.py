@@ -25,7 +25,7 @@ class Plan:
     """The answer to a request: columns, and endpoints that give rows when they are asked.
 
     Attributes:
-        schema: the columns that the request wants.
+        schema: the columns that the request wants. All may be null: what servers say about that is often wrong.
         declared: the columns that every stream has, as the server has declared them.
         picked: places of the columns that are wanted among those; None for all of them as they are.
         endpoints: parts of the rows.

@@ -12,47 +12,41 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime, timezone
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.flight as fl
 
 from odfpy.errors import UsageError, did_you_mean
-from odfpy.flight.asking import FAILURES, REFUSED, Calls, as_ours, reason
 from odfpy.flight.errors import NoLocationLeft, SchemaBroken, StreamBroken
+from odfpy.flight.failures import FAILURES, REFUSED, as_ours, reason
 from odfpy.flight.locations import locations_of
 from odfpy.flight.plan import Endpoint, Plan
+from odfpy.flight.server import Server
 from odfpy.flight.streams import Late, ReadAhead
-
-if TYPE_CHECKING:
-    from odfpy.flight.service import FlightService
 
 _PAUSE: Final = 0.2
 """Seconds before the second round; twice as long before each one after it."""
 
 
-def read_endpoint(
-    service: FlightService, plan: Plan, endpoint: Endpoint, *, held_bytes: int | None = -1
-) -> Iterator[pa.RecordBatch]:
+def read_endpoint(server: Server, plan: Plan, endpoint: Endpoint, held_bytes: int | None) -> Iterator[pa.RecordBatch]:
     """The rows of an endpoint in the columns that the plan wants.
 
     Args:
-        service: who asks.
+        server: that has named it.
         plan: what the server has declared.
         endpoint: a part of it.
-        held_bytes: bytes that are held back before the first row is handed over; None for all, below 0 for the
-            service's own limit.
+        held_bytes: bytes that are held back before the first row is handed over; None for all.
     """
-    bound = service.limits.held_bytes if held_bytes is not None and held_bytes < 0 else held_bytes
     found = fl.FlightEndpoint.deserialize(endpoint.data)
-    usable, failures = _locations(found, service)
-    for turn in range(service.limits.rounds if usable else 0):
+    usable, failures = _locations(found, server)
+    for turn in range(server.limits.rounds if usable else 0):
         if turn:
             time.sleep(_PAUSE * 2 ** (turn - 1))
         for location in usable:
             handed_over = 0
             try:
-                for batch in _held_back(_rows(service, location, found.ticket, plan), bound):
+                for batch in _held_back(_rows(server, location, found.ticket, plan), held_bytes):
                     yield batch
                     handed_over += batch.num_rows
             except (Late, *FAILURES) as error:
@@ -66,21 +60,21 @@ def read_endpoint(
     raise _none_left(found, endpoint, failures)
 
 
-def first_schema(service: FlightService, endpoint: Endpoint) -> pa.Schema:
+def first_schema(server: Server, endpoint: Endpoint) -> pa.Schema:
     """The columns that a stream has; its rows are not read.
 
     Args:
-        service: who asks.
+        server: that has named it.
         endpoint: one of a plan.
 
     Raises:
         FlightFailed: none of its locations tells.
     """
     found = fl.FlightEndpoint.deserialize(endpoint.data)
-    usable, failures = _locations(found, service)
+    usable, failures = _locations(found, server)
     for location in usable:
         try:
-            with _opened(service, location, found.ticket) as stream:
+            with _opened(server, location, found.ticket) as stream:
                 return stream.schema()
         except (Late, *FAILURES) as error:
             failures.append(f"{location}: {reason(error)}")
@@ -105,26 +99,26 @@ def pick(declared: pa.Schema, columns: Sequence[str]) -> list[int] | None:
     return [declared.names.index(name) for name in columns]
 
 
-def _rows(service: FlightService, location: str, ticket: Any, plan: Plan) -> Iterator[pa.RecordBatch]:
+def _rows(server: Server, location: str, ticket: Any, plan: Plan) -> Iterator[pa.RecordBatch]:
     """The rows that one location gives, once."""
-    with _opened(service, location, ticket) as stream:
+    with _opened(server, location, ticket) as stream:
         _check(stream.schema(), plan.declared, location)
         for batch in stream:
-            yield batch if plan.picked is None else batch.select(plan.picked)
+            columns = batch.columns if plan.picked is None else [batch.column(place) for place in plan.picked]
+            yield pa.RecordBatch.from_arrays(columns, schema=plan.schema)
 
 
 @contextmanager
-def _opened(service: FlightService, location: str, ticket: Any) -> Iterator[ReadAhead]:
+def _opened(server: Server, location: str, ticket: Any) -> Iterator[ReadAhead]:
     """A stream; its connection is not closed before the block is left."""
-    calls = Calls(service, location)
-    with calls.client() as client:
-        opened = partial(calls.call, client, lambda one, options: one.do_get(ticket, options), timeout=None)
-        with closing(ReadAhead(opened, service.limits.patience)) as stream:
+    with server.client(location) as client:
+        opened = partial(server.call, client, lambda one, options: one.do_get(ticket, options), timeout=None)
+        with closing(ReadAhead(opened, server.limits.patience)) as stream:
             yield stream
 
 
-def _locations(endpoint: Any, service: FlightService) -> tuple[list[str], list[str]]:
-    return locations_of([one.uri.decode() for one in endpoint.locations], service.location)
+def _locations(endpoint: Any, server: Server) -> tuple[list[str], list[str]]:
+    return locations_of([one.uri.decode() for one in endpoint.locations], server.location)
 
 
 def _none_left(found: Any, endpoint: Endpoint, failures: list[str]) -> NoLocationLeft:

@@ -38,5 +38,5 @@ class Request:
 
     @property
     def what(self) -> str:
-        """What is asked for, in messages."""
+        """Return words for the table or the query, for messages."""
         return f"table {self.table!r}" if self.table is not None else "the query"

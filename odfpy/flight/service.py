@@ -2,85 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 
-from odfpy.flight.asking import Calls
-from odfpy.flight.authenticators import Authenticator, NoAuthentication
-from odfpy.flight.commands.protocol import Commands
-from odfpy.flight.commands.sql import FlightSql
 from odfpy.flight.errors import FlightFailed
-from odfpy.flight.locations import checked
 from odfpy.flight.plan import Endpoint, Plan
-from odfpy.flight.pool import SHARED, ClientPool
 from odfpy.flight.reading import first_schema, pick, read_endpoint
 from odfpy.flight.request import Request
-from odfpy.flight.tls import Tls
+from odfpy.flight.server import Server
 from odfpy.flight.writing import write_rows
 
-_Answer = TypeVar("_Answer")
 
-
-@dataclass(frozen=True)
-class Limits:
-    """Limits of patience and of memory.
-
-    Attributes:
-        call: seconds that a question may take, such as GetFlightInfo.
-        patience: seconds that a stream of rows may be silent before the next location is tried.
-        rounds: how often all locations of an endpoint are tried.
-        held_bytes: bytes of an endpoint that are held back before the first row is handed over. As long as nothing is
-            handed over, an endpoint that fails can begin again.
-        at_once: endpoints that `read` asks at the same time.
-    """
-
-    call: float = 60.0
-    patience: float = 60.0
-    rounds: int = 2
-    held_bytes: int = 16 << 20
-    at_once: int = 8
-
-
-@dataclass(frozen=True)
-class FlightService:
+class FlightService(Server):
     """A server, and how it is spoken to. Threads may share it.
 
     >>> service = FlightService("grpc://127.0.0.1:50050")
     >>> service.read(Request(table="orders", columns=("id",), filters=filters_of([("amount", ">", 10)])))
-
-    Attributes:
-        location: the server's URI.
-        commands: its words.
-        authenticator: who asks.
-        tls: certificates.
-        limits: of patience and memory.
-        headers: that every call has.
-        credentials: of the user who asks; they come before those of the authenticator.
-        pool: where connections are kept.
     """
-
-    location: str
-    commands: Commands = field(default_factory=FlightSql)
-    authenticator: Authenticator = field(default_factory=NoAuthentication)
-    tls: Tls = field(default_factory=Tls)
-    limits: Limits = field(default_factory=Limits)
-    headers: tuple[tuple[str, str], ...] = ()
-    credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
-    pool: ClientPool = field(default=SHARED, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "location", checked(self.location))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the connections here: who gets the service elsewhere has the shared pool there."""
-        return {name: value for name, value in self.__dict__.items() if name != "pool"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, pool=SHARED)
 
     def plan(self, request: Request, columns: Sequence[str] = ()) -> Plan:
         """Ask for the columns and endpoints of some rows. No row is sent.
@@ -98,8 +39,9 @@ class FlightService:
         endpoints = tuple(Endpoint(one.serialize(), number) for number, one in enumerate(info.endpoints))
         declared = _schema_of(info) or self._schema_beside(descriptor, endpoints)
         picked = pick(declared, columns or request.columns)
+        wanted = declared if picked is None else [declared.field(place) for place in picked]
         return Plan(
-            schema=declared if picked is None else pa.schema([declared.field(place) for place in picked]),
+            schema=pa.schema([field.with_nullable(True) for field in wanted]),
             declared=declared,
             picked=picked,
             endpoints=endpoints,
@@ -122,7 +64,7 @@ class FlightService:
             SchemaBroken: they have other columns than the plan says.
             FlightRefused: the server does not take the credentials.
         """
-        return read_endpoint(self, plan, endpoint)
+        return read_endpoint(self, plan, endpoint, self.limits.held_bytes)
 
     def read(self, request: Request) -> pa.Table:
         """All rows in a table, endpoints at the same time.
@@ -136,7 +78,7 @@ class FlightService:
         plan = self.plan(request)
 
         def rows(endpoint: Endpoint) -> list[pa.RecordBatch]:
-            return list(read_endpoint(self, plan, endpoint, held_bytes=None))
+            return list(read_endpoint(self, plan, endpoint, None))
 
         with ThreadPoolExecutor(min(self.limits.at_once, max(len(plan.endpoints), 1))) as threads:
             parts = list(threads.map(rows, plan.endpoints))
@@ -171,18 +113,6 @@ class FlightService:
         """
         batches: Iterable[pa.RecordBatch] = rows.to_batches() if isinstance(rows, pa.Table) else rows
         return write_rows(self, Request(table), rows.schema, batches, replace_rows=replace)
-
-    def ask(self, question: Callable[[Any, Any], _Answer], location: str | None = None) -> _Answer:
-        """Ask something of a server, with credentials and within the time that a question may take.
-
-        Args:
-            question: takes pyarrow's client and the options of its calls; asked again if a token has run out.
-            location: another one than that of this server.
-
-        Raises:
-            FlightFailed, FlightRefused: the server does not answer; the message has its reason.
-        """
-        return Calls(self, location or self.location).ask(question)
 
     def _schema_beside(self, descriptor: Any, endpoints: tuple[Endpoint, ...]) -> pa.Schema:
         """The columns of a server that leaves them out of FlightInfo: GetSchema has them, or else the first stream."""

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.flight as fl
 
-from odfpy.flight.asking import FAILURES, Calls, reason
 from odfpy.flight.commands.protobuf import bytes_of, data, number, packed, unpacked
 from odfpy.flight.errors import FlightFailed, FlightWriteFailed
+from odfpy.flight.failures import FAILURES, reason
 from odfpy.flight.request import Request
-
-if TYPE_CHECKING:
-    from odfpy.flight.service import FlightService
+from odfpy.flight.server import Server
 
 ATTEMPT: Final = "flight-write-attempt"
 """Header that names an attempt to write: WRITE/PARTITION/ATTEMPT. A server can keep the last one of each partition."""
@@ -24,7 +22,7 @@ _COMMIT, _ROLL_BACK = 1, 2
 
 
 def write_rows(
-    service: FlightService,
+    server: Server,
     request: Request,
     schema: pa.Schema,
     batches: Iterable[pa.RecordBatch],
@@ -36,7 +34,7 @@ def write_rows(
     """Add rows to a table, in one call. Nothing is tried again: only the caller knows whether rows may come twice.
 
     Args:
-        service: the server.
+        server: whose table it is.
         request: the table.
         schema: of the rows.
         batches: the rows.
@@ -51,14 +49,13 @@ def write_rows(
         FlightWriteFailed: the server has not taken them all; what it has done with the others is its own affair.
         UsageError: the server cannot be told that.
     """
-    descriptor = service.commands.write_descriptor(request, replace=replace_rows, transaction=transaction)
+    descriptor = server.commands.write_descriptor(request, replace=replace_rows, transaction=transaction)
     if attempt is not None:
-        service = replace(service, headers=(*service.headers, (ATTEMPT, attempt)))
-    calls = Calls(service, service.location)
+        server = replace(server, headers=(*server.headers, (ATTEMPT, attempt)))
     sent = 0
-    with calls.client() as client:
+    with server.client() as client:
         try:
-            writer, answers = calls.call(
+            writer, answers = server.call(
                 client, lambda one, options: one.do_put(descriptor, schema, options), timeout=None
             )
             with writer:
@@ -66,33 +63,33 @@ def write_rows(
                     writer.write_batch(batch)
                     sent += batch.num_rows
                 writer.done_writing()
-                said = _answers(answers, service)
+                said = _answers(answers, server)
         except FAILURES as error:
             raise FlightWriteFailed(
-                f"{service.location} has not taken the rows for {request.what}: {reason(error)}",
+                f"{server.location} has not taken the rows for {request.what}: {reason(error)}",
                 hint="Look at what is in the table before you write again: some rows may be there.",
             ) from error
     return sent if said is None else said
 
 
-def begin(service: FlightService) -> bytes:
+def begin(server: Server) -> bytes:
     """Begin a transaction.
 
     Raises:
         FlightFailed: the server has none.
     """
-    result = _act(service, "BeginTransaction", packed("ActionBeginTransactionRequest", b""))
+    result = _act(server, "BeginTransaction", packed("ActionBeginTransactionRequest", b""))
     found = bytes_of(unpacked(result), _TRANSACTION_ID)
     if not found:
-        raise FlightFailed(f"{service.location} names no transaction", hint="Write without arrow-flight.transactions.")
+        raise FlightFailed(f"{server.location} names no transaction", hint="Write without arrow-flight.transactions.")
     return found
 
 
-def end(service: FlightService, transaction: bytes, *, commit: bool) -> None:
+def end(server: Server, transaction: bytes, *, commit: bool) -> None:
     """End a transaction.
 
     Args:
-        service: the server.
+        server: whose table it is.
         transaction: as `begin` has given it.
         commit: whether its rows are to stay.
 
@@ -100,18 +97,18 @@ def end(service: FlightService, transaction: bytes, *, commit: bool) -> None:
         FlightFailed: the server has not done it.
     """
     body = data(_TRANSACTION_ID, transaction) + number(_ACTION, _COMMIT if commit else _ROLL_BACK)
-    _act(service, "EndTransaction", packed("ActionEndTransactionRequest", body))
+    _act(server, "EndTransaction", packed("ActionEndTransactionRequest", body))
 
 
-def _act(service: FlightService, kind: str, body: bytes) -> bytes:
-    results = service.ask(lambda client, options: list(client.do_action(fl.Action(kind, body), options)))
+def _act(server: Server, kind: str, body: bytes) -> bytes:
+    results = server.ask(lambda client, options: list(client.do_action(fl.Action(kind, body), options)))
     return results[0].body.to_pybytes() if results else b""
 
 
-def _answers(answers: object, service: FlightService) -> int | None:
+def _answers(answers: object, server: Server) -> int | None:
     """The number of rows that the server says it has taken, in the last of its answers that has one."""
     said = None
     while (found := answers.read()) is not None:  # type: ignore[attr-defined]
-        rows = service.commands.rows_written(found.to_pybytes())
+        rows = server.commands.rows_written(found.to_pybytes())
         said = said if rows is None else rows
     return said

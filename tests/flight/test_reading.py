@@ -203,3 +203,10 @@ def test_importing_the_client_needs_nothing_heavy():
     assert not {"pyspark", "pandas", "duckdb", "datafusion", "google"} & set(eval(loaded))
     program = "import sys, odfpy.flight; print([one for one in sys.modules if one.startswith('odfpy.coordinator')])"
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
+
+
+def test_what_a_server_says_about_nulls_is_not_relied_on(service: FlightService, server: PlainServer):
+    never = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+    server.flights["nulls"] = Flight([pa.table({"id": [1, None]})], declared=never)
+    assert service.read(Request("nulls")).column("id").to_pylist() == [1, None]
+    assert service.plan(Request("nulls")).schema == pa.schema([("id", pa.int64())])

@@ -1,1 +1,1 @@
-"""What servers are told: a request as the bytes of a command."""
+"""Requests as bytes of commands, for each kind of server."""

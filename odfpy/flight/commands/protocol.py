@@ -1,4 +1,4 @@
-"""What a kind of server is told: the one thing that differs from server to server."""
+"""Words of a kind of server: the one thing that differs from server to server."""
 
 from __future__ import annotations
 

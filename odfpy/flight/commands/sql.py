@@ -61,7 +61,7 @@ class FlightSql(Commands):
         return " ".join(parts)
 
     def relation(self, request: Request) -> str:
-        """What stands behind FROM: the name of the table, or the query in brackets."""
+        """The relation behind FROM: the name of the table, or the query in brackets."""
         if request.table is None:
             return f"({request.query}) AS {self.name('t')}"
         return ".".join(

@@ -27,7 +27,7 @@ _ROWS_IN_BATCH = 10_000
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What a task has written.
+    """The message of a task that has written its rows.
 
     Attributes:
         rows: how many.
