@@ -263,3 +263,49 @@ def test_small_tables_are_sent_to_all_workers(registered: Any, server: PlainServ
 
 def plan_of(frame: Any) -> str:
     return str(frame._jdf.queryExecution().analyzed().toString()).lower()
+
+
+# --- Why filters are options ------------------------------------------------------------------------------------------
+
+
+def test_filters_that_spark_pushes_reach_other_scans_of_the_same_load(registered: Any):
+    """As long as this is so, the source does not take filters from Spark (docs/adr/0041-flight-client.md)."""
+    registered.dataSource.register(leaking())
+    registered.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        frame = registered.read.format("leaking").load()
+        assert frame.where("id = 1").count() == 1
+        assert frame.count() == 1, "all ten rows should be there"
+    finally:
+        registered.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+def leaking() -> Any:
+    """A source of ten rows that takes filters, made here, so that it is pickled whole."""
+    from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo
+
+    class Reader(DataSourceReader):
+        wanted: Any = None
+
+        def pushFilters(self, filters: list[Any]) -> Iterator[Any]:  # noqa: N802
+            for one in filters:
+                if isinstance(one, EqualTo):
+                    self.wanted = one.value
+                else:
+                    yield one
+
+        def read(self, partition: Any) -> Iterator[tuple[int]]:
+            return ((number,) for number in range(10) if self.wanted in {None, number})
+
+    class Leaking(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "leaking"
+
+        def schema(self) -> str:
+            return "id INT"
+
+        def reader(self, schema: Any) -> DataSourceReader:
+            return Reader()
+
+    return Leaking

@@ -12,6 +12,7 @@ from pyspark import TaskContext
 from pyspark.sql import datasource
 from pyspark.sql.datasource import WriterCommitMessage
 
+from odfpy.flight.conversion import plain_batch
 from odfpy.flight.options import Source
 from odfpy.flight.spark.schema import arrow_schema, told
 from odfpy.flight.writing import begin, end, write_rows
@@ -95,7 +96,7 @@ class FlightWriter(_Base):  # type: ignore[misc]
     def _batches(self, found: Iterator[Any]) -> Iterator[pa.RecordBatch]:
         if _BATCHES:
             for batch in found:
-                yield pa.RecordBatch.from_arrays(batch.columns, schema=self._columns)
+                yield plain_batch(batch, self._columns)  # times come in the zone of the session
             return
         rows: list[dict[str, Any]] = []
         for row in found:
