@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import datetime, timezone
 
 import pyarrow as pa
 import pytest
@@ -119,6 +120,13 @@ def test_no_location_is_left(service: FlightService, server: PlainServer):
         service.read(NUMBERS)
     assert f"{REFUSED}: " in caught.value.message
     assert "https://127.0.0.1/rows: Flight does not go there" in caught.value.message
+
+
+def test_tickets_that_have_run_out(service: FlightService, server: PlainServer):
+    server.flights["numbers"].expires = datetime(2024, 3, 1, tzinfo=timezone.utc)
+    with pytest.raises(NoLocationLeft, match="too late") as caught:
+        service.read(NUMBERS)
+    assert "The ticket has run out" in caught.value.hint
 
 
 # --- Faults -----------------------------------------------------------------------------------------------------------

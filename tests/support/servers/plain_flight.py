@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from typing import Any
 
 import pyarrow as pa
@@ -31,12 +32,14 @@ class Flight:
         locations: of each endpoint; none is the server itself.
         declared: columns that FlightInfo has, None for those of the parts; an empty schema leaves them out.
         batch: rows in a batch.
+        expires: when the tickets run out.
     """
 
     parts: list[pa.Table]
     locations: list[str] = field(default_factory=list)
     declared: pa.Schema | None = None
     batch: int = 3
+    expires: datetime | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -75,8 +78,9 @@ class PlainServer(fl.FlightServerBase):
         flight = self.flights.get(name)
         if flight is None:
             raise fl.FlightServerError(f"no flight {name}")
+        expires = None if flight.expires is None else pa.scalar(flight.expires, pa.timestamp("ns", "UTC"))
         tickets = [json.dumps([name, number]) for number in range(len(flight.parts))]
-        endpoints = [fl.FlightEndpoint(ticket, flight.locations) for ticket in tickets]
+        endpoints = [fl.FlightEndpoint(ticket, flight.locations, expires) for ticket in tickets]
         rows = sum(part.num_rows for part in flight.parts)
         size = sum(part.nbytes for part in flight.parts)
         return fl.FlightInfo(flight.schema, descriptor, endpoints, rows, size)
@@ -87,6 +91,9 @@ class PlainServer(fl.FlightServerBase):
     def do_get(self, context: Any, ticket: Any) -> Any:
         name, number = json.loads(ticket.ticket)
         part = self.flights[name].parts[number]
+        expires = self.flights[name].expires
+        if expires is not None and expires < datetime.now(timezone.utc):
+            raise fl.FlightServerError("too late")
         fault = self.faults.popleft() if self.faults else None
         if fault == "refuse":
             raise fl.FlightUnavailableError("not now")
