@@ -25,6 +25,8 @@ from odfpy.flight.plan import Endpoint, Plan
 from odfpy.flight.server import Server
 from odfpy.flight.streams import Late, ReadAhead
 
+_MICROSECONDS: Final = pa.timestamp("us", "UTC")
+"""Python has no finer times."""
 _PAUSE: Final = 0.2
 """Seconds before the second round; twice as long before each one after it."""
 
@@ -170,6 +172,6 @@ def _broken(location: str, endpoint: Endpoint, rows: int, error: BaseException) 
 
 def _advice(endpoint: Any) -> str:
     expires = endpoint.expiration_time
-    if expires is not None and expires.as_py() < datetime.now(timezone.utc):
+    if expires is not None and expires.cast(_MICROSECONDS, safe=False).as_py() < datetime.now(timezone.utc):
         return "The ticket has run out: ask for a new plan (in Spark: load() again)."
     return "Are the locations that the server names reachable from here?"

@@ -123,7 +123,7 @@ def test_no_location_is_left(service: FlightService, server: PlainServer):
 
 
 def test_tickets_that_have_run_out(service: FlightService, server: PlainServer):
-    server.flights["numbers"].expires = datetime(2024, 3, 1, tzinfo=timezone.utc)
+    server.flights["numbers"].expires = datetime(2024, 3, 1, 0, 0, 0, 1, timezone.utc)
     with pytest.raises(NoLocationLeft, match="too late") as caught:
         service.read(NUMBERS)
     assert "The ticket has run out" in caught.value.hint
