@@ -128,8 +128,8 @@ def test_many_types(registered: Any, server: PlainServer):
     assert kinds["u64"] == "decimal(20,0)"
     assert kinds["clock"].startswith("time")
     assert kinds["deep"] == "array<struct<a:array<bigint>>>"
-    casts = "CAST(ms AS STRING) ms, CAST(ns AS STRING) ns, CAST(clock AS STRING) clock, CAST(span AS STRING) span"
-    (row,) = frame.selectExpr("* EXCEPT (ms, ns, clock, span, void)", casts, "void IS NULL AS void").collect()
+    casts = [f"CAST({name} AS STRING) AS {name}" for name in ("ms", "ns", "clock", "span")]
+    (row,) = frame.selectExpr("* EXCEPT (ms, ns, clock, span, void)", *casts, "void IS NULL AS void").collect()
     assert row.asDict(recursive=True) == {
         "u8": 255,
         "u64": Decimal(2**64 - 1),

@@ -101,8 +101,10 @@ class PlainServer(fl.FlightServerBase):
             self.waiting.wait(60)
         if fault == "lie":
             part = part.rename_columns([f"{column}_" for column in part.column_names])
-        batches = part.to_batches(max_chunksize=self.flights[name].batch)
-        return fl.GeneratorStream(part.schema, self._stream(batches, fault))
+        size = self.flights[name].batch
+        if fault is None:
+            return fl.RecordBatchStream(part.to_reader(size))
+        return fl.GeneratorStream(part.schema, self._stream(part.to_batches(size), fault))  # it sends no dictionaries
 
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         if b"CommandStatementIngest" in (descriptor.command or b""):
