@@ -242,7 +242,6 @@ def test_transactions_of_the_tasks_that_count(registered: Any, server: PlainServ
     with pytest.raises(Exception, match="no sevens"):
         writing(half, server, "broken", **in_sql).save()
     assert "broken" not in server.flights
-    assert server.transactions == {}, "what a task has begun does not stay open"
 
 
 def test_overwriting_empties_the_table_first(registered: Any, server: PlainServer):
