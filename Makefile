@@ -48,6 +48,7 @@ demo: $(VENV)/runs
 test: $(VENV)/develops
 	@.ci/packages || echo "Some programs are missing; the tests that need them will fail." >&2
 	@PYTHON=$(PYTHON) .ci/clients
+	@PYTHON=$(PYTHON) .ci/flight
 	$(BIN)/python -m pytest --numprocesses $(PROCESSES) $(TESTS)
 
 # A few examples of each property; no Spark, no servers, no processes that are killed.
@@ -94,5 +95,5 @@ bench: $(VENV)/develops
 	@for program in benchmarks/*.py; do $(BIN)/python $$program || exit 1; done
 
 clean:
-	rm -rf $(VENV) .demo .attack .search .venv-lowest site build dist .venv-clients .venv-dagster .venv-airflow *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) .demo .attack .search .venv-lowest site build dist .venv-clients .venv-dagster .venv-airflow .venv-flight *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -36,6 +36,7 @@ os.environ["XDG_CONFIG_HOME"] = _CONFIGURATION.name
 IN_THIS_PROCESS = (
     "tests/engine_queries/",
     "tests/security/test_spark_reach.py",
+    "tests/flight/test_spark.py",
     "tests/ingest/lanes/test_lanes_agree.py",
     "tests/ingest/merge/test_merge_on_spark.py",
     "tests/test_docs.py",

@@ -42,6 +42,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "odfpy.coordinator.transform.intervals": "E640",
     "odfpy.coordinator.transform.run": "E506",
     "odfpy.engine.spark.process.jvm": "E507",
+    "odfpy.flight.errors": "E830 E831 E832 E833 E834 E835 E836",
     "odfpy.http.resume": "E614",
     "odfpy.federation.errors": "E770 E771 E772 E773 E774 E775 E776 E785",
     "odfpy.federation.relay.errors": "E779 E784",

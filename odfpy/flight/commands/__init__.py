@@ -1,0 +1,1 @@
+"""Requests as bytes of commands, for each kind of server."""

@@ -1,0 +1,101 @@
+"""Messages of Flight SQL as bytes: a client says and reads so few that it needs no library for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from odfpy.flight.errors import FlightFailed
+
+_URL: Final = "type.googleapis.com/arrow.flight.protocol.sql."
+_VARINT, _FIXED_64, _BYTES, _FIXED_32 = 0, 1, 2, 5
+
+
+def packed(name: str, body: bytes) -> bytes:
+    """A message of Flight SQL together with its name, as commands travel.
+
+    Args:
+        name: of the message.
+        body: the message.
+    """
+    return text(1, _URL + name) + data(2, body)
+
+
+def unpacked(wrapped: bytes) -> bytes:
+    """The message that came together with its name; a message that came without one is itself."""
+    fields = dict(_fields(wrapped))
+    url = fields.get(1)
+    return bytes(fields.get(2, b"")) if isinstance(url, bytes) and url.startswith(b"type.googleapis.com/") else wrapped
+
+
+def text(number: int, value: str | None) -> bytes:
+    """A field of text; nothing for None."""
+    return b"" if value is None else data(number, value.encode())
+
+
+def data(number: int, value: bytes | None) -> bytes:
+    """A field of bytes, or of a message; nothing for None."""
+    return b"" if value is None else _varint(number << 3 | _BYTES) + _varint(len(value)) + value
+
+
+def number(field: int, value: int) -> bytes:
+    """A field of a number, an enumeration or a truth value."""
+    return _varint(field << 3 | _VARINT) + _varint(value)
+
+
+def bytes_of(message: bytes, wanted: int) -> bytes:
+    """A field of bytes; empty if the message does not have it.
+
+    Raises:
+        FlightFailed: it is no message.
+    """
+    found = dict(_fields(message)).get(wanted, b"")
+    return found if isinstance(found, bytes) else b""
+
+
+def number_of(message: bytes, wanted: int) -> int | None:
+    """A field of a number of 64 bits with a sign; None if the message does not have it.
+
+    Raises:
+        FlightFailed: it is no message.
+    """
+    found = dict(_fields(message)).get(wanted)
+    return (found ^ 1 << 63) - (1 << 63) if isinstance(found, int) else None
+
+
+def _varint(value: int) -> bytes:
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*found, value])
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+    place = 0
+
+    def varint() -> int:
+        nonlocal place
+        value = shift = 0
+        while True:
+            byte = message[place]
+            place += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value & (1 << 64) - 1
+            shift += 7
+
+    try:
+        while place != len(message):  # beyond it there is nothing: that is an IndexError
+            tag = varint()
+            kind = tag & 7
+            if kind == _VARINT:
+                yield tag >> 3, varint()
+                continue
+            if kind not in {_FIXED_64, _BYTES, _FIXED_32}:
+                raise FlightFailed(f"The server says what is no message of Flight SQL: a field of kind {kind}")
+            length = varint() if kind == _BYTES else {_FIXED_64: 8, _FIXED_32: 4}[kind]
+            yield tag >> 3, message[place : place + length]
+            place += length
+    except IndexError as error:
+        raise FlightFailed("The server says what is no message of Flight SQL: it ends too early") from error

@@ -1,0 +1,47 @@
+"""Failures of calls, as pyarrow has them and as ours."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.flight as fl
+
+from odfpy.flight.errors import FlightFailed, FlightRefused
+
+FAILURES: Final = (pa.ArrowException, OSError, fl.FlightError)
+"""What pyarrow raises when a call fails."""
+REFUSED: Final = (fl.FlightUnauthenticatedError, fl.FlightUnauthorizedError)
+"""What it raises when a server does not take the credentials."""
+_WORDS_OF_GRPC: Final = re.compile(
+    r"^Flight (?:error: )?returned \w+ error, with message: |^Flight returned .*?, with message: |"
+    r"\.? ?(?:gRPC client debug context|Client context):.*$|\. Detail: .*$",
+    re.DOTALL,
+)
+_HINTS: Final[tuple[tuple[type[Exception], str], ...]] = (
+    (fl.FlightTimedOutError, "Give it more time (option arrow-flight.call-timeout)."),
+    (fl.FlightUnavailableError, "Is it a Flight port, and does TLS match (grpc:// or grpc+tls://)?"),
+)
+
+
+def as_ours(error: Exception, location: str) -> FlightFailed:
+    """An error of pyarrow as ours.
+
+    Args:
+        error: what it has raised.
+        location: of the server.
+    """
+    said = reason(error)
+    if isinstance(error, REFUSED):
+        return FlightRefused(
+            f"{location} does not allow that: {said}",
+            hint="Which authenticator does it want? (options arrow-flight.authenticator.name and flight.auth.*)",
+        )
+    hint = next((hint for kind, hint in _HINTS if isinstance(error, kind)), None)
+    return FlightFailed(f"{location}: {said}", hint=hint)
+
+
+def reason(error: BaseException) -> str:
+    """Return what an error says, without the words of gRPC around it."""
+    return _WORDS_OF_GRPC.sub("", str(error)).strip() or type(error).__name__

@@ -1,0 +1,126 @@
+"""Clients of servers, reused by location; those that are used least often are closed first."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow.flight as fl
+
+from odfpy.flight.tls import Tls
+
+_ENCRYPTED: Final = "grpc+tls"
+Headers = tuple[tuple[bytes, bytes], ...]
+"""Headers of a call, as pyarrow takes them."""
+
+
+@dataclass(eq=False)
+class PooledClient:
+    """A connection to a location.
+
+    Attributes:
+        location: of the server, as a URI.
+        client: pyarrow's.
+        tokens: headers that the server has given in exchange for credentials; they end with the connection.
+        uses: how often it was borrowed.
+        borrowers: how many have it at the moment.
+    """
+
+    location: str
+    client: Any
+    tokens: dict[Hashable, Headers] = field(default_factory=dict)
+    uses: int = 0
+    borrowers: int = 0
+
+
+class ClientPool:
+    """Clients of servers, for all threads of a process.
+
+    A pool has more clients than its size only while more are at work.
+    """
+
+    def __init__(self, size: int = 32) -> None:
+        """Make an empty pool.
+
+        Args:
+            size: clients that are kept.
+        """
+        self._size = size
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._clients: dict[tuple[str, Tls], PooledClient] = {}  # the one that was borrowed last is the last
+
+    @contextmanager
+    def client(self, location: str, tls: Tls) -> Iterator[PooledClient]:
+        """Lend the client of a location, which is not closed before the block is left.
+
+        Args:
+            location: of the server, as a URI.
+            tls: options of the connection; clients with other options are others.
+        """
+        found = self._borrow(location, tls if location.startswith(_ENCRYPTED) else Tls())
+        try:
+            yield found
+        finally:
+            self._give_back(found)
+
+    def close(self) -> None:
+        """Close the clients that nobody has at the moment; what is borrowed is closed when it comes back."""
+        with self._lock:
+            ended = list(self._clients.values())
+            self._clients.clear()
+        _close(one for one in ended if not one.borrowers)
+
+    def locations(self) -> list[str]:
+        """Return the locations that the pool has clients of; the one that was borrowed last comes last."""
+        with self._lock:
+            return [location for location, _ in self._clients]
+
+    def _borrow(self, location: str, tls: Tls) -> PooledClient:
+        with self._lock:
+            if self._process != os.getpid():  # connections of a parent process are not for its children
+                self._clients, self._process = {}, os.getpid()
+            found = self._clients.pop((location, tls), None) or PooledClient(location, _connected(location, tls))
+            self._clients[location, tls] = found
+            found.uses += 1
+            found.borrowers += 1
+            ended = self._evict()
+        _close(ended)
+        return found
+
+    def _give_back(self, client: PooledClient) -> None:
+        with self._lock:
+            client.borrowers -= 1
+            ended = self._evict()
+            if not client.borrowers and client not in self._clients.values() and client not in ended:
+                ended.append(client)
+        _close(ended)
+
+    def _evict(self) -> list[PooledClient]:
+        """Take out those that are too many: the least often borrowed, and among them what was borrowed first."""
+        ended = []
+        while len(self._clients) > self._size:
+            idle = [(key, one) for key, one in self._clients.items() if not one.borrowers]
+            if not idle:
+                break
+            key, client = min(idle, key=lambda entry: entry[1].uses)
+            del self._clients[key]
+            ended.append(client)
+        return ended
+
+
+SHARED: Final = ClientPool()
+"""The pool of those who have none of their own."""
+
+
+def _connected(location: str, tls: Tls) -> Any:
+    return fl.FlightClient(location, **tls.arguments())
+
+
+def _close(clients: Any) -> None:
+    for one in clients:
+        one.client.close()

@@ -1,0 +1,42 @@
+"""Requests: the rows that are wanted of a server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from odfpy.errors import UsageError
+from odfpy.flight.filters import Filter
+
+
+@dataclass(frozen=True)
+class Request:
+    """The rows that are wanted: of a table, or of a query in the server's own words.
+
+    Attributes:
+        table: its name, in one piece: nothing in it is taken for a dot between schema and table.
+        schema: where the table is, if the server has schemas.
+        catalog: where the schema is.
+        query: instead of a table.
+        columns: of the table, in this order; all of them if there are none.
+        filters: conditions that all hold for the rows.
+        limit: rows at most.
+    """
+
+    table: str | None = None
+    schema: str | None = None
+    catalog: str | None = None
+    query: str | None = None
+    columns: tuple[str, ...] = ()
+    filters: tuple[Filter, ...] = ()
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.table is None) == (self.query is None):
+            raise UsageError("A request names either a table or a query", hint="Give one of `table` and `query`.")
+        if self.limit is not None and self.limit < 0:
+            raise UsageError(f"The limit is {self.limit}, less than no rows at all", hint="Give 0 or more.")
+
+    @property
+    def what(self) -> str:
+        """Return words for the table or the query, for messages."""
+        return f"table {self.table!r}" if self.table is not None else "the query"

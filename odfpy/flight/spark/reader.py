@@ -1,0 +1,87 @@
+"""Frames: one partition for each endpoint, and Arrow batches straight to Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from odfpy.flight.conversion import plain_batch
+from odfpy.flight.options import Source
+from odfpy.flight.plan import Endpoint, Plan
+from odfpy.flight.request import Request
+from odfpy.flight.service import FlightService
+from odfpy.flight.spark.schema import arrow_schema, told
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+class EndpointPartition(InputPartition):
+    """The rows of an endpoint, as they travel to a worker.
+
+    Attributes:
+        plan: of the request, without endpoints.
+        endpoint: its part.
+    """
+
+    def __init__(self, plan: Plan, endpoint: Endpoint) -> None:
+        super().__init__(endpoint.number)
+        self.plan = plan
+        self.endpoint = endpoint
+
+
+@dataclass
+class Rows:
+    """Rows of a service in the columns that Spark expects.
+
+    Attributes:
+        service: the server.
+        columns: what Spark expects.
+    """
+
+    service: FlightService
+    columns: pa.Schema
+
+    def partitions(self, request: Request) -> list[EndpointPartition]:
+        """Plan a request: a partition for each endpoint.
+
+        Args:
+            request: the rows. Of a table, only the columns that Spark expects are asked for.
+        """
+        names = tuple(self.columns.names)
+        wanted = request if request.table is None else replace(request, columns=names)
+        plan = self.service.plan(wanted, names)
+        bare = replace(plan, endpoints=())
+        return [EndpointPartition(bare, endpoint) for endpoint in plan.endpoints]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a partition. Spark makes one of nothing where there is no endpoint.
+
+        Args:
+            partition: one of those that were planned.
+        """
+        if isinstance(partition, EndpointPartition):
+            for batch in self.service.batches(partition.plan, partition.endpoint):
+                yield plain_batch(batch, self.columns)
+
+
+class FlightReader(DataSourceReader):
+    """Reads a frame. Spark plans it once for each `load()`, and may read it often: tickets are redeemed again."""
+
+    def __init__(self, source: Source, schema: StructType) -> None:
+        self._request = source.request
+        self._rows = Rows(source.service, arrow_schema(schema))
+
+    def partitions(self) -> list[EndpointPartition]:
+        """Ask the server for endpoints."""
+        with told():
+            return self._rows.partitions(self._request)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Ask an endpoint for its rows, in a worker."""
+        with told():
+            yield from self._rows.read(partition)

@@ -1,0 +1,107 @@
+"""Frames to a server: a call of DoPut for each partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import datasource
+from pyspark.sql.datasource import WriterCommitMessage
+
+from odfpy.flight.conversion import plain_batch
+from odfpy.flight.options import Source
+from odfpy.flight.spark.schema import arrow_schema, told
+from odfpy.flight.writing import begin, end, write_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+_BATCHES = hasattr(datasource, "DataSourceArrowWriter")
+"""Spark 4.0 gives rows, later ones give batches."""
+_Base: Any = datasource.DataSourceArrowWriter if _BATCHES else datasource.DataSourceWriter
+_ROWS_IN_BATCH = 10_000
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """The message of a task that has written its rows.
+
+    Attributes:
+        rows: how many.
+        transaction: in which they wait, if they do.
+    """
+
+    rows: int
+    transaction: bytes | None
+
+
+class FlightWriter(_Base):  # type: ignore[misc]
+    """Writes a frame: each task adds its rows, in a transaction of its own where the server has some."""
+
+    def __init__(self, source: Source, schema: StructType, *, overwrite: bool) -> None:
+        """Plan a write. Where rows are to go, they go now, before any task adds some.
+
+        Args:
+            source: what the options say.
+            schema: of the frame.
+            overwrite: whether rows that are there are to go.
+        """
+        super().__init__()
+        self._source = source
+        self._columns = arrow_schema(schema)
+        self._name = str(uuid4())
+        if overwrite:
+            write_rows(source.service, source.request, self._columns, (), replace_rows=True)
+
+    def write(self, iterator: Iterator[Any]) -> Written:
+        """Add the rows of a task, in a worker."""
+        service, request = self._source.service, self._source.request
+        task = TaskContext.get()
+        attempt = f"{self._name}/{task.partitionId()}/{task.attemptNumber()}" if task else self._name
+        with told():
+            transaction = begin(service) if self._source.transactions else None
+            try:
+                rows = write_rows(
+                    service,
+                    request,
+                    self._columns,
+                    self._batches(iterator),
+                    transaction=transaction,
+                    attempt=attempt,
+                )
+            except BaseException:
+                if transaction is not None:
+                    end(service, transaction, commit=False)
+                raise
+        return Written(rows, transaction)
+
+    def commit(self, messages: list[Any]) -> None:
+        """Make what the tasks have added visible."""
+        self._end(messages, commit=True)
+
+    def abort(self, messages: list[Any]) -> None:
+        """Take back what the tasks have added, where that is possible."""
+        self._end(messages, commit=False)
+
+    def _end(self, messages: list[Any], *, commit: bool) -> None:
+        with told():
+            for one in messages:
+                if one is not None and one.transaction is not None:
+                    end(self._source.service, one.transaction, commit=commit)
+
+    def _batches(self, found: Iterator[Any]) -> Iterator[pa.RecordBatch]:
+        if _BATCHES:
+            for batch in found:
+                yield plain_batch(batch, self._columns)  # times come in the zone of the session
+            return
+        rows: list[dict[str, Any]] = []
+        for row in found:
+            rows.append(row.asDict(recursive=True))
+            if len(rows) == _ROWS_IN_BATCH:
+                yield pa.RecordBatch.from_pylist(rows, self._columns)
+                rows.clear()
+        yield pa.RecordBatch.from_pylist(rows, self._columns)

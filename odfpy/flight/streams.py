@@ -1,0 +1,83 @@
+"""Streams of rows, read ahead by threads of their own, so that a server that says nothing is noticed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from queue import Empty, Queue
+from typing import Any, Final
+
+import pyarrow as pa
+
+_AHEAD: Final = 4
+"""Batches that wait to be taken; while the consumer works on one, the next ones arrive."""
+_END: Final = object()
+
+
+class Late(Exception):
+    """Nothing has come for longer than a stream may be silent."""
+
+
+class ReadAhead:
+    """The batches of a stream. Leaving it ends the stream, whatever state it is in."""
+
+    def __init__(self, open_stream: Callable[[], Any], patience: float | None) -> None:
+        """Begin to read.
+
+        Args:
+            open_stream: gives a reader of pyarrow; called in the thread that reads, since it waits for the server.
+            patience: seconds that the stream may be silent, None for no end.
+        """
+        self._open = open_stream
+        self._patience = patience
+        self._found: Queue[Any] = Queue(_AHEAD)
+        self._given_up = threading.Event()
+        self._reader: Any = None
+        threading.Thread(target=self._read, name="flight-stream", daemon=True).start()
+
+    def schema(self) -> pa.Schema:
+        """Return the columns of the stream. To be called first, and once.
+
+        Raises:
+            Late, pyarrow's errors: the server is silent, or has ended the stream.
+        """
+        return self._next()
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """The batches as they come, in order; raises as `schema`."""
+        while (found := self._next()) is not _END:
+            yield found
+
+    def close(self) -> None:
+        """End the stream. A server that is silent is left to its thread, which ends when it speaks."""
+        self._given_up.set()
+        if self._reader is not None:
+            self._reader.cancel()
+        while True:  # the thread may wait for room
+            try:
+                self._found.get_nowait()
+            except Empty:
+                return
+
+    def _next(self) -> Any:
+        try:
+            found = self._found.get(timeout=self._patience)
+        except Empty:
+            raise Late(f"it has said nothing for {self._patience:g} s") from None
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def _read(self) -> None:
+        try:
+            self._reader = self._open()
+            self._found.put(self._reader.schema)
+            for chunk in self._reader:
+                if self._given_up.is_set():
+                    self._reader.cancel()
+                    return
+                if chunk.data is not None:  # a message may be metadata alone
+                    self._found.put(chunk.data)
+            self._found.put(_END)
+        except BaseException as error:  # noqa: BLE001  it belongs to whoever reads
+            self._found.put(error)
