@@ -42,6 +42,7 @@ _LIMITS: Final = {
 }
 _CASE: Final = "case-sensitive-name-matching"
 _STREAM_COLUMN, _TRANSACTIONS = "arrow-flight.stream-column", "arrow-flight.transactions"
+_SINGLE_USE: Final = "arrow-flight.single-use-tickets"
 _HEADERS, _CREDENTIALS = "arrow-flight.header.", "flight.credential."
 _KNOWN: Final = frozenset(
     [
@@ -49,6 +50,7 @@ _KNOWN: Final = frozenset(
         *(
             _STREAM_COLUMN,
             _TRANSACTIONS,
+            _SINGLE_USE,
             AUTHENTICATOR,
             "flight.auth.user",
             "flight.auth.password",
@@ -69,12 +71,14 @@ class Source:
         request: the rows.
         stream_column: by which new rows are known; None where FlightInfo grows by endpoints.
         transactions: whether each task writes in a transaction of its own.
+        single_use: whether the server's tickets can be redeemed only once.
     """
 
     service: FlightService
     request: Request
     stream_column: str | None = None
     transactions: bool = False
+    single_use: bool = False
 
 
 def source_of(given: Mapping[str, str]) -> Source:
@@ -109,7 +113,8 @@ def source_of(given: Mapping[str, str]) -> Source:
     if not _truth(options, _CASE, otherwise=True):
         request = _in_the_servers_case(service, request)
     column = options.get(_STREAM_COLUMN, commands.stream_column)
-    return Source(service, request, column, _truth(options, _TRANSACTIONS, otherwise=False))
+    transactions, single_use = (_truth(options, name, otherwise=False) for name in (_TRANSACTIONS, _SINGLE_USE))
+    return Source(service, request, column, transactions, single_use)
 
 
 def _check_names(options: Mapping[str, str]) -> None:

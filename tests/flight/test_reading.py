@@ -134,8 +134,8 @@ def test_tickets_that_have_run_out(service: FlightService, server: PlainServer):
 
 @pytest.mark.parametrize("fault", ["raise", "refuse"])
 def test_a_stream_that_fails_begins_again(service: FlightService, server: PlainServer, fault: str):
-    server.faults.extend([fault, fault])
-    assert ids(service) == list(range(20))
+    server.faults.extend([fault, fault])  # both may meet one endpoint
+    assert ids(replace(service, limits=Limits(rounds=3))) == list(range(20))
 
 
 def test_a_batch_that_was_handed_over_does_not_come_again(service: FlightService, server: PlainServer):

@@ -73,10 +73,21 @@ def test_no_endpoints_are_no_rows(registered: Any, server: PlainServer):
     assert reading(registered, server, table="empty").load().collect() == []
 
 
+def test_tickets_that_can_be_redeemed_only_once(registered: Any, server: PlainServer):
+    server.flights["numbers"].single_use = True
+    frame = reading(registered, server).load()
+    assert ids(frame) == list(range(20))
+    with pytest.raises(Exception, match="this ticket has been redeemed"):
+        frame.collect()
+    frame = reading(registered, server, **{"arrow-flight.single-use-tickets": "true"}).load()
+    assert frame.rdd.getNumPartitions() == 1
+    assert [ids(frame), ids(frame)] == [list(range(20))] * 2
+
+
 def test_locations_and_broken_streams(registered: Any, server: PlainServer):
     server.flights["numbers"].locations = [REFUSED, REUSE]
-    server.faults.extend(["raise", "refuse"])
-    assert ids(reading(registered, server).load()) == list(range(20))
+    server.faults.extend(["raise", "refuse"])  # both may meet one endpoint
+    assert ids(reading(registered, server, **{"arrow-flight.rounds": "3"}).load()) == list(range(20))
 
 
 def test_scans_of_one_load_do_not_see_the_filters_of_each_other(registered: Any, server: PlainServer):

@@ -34,6 +34,18 @@ class EndpointPartition(InputPartition):
         self.endpoint = endpoint
 
 
+class RequestPartition(InputPartition):
+    """All rows of a request, which is planned by the task that reads it: for tickets that can be redeemed only once.
+
+    Attributes:
+        request: the rows.
+    """
+
+    def __init__(self, request: Request) -> None:
+        super().__init__(0)
+        self.request = request
+
+
 @dataclass
 class Rows:
     """Rows of a service in the columns that Spark expects.
@@ -41,19 +53,23 @@ class Rows:
     Attributes:
         service: the server.
         columns: what Spark expects.
+        single_use: whether the server's tickets can be redeemed only once.
     """
 
     service: FlightService
     columns: pa.Schema
+    single_use: bool = False
 
-    def partitions(self, request: Request) -> list[EndpointPartition]:
-        """Plan a request: a partition for each endpoint.
+    def partitions(self, request: Request) -> list[InputPartition]:
+        """Plan a request: a partition for each endpoint, or one that is planned when it is read.
 
         Args:
             request: the rows. Of a table, only the columns that Spark expects are asked for.
         """
         names = tuple(self.columns.names)
         wanted = request if request.table is None else replace(request, columns=names)
+        if self.single_use:
+            return [RequestPartition(wanted)]
         plan = self.service.plan(wanted, names)
         bare = replace(plan, endpoints=())
         return [EndpointPartition(bare, endpoint) for endpoint in plan.endpoints]
@@ -64,9 +80,17 @@ class Rows:
         Args:
             partition: one of those that were planned.
         """
-        if isinstance(partition, EndpointPartition):
-            for batch in self.service.batches(partition.plan, partition.endpoint):
+        for plan, endpoint in self._endpoints(partition):
+            for batch in self.service.batches(plan, endpoint):
                 yield plain_batch(batch, self.columns)
+
+    def _endpoints(self, partition: InputPartition) -> list[tuple[Plan, Endpoint]]:
+        if isinstance(partition, EndpointPartition):
+            return [(partition.plan, partition.endpoint)]
+        if isinstance(partition, RequestPartition):
+            plan = self.service.plan(partition.request, self.columns.names)
+            return [(plan, endpoint) for endpoint in plan.endpoints]
+        return []
 
 
 class FlightReader(DataSourceReader):
@@ -74,9 +98,9 @@ class FlightReader(DataSourceReader):
 
     def __init__(self, source: Source, schema: StructType) -> None:
         self._request = source.request
-        self._rows = Rows(source.service, arrow_schema(schema))
+        self._rows = Rows(source.service, arrow_schema(schema), source.single_use)
 
-    def partitions(self) -> list[EndpointPartition]:
+    def partitions(self) -> list[InputPartition]:
         """Ask the server for endpoints."""
         with told():
             return self._rows.partitions(self._request)

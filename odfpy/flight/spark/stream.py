@@ -13,7 +13,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from odfpy.flight.errors import FlightFailed
 from odfpy.flight.filters import Filter, filters_from_json, filters_to_json
 from odfpy.flight.options import Source
-from odfpy.flight.spark.reader import EndpointPartition, Rows
+from odfpy.flight.spark.reader import Rows
 from odfpy.flight.spark.schema import arrow_schema, told
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class FlightStreamReader(DataSourceStreamReader):
 
     def __init__(self, source: Source, schema: StructType) -> None:
         self._source = source
-        self._rows = Rows(source.service, arrow_schema(schema))
+        self._rows = Rows(source.service, arrow_schema(schema), source.single_use)
         self._word = _ENDPOINTS if source.stream_column is None else _AFTER
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
@@ -45,7 +45,7 @@ class FlightStreamReader(DataSourceStreamReader):
             greatest = self._greatest(self._source.stream_column)
             return begun if greatest is None else {_AFTER: _as_text(greatest)}
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[EndpointPartition]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Plan what lies between two offsets, in the same way whenever it is asked."""
         if start == end:
             return []
@@ -64,8 +64,8 @@ class FlightStreamReader(DataSourceStreamReader):
         with told():
             yield from self._rows.read(partition)
 
-    def _new_endpoints(self, start: int, end: int) -> list[EndpointPartition]:
-        found = self._rows.partitions(self._source.request)
+    def _new_endpoints(self, start: int, end: int) -> list[InputPartition]:
+        found = replace(self._rows, single_use=False).partitions(self._source.request)  # a batch is planned anew
         if len(found) < end:
             raise FlightFailed(
                 f"{self._source.service.location} had {end} endpoints for {self._source.request.what}, and now has "

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -33,6 +34,7 @@ class Flight:
         declared: columns that FlightInfo has, None for those of the parts; an empty schema leaves them out.
         batch: rows in a batch.
         expires: when the tickets run out.
+        single_use: whether a ticket can be redeemed only once.
     """
 
     parts: list[pa.Table]
@@ -40,6 +42,7 @@ class Flight:
     declared: pa.Schema | None = None
     batch: int = 3
     expires: datetime | None = None
+    single_use: bool = False
 
     @property
     def schema(self) -> pa.Schema:
@@ -70,6 +73,7 @@ class PlainServer(fl.FlightServerBase):
         self.headers: list[dict[str, list[str]]] = []
         self.transactions: dict[bytes, list[tuple[str, pa.Table]]] = {}
         self.waiting = threading.Event()
+        self._serial, self._redeemed = count(), set[int]()
         scheme = "grpc+tls" if "tls_certificates" in options else "grpc"
         self.url = f"{scheme}://127.0.0.1:{self.port}"
 
@@ -79,7 +83,7 @@ class PlainServer(fl.FlightServerBase):
         if flight is None:
             raise fl.FlightServerError(f"no flight {name}")
         expires = None if flight.expires is None else pa.scalar(flight.expires, pa.timestamp("ns", "UTC"))
-        tickets = [json.dumps([name, number]) for number in range(len(flight.parts))]
+        tickets = [json.dumps([name, number, next(self._serial)]) for number in range(len(flight.parts))]
         endpoints = [fl.FlightEndpoint(ticket, flight.locations, expires) for ticket in tickets]
         rows = sum(part.num_rows for part in flight.parts)
         size = sum(part.nbytes for part in flight.parts)
@@ -89,7 +93,10 @@ class PlainServer(fl.FlightServerBase):
         return fl.SchemaResult(self.flights[self._name(descriptor)].parts[0].schema)
 
     def do_get(self, context: Any, ticket: Any) -> Any:
-        name, number = json.loads(ticket.ticket)
+        name, number, serial = json.loads(ticket.ticket)
+        if self.flights[name].single_use and serial in self._redeemed:
+            raise fl.FlightServerError("this ticket has been redeemed")
+        self._redeemed.add(serial)
         part = self.flights[name].parts[number]
         expires = self.flights[name].expires
         if expires is not None and expires < datetime.now(timezone.utc):
