@@ -72,7 +72,7 @@ export function Node({ box, isSelected }: { box: Box; isSelected: boolean }) {
           {box.watermark ? `complete to ${box.watermark.slice(0, 16).replace("T", " ")}` : "no watermark"}
         </text>
         <text x={MARGIN} y="68" class="small">
-          {compact(box.numRecords ?? 0)} rows · {age(box.updatedAt)}
+          {compact(box.numRecords ?? 0)} records · {age(box.updatedAt)}
           {box.hasFailed ? " · failed" : ""}
           {box.hidden ? ` · +${box.hidden} folded` : ""}
         </text>
