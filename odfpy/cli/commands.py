@@ -103,6 +103,7 @@ SECTIONS = {
         ),
         "schema": ("shares.share", "Schemas of shares: groups of tables."),
         "relay": ("relay.relay", "A relay: answers questions over data of one's own and that of peers."),
+        "web": ("relay.web", "A web of relays: one question over the data of all of them."),
         "recipient": (
             "shares.principals",
             "Recipients: outsiders who may read shares, their profile files and tokens.",
@@ -150,6 +151,7 @@ GROUPS = {
     ),
     "share": "share",
     "relay": "app",
+    "web": "app",
     "schema": "schema",
     "recipient": "recipient",
     "user": "user",

@@ -160,7 +160,8 @@ def _invalid(file: Path, document: Document, kind: str, spec: Any, error: Valida
     hint: str | None = _FORM
     if first["type"] == "extra_forbidden":
         message = f"unknown key {path[-1]!r}"
-        hint = did_you_mean(str(path[-1]), _known_keys(KINDS[kind], first["loc"][:-1]), otherwise=_FORM)
+        known = [key for key in _known_keys(KINDS[kind], first["loc"][:-1]) if key != path[-1]]  # of all connections
+        hint = did_you_mean(str(path[-1]), known, otherwise=_FORM)
     elif first["type"] == "missing":
         message = "is missing"
     elif first["type"] == "union_tag_invalid":

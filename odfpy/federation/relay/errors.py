@@ -11,3 +11,19 @@ class InvalidQuestion(UsageError, code="E779"):
 
 class TicketRefused(OdfError, code="E784"):
     """A ticket is none of this relay, has ended, was used, or is somebody else's."""
+
+
+class RelayUnavailable(OdfError, code="E786"):
+    """A relay cannot be reached, or has not answered in time."""
+
+
+class RelayRefused(OdfError, code="E787"):
+    """A relay was reached, and does not do what it was asked for."""
+
+
+class InvalidAnswer(OdfError, code="E788"):
+    """A relay has answered with something that is no answer."""
+
+
+class IncompleteAnswer(OdfError, code="E789"):
+    """Rows of a relay are missing in an answer that was to be complete."""

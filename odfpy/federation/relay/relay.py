@@ -43,6 +43,7 @@ class Relay:
     def __init__(
         self,
         name: str,
+        fingerprint: str,
         location: str,
         knowledge: Knowledge,
         tickets: Tickets,
@@ -55,6 +56,7 @@ class Relay:
         """
         Args:
             name: by which it is known in answers.
+            fingerprint: of its certificate.
             location: where its rows are read.
             knowledge: what it answers from.
             tickets: makes what rows are read with.
@@ -64,6 +66,7 @@ class Relay:
             clock: tells the time, in seconds since 1970.
         """
         self.name = name
+        self._fingerprint = fingerprint
         self._location = location
         self._knowledge = knowledge
         self._tickets = tickets
@@ -94,17 +97,18 @@ class Relay:
         columns = self._knowledge.columns(question.fragment.entity)
         if columns is None:
             raise NotFound(f"This relay has no entity {question.fragment.entity}")
-        # Bound to the requester: nobody else can use up an id.
-        key = f"{requester.holder.fingerprint} {question.id}"
+        # Bound to who asks the peers: nobody else can use up an id, and the question is known when it comes back.
+        holder = self._fingerprint if question.requester is None else requester.holder.fingerprint
+        key = f"{holder} {question.id}"
         if not self._knowledge.is_first(f"{key} entity {question.fragment.entity}", KEPT):
             return Answer()
         fragment = Fragment.parse(question.fragment.to_json(), columns)
+        parts = self._own(fragment, requester, key, question.id)  # before the question comes back in a circle
         waited = self._forward(question, fragment, caller)
-        parts = self._own(fragment, requester, key, question.id)
         answers, missing = self._collected(waited, question.seconds * (1 - MARGIN) - (time.monotonic() - began))
         theirs = [part for answer in answers for part in answer.parts]
         if question.requester is None:
-            theirs = [self._passed(part, caller) for part in theirs]
+            theirs = [self._passed(part, caller, question.id) for part in theirs]
         missing += [one for answer in answers for one in answer.missing]
         return Answer((*parts, *theirs), tuple(missing))
 
@@ -138,9 +142,9 @@ class Relay:
         """
         return seen_by_all([self._knowledge.view(source, one) for one in seen_by])
 
-    def _passed(self, part: Part, caller: Identity) -> Part:
+    def _passed(self, part: Part, caller: Identity, id_: str) -> Part:
         """A part of another relay, to be read here: it is bound to the key of this one."""
-        ticket = PassedTicket(part, caller, self._clock() + LIFE)
+        ticket = PassedTicket(part, caller, id_, self._clock() + LIFE)
         return Part(part.relay, self._location, self._tickets.close(ticket))
 
     def _forward(self, question: Question, fragment: Fragment, caller: Identity) -> dict[str, Future[Answer] | Missing]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -58,10 +58,12 @@ class Identity:
     Attributes:
         fingerprint: SHA-256 of the certificate in DER form, 64 hexadecimal digits.
         attributes: the fields of the certificate that row conditions may name.
+        certificate: itself, in DER form, of somebody who has called this relay; None of others.
     """
 
     fingerprint: str
     attributes: Mapping[str, str]
+    certificate: bytes | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def identity_of(certificate: bytes) -> Identity:
     """
     from cryptography import x509
 
-    return _identity(x509.load_der_x509_certificate(certificate))
+    return replace(_identity(x509.load_der_x509_certificate(certificate)), certificate=certificate)
 
 
 def _identity(certificate: x509.Certificate) -> Identity:

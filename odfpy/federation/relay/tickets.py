@@ -62,11 +62,13 @@ class PassedTicket:
     Attributes:
         part: where it is read.
         holder: who reads it here.
+        id: of the question.
         ends: seconds since 1970.
     """
 
     part: Part
     holder: Identity
+    id: str
     ends: float
 
 
@@ -88,7 +90,7 @@ class Tickets:
 
     def close(self, ticket: Ticket | PassedTicket) -> str:
         """The text of a ticket."""
-        tree: dict[str, Any] = {"ends": ticket.ends}
+        tree: dict[str, Any] = {"id": ticket.id, "ends": ticket.ends}
         if isinstance(ticket, PassedTicket):
             part = ticket.part
             tree |= {"passed": [part.relay, part.location, part.ticket], "by": [_tree_of(ticket.holder)]}
@@ -97,7 +99,6 @@ class Tickets:
                 "source": ticket.source,
                 "fragment": ticket.fragment.to_json(),
                 "by": [_tree_of(one) for one in ticket.seen_by],
-                "id": ticket.id,
                 "single": ticket.is_single,
             }
         return self._seal.close(tree, _USE)
@@ -124,7 +125,7 @@ class Tickets:
         if left <= 0:
             raise TicketRefused("The ticket has ended", hint="Ask the question again.")
         if "passed" in tree:
-            return PassedTicket(Part(*tree["passed"]), seen_by[0], tree["ends"])
+            return PassedTicket(Part(*tree["passed"]), seen_by[0], tree["id"], tree["ends"])
         if tree["single"] and not self._is_first(f"ticket {text[:_PREFIX]}", left):
             raise TicketRefused("The ticket was used before, and is good for once", hint="Ask the question again.")
         fragment = Fragment.parse(tree["fragment"])

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from odfpy.data.memory import bytes_of
 from odfpy.engine.control import Control
@@ -63,7 +63,11 @@ class Source(ABC):
     Attributes:
         name: for messages.
         dialect: of its SQL, by sqlglot's name.
+        engine: whose SQL it is, by the name of a writer (`odfpy.federation.sql.engines`): sqlglot does not tell all
+            engines apart.
     """
+
+    engine: ClassVar[str]
 
     def __init__(self, name: str, dialect: str, secrets: Sequence[str] = ()) -> None:
         """

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 class DatasetSource(Source):
     """The datasets of a workspace, in DataFusion, in a process apart."""
 
+    engine = "datafusion"
+
     def __init__(self, name: str, service: QueryService) -> None:
         """
         Args:

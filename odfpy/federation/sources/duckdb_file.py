@@ -28,6 +28,8 @@ _CONFINED: Final = {
 class DuckdbSource(Source):
     """A database file of DuckDB. Each read opens it, so that what others have written meanwhile is there."""
 
+    engine = "duckdb"
+
     def __init__(self, name: str, connection: DuckdbConnection, *, memory: int) -> None:
         """
         Args:

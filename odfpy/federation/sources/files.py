@@ -43,6 +43,8 @@ _KEPT_SECONDS: Final = 86_400
 class FilesSource(Source):
     """Tables that are files."""
 
+    engine = "datafusion"
+
     def __init__(
         self,
         name: str,

@@ -31,6 +31,8 @@ _FEW: Final = 4
 class FlightSource(Source):
     """A Flight SQL server."""
 
+    engine = "sql"
+
     def __init__(self, name: str, connection: FlightConnection, environment: Mapping[str, str]) -> None:
         """
         Args:

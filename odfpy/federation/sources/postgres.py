@@ -28,6 +28,8 @@ _DIGITS: Final = 38
 class PostgresSource(Source):
     """A PostgreSQL database."""
 
+    engine = "postgres"
+
     def __init__(self, name: str, connection: PostgresConnection, environment: Mapping[str, str]) -> None:
         """
         Args:

@@ -26,6 +26,8 @@ _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 class TrinoSource(Source):
     """A Trino cluster."""
 
+    engine = "trino"
+
     def __init__(self, name: str, connection: TrinoConnection, environment: Mapping[str, str]) -> None:
         """
         Args:

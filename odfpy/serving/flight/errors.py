@@ -32,6 +32,8 @@ from odfpy.errors import (
     UnsupportedQuery,
     UsageError,
 )
+from odfpy.federation.errors import NotBelieved, SourceFailed
+from odfpy.federation.relay.errors import TicketRefused
 from odfpy.serving.http.logs import log
 
 _LONGEST: Final = 1500
@@ -91,6 +93,9 @@ class Unimplemented(_Quiet, NotImplementedError):
 
 _STATUSES: Final[tuple[tuple[type[OdfError], Callable[[str], Exception]], ...]] = (
     (Unauthenticated, fl.FlightUnauthenticatedError),
+    (NotBelieved, fl.FlightUnauthenticatedError),
+    (TicketRefused, fl.FlightUnauthorizedError),
+    (SourceFailed, fl.FlightUnavailableError),
     (TooBusy, fl.FlightUnavailableError),
     (NotConfined, fl.FlightUnauthorizedError),
     (EngineUnavailable, fl.FlightUnavailableError),

@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
@@ -15,13 +15,21 @@ from odfpy.engine.control import Control
 from odfpy.errors import QueryCancelled
 from odfpy.serving.flight.errors import TooBusy, as_client_errors
 
-if TYPE_CHECKING:
-    from odfpy.query.answer import Answer
-
 BATCH_ROWS: Final = 1 << 16
 _BATCH_BYTES: Final = 4 << 20
 """Clients take messages of up to 16 MiB, if nobody tells them otherwise."""
 _CANCELLED_REMEMBERED: Final = 1000
+
+
+class Rows(Protocol):
+    """Rows under way, such as an answer."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Return their columns."""
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Return their batches, as they come."""
 
 
 class CallControl(Control):
@@ -129,7 +137,7 @@ class Batches:
 
     def __init__(
         self,
-        answer: Answer,
+        answer: Rows,
         running: RunningQueries,
         control: CallControl,
         resources: ExitStack,

@@ -138,7 +138,16 @@ class SimulatedWeb:
         tickets = Tickets(KEY, is_first=known.is_first)
         me = identity(name)
         vouch = lambda caller, query, _: token(me, query, caller)  # noqa: E731
-        return Relay(name, f"grpc+tls://{name}:1", known, tickets, Wire(self, me), identify=requester, vouch=vouch)
+        return Relay(
+            name,
+            me.fingerprint,
+            f"grpc+tls://{name}:1",
+            known,
+            tickets,
+            Wire(self, me),
+            identify=requester,
+            vouch=vouch,
+        )
 
     def count(self) -> None:
         with self._lock:

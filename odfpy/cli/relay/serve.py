@@ -1,0 +1,45 @@
+"""`odf relay serve`: the relay answers questions over Arrow Flight with mTLS."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from odfpy.cli.grammar import port_number, session_of
+from odfpy.cli.relay.opened import relay_of
+from odfpy.errors import UsageError
+
+_EVERYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - to be told from an address that others can use
+
+
+def serve(
+    context: typer.Context,
+    host: Annotated[str, typer.Option(help="Name or address to listen at.", metavar="HOST")] = "127.0.0.1",
+    port: Annotated[str, typer.Option(help="Port to listen at; 0 for a free one.", metavar="PORT")] = "50051",
+    public: Annotated[
+        str | None, typer.Option(help="How others reach it, if not as it listens.", metavar="HOST:PORT")
+    ] = None,
+) -> None:
+    """Answer questions of users and peers, who show certificates, until Ctrl-C or SIGTERM."""
+    from odfpy.extras import needs_extra
+
+    number = port_number(port, "--port")
+    if host in _EVERYWHERE and public is None:
+        raise UsageError("--public says how others reach a relay that listens everywhere", hint="--public HOST:PORT")
+    with needs_extra("federation", "Relays"):
+        from odfpy.serving.http.logs import set_up_logging
+        from odfpy.serving.relay.running import relay_server, wait_for_the_end
+        from odfpy.serving.settings import ServeSettings
+    session = session_of(context)
+    set_up_logging(quiet=session.output.verbosity.value < 0)
+    settings = ServeSettings.configured(session.workspace.config)
+    with relay_of(context) as relay:
+        running = relay_server(
+            relay.workspace, relay.identity, relay.store, settings, host=host, port=number, public=public
+        )
+        with running as server:
+            session.output.text(f"The relay {relay.identity.name} answers at {server.location}")
+            session.output.say("Ctrl-C ends it.")
+            session.output.flush()
+            wait_for_the_end(lambda: session.output.detail("ending"))

@@ -1,0 +1,231 @@
+"""Relays over Arrow Flight: how questions and answers are written, and the way to peers.
+
+A question is the command of GetFlightInfo, as JSON. An answer is a FlightInfo: its endpoints are the parts, which say
+in their metadata of which relay they are; the metadata of the whole says who is missing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.flight as fl
+
+from odfpy.federation.relay.errors import InvalidAnswer, InvalidQuestion, RelayRefused, RelayUnavailable
+from odfpy.federation.relay.peers import Peers
+from odfpy.federation.relay.question import Answer, Missing, Part, Question
+from odfpy.federation.relay.requesters import Credentials
+from odfpy.federation.relay.tickets import LONGEST
+
+MOST_PARTS: Final = 10_000
+LONGEST_QUESTION: Final = 1 << 20
+LONGEST_MESSAGE: Final = 64 << 20
+"""Bytes of one message with rows."""
+
+_LONGEST_TEXT: Final = 500
+_LOCATION: Final = re.compile(r"grpc\+tls://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9_.-]+):\d{1,5}")
+
+
+def question_bytes(question: Question) -> bytes:
+    """The command for a question."""
+    return json.dumps(question.to_json(), separators=(",", ":")).encode()
+
+
+def question_of(data: bytes) -> Question:
+    """The question of a command.
+
+    Raises:
+        InvalidQuestion, InvalidFragment: it is none.
+    """
+    if len(data) > LONGEST_QUESTION:
+        raise InvalidQuestion(f"A question has at most {LONGEST_QUESTION} bytes")
+    try:
+        return Question.parse(json.loads(data))
+    except (ValueError, RecursionError) as error:
+        raise InvalidQuestion("A question is JSON") from error
+
+
+def info_of(answer: Answer, schema: pa.Schema, descriptor: Any) -> Any:
+    """The FlightInfo of an answer.
+
+    Args:
+        answer: the answer.
+        schema: of the rows.
+        descriptor: that of the call.
+    """
+    endpoints = [
+        fl.FlightEndpoint(part.ticket.encode(), [part.location], app_metadata=part.relay.encode())
+        for part in answer.parts
+    ]
+    missing = [[one.relay, one.why] for one in answer.missing]
+    return fl.FlightInfo(schema, descriptor, endpoints, -1, -1, app_metadata=json.dumps({"missing": missing}).encode())
+
+
+def answer_of(info: Any) -> Answer:
+    """The answer in a FlightInfo of another relay.
+
+    Raises:
+        InvalidAnswer: it is none.
+    """
+    try:
+        if len(info.endpoints) > MOST_PARTS:
+            raise InvalidAnswer(f"An answer has at most {MOST_PARTS} parts")
+        parts = tuple(_part(endpoint) for endpoint in info.endpoints)
+        missing = [Missing(_text(name), _text(why)) for name, why in json.loads(info.app_metadata)["missing"]]
+    except (ValueError, TypeError, KeyError, RecursionError, pa.ArrowException) as error:
+        raise InvalidAnswer("The answer of the relay is none") from error
+    return Answer(parts, tuple(missing[:MOST_PARTS]))
+
+
+def _part(endpoint: Any) -> Part:
+    [location] = endpoint.locations
+    uri, ticket = location.uri.decode(), endpoint.ticket.ticket.decode("ascii")
+    if not _LOCATION.fullmatch(uri) or len(ticket) > LONGEST:
+        raise ValueError(uri)
+    return Part(_text(endpoint.app_metadata.decode()), uri, ticket)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value[:_LONGEST_TEXT]
+
+
+class Connections:
+    """Connections to relays, one for each location; for all threads."""
+
+    def __init__(self, credentials: Credentials, authorities: bytes) -> None:
+        """
+        Args:
+            credentials: of whoever asks.
+            authorities: certificates in PEM form, of which those of the relays must be.
+        """
+        self._credentials = credentials
+        self._authorities = authorities
+        self._lock = threading.Lock()
+        self._clients: dict[str, Any] = {}
+
+    def close(self) -> None:
+        """Close all of them."""
+        with self._lock:
+            for client in self._clients.values():
+                client.close()
+            self._clients.clear()
+
+    def ask(self, location: str, question: Question) -> Answer:
+        """Ask a relay, and wait for its answer no longer than the question has time.
+
+        Args:
+            location: where it is.
+            question: in its words.
+
+        Raises:
+            RelayUnavailable: it could not be asked, or is late.
+            InvalidAnswer: what it has answered is none.
+            OdfError: it has refused.
+        """
+        descriptor = fl.FlightDescriptor.for_command(question_bytes(question))
+        with _told(location):
+            return answer_of(self._client(location).get_flight_info(descriptor, _options(question.seconds)))
+
+    def entities(self, location: str, seconds: float) -> dict[str, pa.Schema]:
+        """The entities of a relay, by name.
+
+        Args:
+            location: where it is.
+            seconds: to wait.
+
+        Raises:
+            RelayUnavailable: it does not answer.
+        """
+        with _told(location):
+            infos = self._client(location).list_flights(options=_options(seconds))
+            return {info.descriptor.path[0].decode(): info.schema for info in infos}
+
+    @contextmanager
+    def rows(self, part: Part, seconds: float) -> Iterator[Any]:
+        """The rows of a part, as a reader that is cancelled at the end.
+
+        Args:
+            part: what is read.
+            seconds: for all of it.
+
+        Raises:
+            RelayUnavailable: the relay is not there, or not any more.
+            OdfError: it has refused.
+        """
+        with _told(part.location):
+            reader = self._client(part.location).do_get(fl.Ticket(part.ticket.encode()), _options(seconds))
+            try:
+                yield reader
+            finally:
+                reader.cancel()
+
+    def _client(self, location: str) -> Any:
+        with self._lock:
+            if location not in self._clients:
+                self._clients[location] = fl.connect(
+                    location,
+                    tls_root_certs=self._authorities,
+                    cert_chain=self._credentials.certificates,
+                    private_key=self._credentials.key,
+                    generic_options=[("grpc.max_receive_message_length", LONGEST_MESSAGE)],
+                )
+            return self._clients[location]
+
+
+def _options(seconds: float) -> Any:
+    return fl.FlightCallOptions(timeout=max(0.05, seconds))
+
+
+@contextmanager
+def _told(location: str) -> Iterator[None]:
+    """Errors of Flight in words."""
+    try:
+        yield
+    except fl.FlightTimedOutError as error:
+        raise RelayUnavailable(f"The relay {location} has not answered in time") from error
+    except fl.FlightUnavailableError as error:
+        raise RelayUnavailable(
+            f"The relay {location} cannot be reached", hint="Is it there, and are both certificates of one authority?"
+        ) from error
+    except (pa.ArrowException, OSError) as error:
+        raise RelayRefused(f"The relay {location} refuses: {_first(error)}") from error
+
+
+def _first(error: BaseException) -> str:
+    """The first line of a message, without what gRPC adds."""
+    return str(error).partition("\n")[0].partition(". gRPC client debug context")[0][:_LONGEST_TEXT]
+
+
+class FlightPeers(Peers):
+    """The peers of a relay."""
+
+    def __init__(self, connections: Connections, location_of: Callable[[str], str | None]) -> None:
+        """
+        Args:
+            connections: of this relay.
+            location_of: gives where a peer is, None if there is none of that name any more.
+        """
+        self._connections = connections
+        self._location_of = location_of
+
+    def ask(self, peer: str, question: Question) -> Answer:
+        """Ask a peer.
+
+        Args:
+            peer: its name.
+            question: in its words.
+
+        Raises:
+            OdfError: it could not be asked, or has refused.
+        """
+        location = self._location_of(peer)
+        if location is None:
+            raise RelayUnavailable(f"There is no peer {peer} any more")
+        return self._connections.ask(location, question)

@@ -1,0 +1,108 @@
+"""Reading what a ticket is for: the cells that its holder may see now, of the source, as the fragment wants them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from odfpy.engine.control import Control
+from odfpy.errors import did_you_mean
+from odfpy.federation.errors import WebObjectNotFound
+from odfpy.federation.model.documents import DataSource, LocalData
+from odfpy.federation.model.relations import relation_sql
+from odfpy.federation.relay.errors import TicketRefused
+from odfpy.federation.relay.knowledge import seen_by_all
+from odfpy.federation.relay.stored import StoredKnowledge
+from odfpy.federation.relay.tickets import Ticket
+from odfpy.federation.sources.contract import ReadLimits, Source
+from odfpy.federation.sources.opened import SourceContext, open_source
+from odfpy.federation.sql.fragment import Fragment
+from odfpy.federation.sql.source import source_sql
+
+_GONE = "Ask the question again: what the relay shows has changed."
+
+
+class SourceReader:
+    """Reads the sources of a relay; for all threads."""
+
+    def __init__(self, knowledge: StoredKnowledge, context: SourceContext, limits: ReadLimits) -> None:
+        """
+        Args:
+            knowledge: of the relay.
+            context: the parts of the relay that its sources need.
+            limits: how much one reading may be.
+        """
+        self._knowledge = knowledge
+        self._context = context
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._open: dict[str, tuple[LocalData, Source]] = {}
+
+    def close(self) -> None:
+        """Give up what is held between reads."""
+        with self._lock:
+            for _, source in self._open.values():
+                source.close()
+            self._open.clear()
+
+    def read(self, ticket: Ticket, control: Control) -> pa.RecordBatchReader:
+        """The rows of a ticket, read as they are taken.
+
+        Args:
+            ticket: the ticket.
+            control: stops it from elsewhere.
+
+        Raises:
+            TicketRefused: its holder may see nothing of the source any more, or it is gone.
+            SourceFailed: the source cannot be read; also while rows are taken.
+        """
+        data, found, columns = self._found(ticket)
+        view = seen_by_all([self._knowledge.view(ticket.source, one) for one in ticket.seen_by])
+        if view is None:
+            raise TicketRefused("Nothing of the source may be read any more", hint=_GONE)
+        fragment = Fragment.parse(ticket.fragment.to_json(), columns)
+        [rows] = [one for one in self._knowledge.local(fragment.entity) if one.source == ticket.source]
+        source = self._source(data)
+        relation = relation_sql(data, found)
+        schema = source.schema(relation, control)
+        sql = source_sql(fragment, rows.expressions, relation, view, {}, source.engine, schema=schema)
+        return source.read(sql, fragment.schema, self._limits, control)
+
+    def _found(self, ticket: Ticket) -> tuple[LocalData, DataSource, pa.Schema]:
+        """The source of a ticket, and the columns of its entity, as they are now."""
+        web = self._knowledge.web
+        name, _, part = ticket.source.partition("/")
+        data, found = web.local_data.get(name), web.data_source(name, part)
+        columns = self._knowledge.columns(ticket.fragment.entity)
+        is_mapped = any(one.source == ticket.source for one in self._knowledge.local(ticket.fragment.entity))
+        if data is None or found is None or columns is None or not is_mapped:
+            raise TicketRefused("The source of the ticket is not there any more", hint=_GONE)
+        return data, found, columns
+
+    def _source(self, data: LocalData) -> Source:
+        with self._lock:
+            known = self._open.get(data.name)
+            if known is None or known[0] != data:
+                # One that was declared anew is not closed: somebody may be reading it.
+                known = self._open[data.name] = data, open_source(data, self._context)
+            return known[1]
+
+
+def names_of(knowledge: StoredKnowledge, wanted: str) -> Sequence[str]:
+    """The names of entities that have a text in them."""
+    return sorted(name for name in knowledge.web.entities if wanted in name)
+
+
+def columns_of(knowledge: StoredKnowledge, entity: str) -> pa.Schema:
+    """The columns of an entity.
+
+    Raises:
+        WebObjectNotFound: there is none, with a suggestion.
+    """
+    found = knowledge.columns(entity)
+    if found is None:
+        names = list(knowledge.web.entities)
+        raise WebObjectNotFound(f"This relay has no entity {entity!r}", hint=did_you_mean(entity, names))
+    return found

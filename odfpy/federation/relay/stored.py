@@ -1,0 +1,107 @@
+"""The knowledge of the relay of a workspace: what its documents declare, and what it has answered, in its database."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import OdfError
+from odfpy.federation.model.arrow_types import parse_dtype
+from odfpy.federation.model.expressions import DIALECT
+from odfpy.federation.model.permissions import view_of
+from odfpy.federation.model.relations import local_expressions, remote_expressions_of
+from odfpy.federation.relay.knowledge import Knowledge, LocalRows, RemoteRows
+from odfpy.federation.relay.requesters import Identity
+from odfpy.federation.sql.mapping import transformed
+from odfpy.federation.store.store import WebStore
+from odfpy.sharing.decisions import View
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from odfpy.federation.model.web import Web
+    from odfpy.federation.sql.expressions import Expression
+
+_NANOS = 1_000_000_000
+
+
+class StoredKnowledge(Knowledge):
+    """Knows what a database has; what is applied counts from the next question on. For all threads."""
+
+    def __init__(self, store: WebStore) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._revision: int | None = None
+        self._web: Web | None = None
+
+    @property
+    def web(self) -> Web:
+        """All objects of the relay, as they are now."""
+        with self._lock:
+            revision = self._store.applies.revision
+            if self._web is None or revision != self._revision:
+                self._web, self._revision = self._store.applies.state().web, revision
+            return self._web
+
+    def columns(self, entity: str) -> pa.Schema | None:
+        """The columns of an entity, None if there is none of that name."""
+        found = self.web.entities.get(entity)
+        return (
+            None
+            if found is None
+            else pa.schema([(one.name, parse_dtype(one.arrow_dtype)) for one in found.information])
+        )
+
+    def local(self, entity: str) -> Sequence[LocalRows]:
+        """The data sources that have rows of an entity."""
+        found = self.web.local_mappings.get(entity)
+        if found is None:
+            return ()
+        return [LocalRows(f"{one.data}/{one.source}", _expressions(local_expressions(one))) for one in found.mappings]
+
+    def remote(self, entity: str) -> Sequence[RemoteRows]:
+        """The peers that have rows of an entity."""
+        mappings = self.web.remote_mappings.get(entity, ())
+        return [RemoteRows(one.relay, one.remote_entity, _expressions(remote_expressions_of(one))) for one in mappings]
+
+    def view(self, source: str, requester: Identity) -> View | None:
+        """The cells of a data source that somebody may see; none, if their certificate is not good any more.
+
+        Args:
+            source: its name.
+            requester: who asks.
+        """
+        try:
+            who = self._store.owner_of(requester.fingerprint, Timestamp.now())
+        except OdfError:
+            return None
+        data, _, name = source.partition("/")
+        return view_of(self.web, who, data, name, requester.attributes)
+
+    def is_revoked(self, fingerprint: str) -> bool:
+        """Return whether a certificate is not good any more.
+
+        Args:
+            fingerprint: of the certificate.
+        """
+        return self._store.certificates.is_revoked(fingerprint, Timestamp.now())
+
+    def is_first(self, key: str, seconds: float) -> bool:
+        """Return whether a key was never seen before, and remember it.
+
+        Args:
+            key: what is remembered.
+            seconds: for how long at least.
+        """
+        until = Timestamp(Timestamp.now().nanos + int(max(1.0, seconds) * _NANOS))
+        return self._store.once.is_first(hashlib.sha256(key.encode()).hexdigest(), until)
+
+
+def _expressions(trees: Mapping[str, exp.Expr]) -> dict[str, Expression]:
+    """The trees of documents, in the words in which fragments are rewritten."""
+    return {name: transformed(tree.sql(DIALECT), name) for name, tree in trees.items()}

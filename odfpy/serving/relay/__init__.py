@@ -1,0 +1,1 @@
+"""The server of a relay: Arrow Flight over mTLS."""

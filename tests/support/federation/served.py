@@ -1,0 +1,204 @@
+"""Relays of a test over real sockets with mTLS, each with a workspace and one CSV file of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from odfpy.coordinator.workspace import Workspace
+from odfpy.federation.applying import prepare
+from odfpy.federation.authority import Authority, Issued
+from odfpy.federation.client import Web
+from odfpy.federation.identity import RelayIdentity
+from odfpy.federation.relay.requesters import Credentials
+from odfpy.federation.store.store import WebStore
+from odfpy.serving.relay.running import relay_server
+from odfpy.serving.relay.server import RelayServer
+from odfpy.serving.settings import ServeSettings
+
+HOST = "localhost"
+DOCUMENTS = """
+apiVersion: odf/web/v1
+kind: Entity
+spec:
+  name: item
+  information:
+    - {{name: id, arrow_dtype: Int64}}
+    - {{name: {price}, arrow_dtype: Float64}}
+    - {{name: flag, arrow_dtype: Utf8}}
+---
+apiVersion: odf/web/v1
+kind: LocalData
+spec:
+  name: files
+  connection: {{kind: files, tables: {{items: {{location: items.csv, format: csv}}}}}}
+  data_sources:
+    - name: items
+      source_sql: items
+      fields: [{{name: id}}, {{name: {price}}}, {{name: flag}}]
+      default_permission: {default}
+---
+apiVersion: odf/web/v1
+kind: LocalMapping
+spec:
+  entity: item
+  mappings:
+    - data: files
+      source: items
+      fields:
+        - {{field: id, information: id}}
+        - {{field: {price}, information: {price}}}
+        - {{field: flag, information: flag}}
+"""
+PEER = """
+apiVersion: odf/web/v1
+kind: PeerRelay
+spec: {{name: {name}, flight_endpoint: "{location}", certificates: [{certificate}]}}
+---
+apiVersion: odf/web/v1
+kind: RemoteMapping
+spec:
+  entity: item
+  relay: {name}
+  remote_entity: item
+  information:
+    - {{information: id, remote: id}}
+    - {{information: {price}, remote: {remote}, transformation: "{transformation}"}}
+    - {{information: flag, remote: flag}}
+"""
+WHO = """
+apiVersion: odf/web/v1
+kind: {kind}
+spec:
+  name: {name}
+  certificates: [{certificate}]
+  {more}
+  permissions: [{{data: files, source: items, allowed_columns: {columns}, allowed_rows: "{rows}"}}]
+"""
+N_ONLY = "{allowed_columns: '*', allowed_rows: \"flag = 'N'\"}"
+
+
+@dataclass
+class ServedRelay:
+    """A relay that answers.
+
+    Attributes:
+        workspace: its workspace.
+        store: what it knows.
+        server: its server.
+        price: its word for the price.
+    """
+
+    workspace: Workspace
+    store: WebStore
+    server: RelayServer
+    identity: RelayIdentity
+    price: str
+
+    def apply(self, text: str) -> None:
+        """Apply a document, beside those that were."""
+        folder = self.workspace.root / "web"
+        folder.mkdir(exist_ok=True)
+        file = folder / f"{len(list(folder.iterdir()))}.yaml"
+        file.write_text(text)
+        prepared = prepare(self.store, [file], self.workspace.odf, prune=False)
+        self.store.applies.apply(prepared.steps, based_on=prepared.revision, who="test")
+
+
+class ServedWeb:
+    """Relays of one authority.
+
+    Attributes:
+        relays: by name.
+        authority: of all certificates.
+    """
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self.authority, self.issued = Authority.new("web")
+        self.relays: dict[str, ServedRelay] = {}
+        self._folder = folder
+        self._stack = stack
+        (folder / "ca.pem").write_text(self.issued.facts.pem)
+
+    def relay(self, name: str, price: str, rows: str, default: str = N_ONLY) -> ServedRelay:
+        """Start a relay.
+
+        Args:
+            name: its name.
+            price: its word for the price.
+            rows: lines of CSV.
+            default: its default permission.
+        """
+        workspace = Workspace.init(self._folder / name)
+        certificate, key = self._folder / f"{name}.pem", self._folder / f"{name}.key"
+        self.authority.issue(name, 30, hosts=[HOST]).write(certificate, key)
+        identity = RelayIdentity.given(workspace.odf, name, certificate, key, self._folder / "ca.pem")
+        store = WebStore.of_workspace(workspace.odf, None)
+        self._stack.callback(store.database.close)
+        running = relay_server(workspace, identity, store, ServeSettings(), host=HOST, port=0)
+        relay = ServedRelay(workspace, store, self._stack.enter_context(running), identity, price)
+        (workspace.root / "web").mkdir()
+        (workspace.root / "web" / "items.csv").write_text(f"id,{price},flag\n{rows}")
+        relay.apply(DOCUMENTS.format(price=price, default=default))
+        self.relays[name] = relay
+        return relay
+
+    def link(self, name: str, to: str, transformation: str) -> None:
+        """Let a relay ask another one.
+
+        Args:
+            name: who asks.
+            to: who is asked.
+            transformation: of the price there to the price here.
+        """
+        here, there = self.relays[name], self.relays[to]
+        here.apply(
+            PEER.format(
+                name=to,
+                location=there.server.location,
+                certificate=there.identity.certificate,
+                price=here.price,
+                remote=there.price,
+                transformation=transformation,
+            )
+        )
+
+    def grant(
+        self, relay: str, issued: Issued, name: str, rows: str = "true", *, columns: str = "'*'", **more: str
+    ) -> None:
+        """Let somebody see rows of a relay, in the place of the default."""
+        file = self._folder / f"{issued.facts.fingerprint[:12]}.pem"
+        file.write_text(issued.facts.pem)
+        text = WHO.format(
+            kind=more.get("kind", "User"),
+            name=name,
+            certificate=file,
+            rows=rows,
+            columns=columns,
+            more=more.get("more", ""),
+        )
+        self.relays[relay].apply(text)
+
+    def user(self, name: str, fields: Mapping[str, str] | None = None) -> Issued:
+        """A certificate for somebody."""
+        return self.authority.issue(name, 30, fields=fields)
+
+    def asks(self, issued: Issued, relay: str) -> Web:
+        """The web, as somebody sees it by a relay."""
+        web = Web(self.relays[relay].server.location, credentials(issued), self.issued.facts.pem.encode())
+        self._stack.callback(web.close)
+        return web
+
+
+def credentials(issued: Issued) -> Credentials:
+    """The credentials of a certificate that was issued."""
+    return Credentials(issued.facts.pem.encode(), issued.key_pem.encode())
+
+
+@contextmanager
+def served_web(folder: Path) -> Iterator[ServedWeb]:
+    """A web to which relays are added; they end with the block."""
+    with ExitStack() as stack:
+        yield ServedWeb(folder, stack)
