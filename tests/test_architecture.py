@@ -106,6 +106,7 @@ PACKAGES = {
         "query",
         "coordinator",
     },
+    "web": {"federation"},
     "testing": {"errors", "data", "chain", "state", "engine", "federation"},
     "serving": {
         "visible",
@@ -124,6 +125,7 @@ PACKAGES = {
         "coordinator",
         "automation",
         "sharing",
+        "federation",
     },
     # Agents are clients that live in the server's process: they see what its callers see.
     "agents": {

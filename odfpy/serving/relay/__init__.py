@@ -1,1 +1,1 @@
-"""The server of a relay: Arrow Flight over mTLS."""
+"""Relays as servers: Arrow Flight over mTLS."""
