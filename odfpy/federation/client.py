@@ -67,7 +67,7 @@ def connect(relay: str, certificate: str | Path, key: str | Path, authorities: s
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What came of reading a part: its file, or why there is none."""
+    """The outcome of reading a part: its file, or why there is none."""
 
     path: Path | None
     missing: Missing | None

@@ -27,7 +27,7 @@ Timeout = Annotated[str, typer.Option(help="Seconds for all of it.", metavar="SE
 @command(
     app,
     "odf web sql 'select count(*) from lineitem' --relay grpc+tls://na:50051 --cert ann.pem --key ann.key --ca ca.pem",
-    "odf web sql 'select * from customer limit 10' -o csv",
+    "odf web sql 'select * from customer limit 9' -o csv --relay grpc+tls://na:50051 --cert a.pem --key a.key --ca c.pem",
 )
 def sql(
     context: typer.Context,
@@ -54,7 +54,7 @@ def sql(
         output.detail(f"rows of {len(answer.relays)} sources: {', '.join(sorted(set(answer.relays)))}")
 
 
-@command(app, "odf web entities", "odf web entities -o json")
+@command(app, "odf web entities --relay grpc+tls://na:50051 --cert ann.pem --key ann.key --ca ca.pem")
 def entities(context: typer.Context, relay: Relay, cert: Cert, key: Key, ca: Authorities, form: Form = None) -> None:
     """List the entities of a relay, and their columns."""
     output = session_of(context).output_as(form)

@@ -149,13 +149,27 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @_guarded
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
-        """Nothing is written."""
+        """Nothing is written.
+
+        Args:
+            context: the context of the call.
+            descriptor: the descriptor of the call.
+            reader: the stream from the client.
+            writer: the stream to the client.
+        """
         del context, descriptor, reader, writer
         raise NotSupported("Nothing is written here", hint="Relays only read.")
 
     @_guarded
     def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
-        """Nothing goes both ways."""
+        """Nothing goes both ways.
+
+        Args:
+            context: the context of the call.
+            descriptor: the descriptor of the call.
+            reader: the stream from the client.
+            writer: the stream to the client.
+        """
         del context, descriptor, reader, writer
         raise NotSupported("Nothing is exchanged here", hint="Relays only read.")
 
