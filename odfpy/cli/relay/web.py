@@ -27,7 +27,7 @@ Timeout = Annotated[str, typer.Option(help="Seconds for all of it.", metavar="SE
 @command(
     app,
     "odf web sql 'select count(*) from lineitem' --relay grpc+tls://na:50051 --cert ann.pem --key ann.key --ca ca.pem",
-    "odf web sql 'select * from customer limit 9' -o csv --relay grpc+tls://na:50051 --cert a.pem --key a.key --ca c.pem",
+    "odf web sql 'select 1 as one' -o csv --relay grpc+tls://na:50051 --cert a.pem --key a.key --ca ca.pem",
 )
 def sql(
     context: typer.Context,
