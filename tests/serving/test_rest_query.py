@@ -370,7 +370,7 @@ def proof(server: DatasetServer) -> Any:
 
 
 def verify(server: DatasetServer, document: Any, token: str | None = None) -> Answer:
-    return post(server, document, "verify", token)
+    return post(server, document, "verify?include=Signer", token)
 
 
 def signed(document: Any) -> Any:

@@ -84,7 +84,7 @@ export function ProofPage() {
  */
 async function verdictOn(text: string): Promise<Verdict> {
   try {
-    return await get<Verdict>("verify", { method: "POST", body: text });
+    return await get<Verdict>("verify?include=Signer", { method: "POST", body: text });
   } catch (error) {
     const verdict = error instanceof ApiError ? (error.answer as Partial<Verdict>) : {};
     if (verdict.error) return verdict as Verdict;

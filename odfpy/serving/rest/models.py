@@ -144,7 +144,9 @@ class VerdictModel(BaseModel):
     """The verdict on an answer: it is what was signed and comes out again, or not."""
 
     ok: bool
-    signer: Annotated[SignerModel | None, Field(description="Whom the proof names; null if that is no key.")] = None
+    signer: Annotated[
+        SignerModel | None, Field(description="Whom the proof names, if asked for; null if that is no key.")
+    ] = None
     error: ProblemModel | None = None
 
 

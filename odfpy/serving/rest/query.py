@@ -98,7 +98,12 @@ async def get_query(
 
 
 @router.post("/verify", response_model=VerdictModel, responses={**answers(401, 404, 413, 422, 429, 503), 400: _NOT_OK})
-async def verify(request: Request, caller: AnyCaller, body: VerifyModel) -> Response:
+async def verify(
+    request: Request,
+    caller: AnyCaller,
+    body: VerifyModel,
+    include: Annotated[str, Query(max_length=100, description="Signer: also tell whom the proof names.")] = "",
+) -> Response:
     """Check an answer with a proof, of this node or another one: that it is what was signed, and comes out again."""
     del body  # says what there is to send; what was sent is read as the command line reads it
     text = await request.body()
@@ -106,15 +111,15 @@ async def verify(request: Request, caller: AnyCaller, body: VerifyModel) -> Resp
 
     def work(control: Control) -> Response:
         document = CommittedAnswer.load(text, sub_queries=[])
-        signer = _signer_of(request, document.proof)
+        named = {"signer": _signer_of(request, document.proof)} if include.lower() == "signer" else {}
         try:
             verify_answer(service, document, control=control, limits=limits)
         except (InvalidCommitment, VerificationFailed) as error:
             details = error.details if isinstance(error, VerificationFailed) else {}
             problem = {"kind": error.kind, "message": error.message, **details}
-            verdict = {"ok": False, "signer": signer, "error": problem}
+            verdict = {"ok": False, **named, "error": problem}
             return Response(json.dumps(verdict), 400, media_type="application/json")
-        return reply(request, {"ok": True, "signer": signer})
+        return reply(request, {"ok": True, **named})
 
     found: Response = await request.app.state.gate.run(request, caller, work)
     return found
