@@ -73,7 +73,9 @@ class FlightService(Server):
             request: the rows.
 
         Raises:
-            As `plan` and `batches`, save that streams that break off begin again.
+            NoLocationLeft: none of the locations of an endpoint gives the rows; streams that break off begin again.
+            SchemaBroken: they have other columns than the plan says.
+            FlightRefused: the server does not take the question or the credentials.
         """
         plan = self.plan(request)
 
@@ -91,7 +93,10 @@ class FlightService(Server):
             request: the rows.
 
         Raises:
-            As `plan`; reading raises as `batches`.
+            NoLocationLeft: the server does not answer; also while rows are taken.
+            StreamBroken: the rows have ended too early, while they are taken.
+            SchemaBroken: they have other columns than the plan says, while they are taken.
+            FlightRefused: the server does not take the question or the credentials.
         """
         plan = self.plan(request)
         rows = (batch for endpoint in plan.endpoints for batch in self.batches(plan, endpoint))
