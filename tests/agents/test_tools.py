@@ -93,7 +93,9 @@ def test_a_proof_is_checked_by_its_hash_or_its_text(agent: Agent):
     assert (verdict["ok"], verdict["signer_name"], verdict["sql"]) == (True, "me", COUNT)
     text = Path(proof["file"]).read_text()
     assert agent.answer("check_proof", proof=text)["ok"]
-    changed = agent.answer("check_proof", proof=text.replace("880", "881"))
+    tree = json.loads(text)
+    tree["output"]["data"] = json.loads(json.dumps(tree["output"]["data"]).replace("880", "881"))
+    changed = agent.answer("check_proof", proof=json.dumps(tree))
     assert (changed["ok"], changed["kind"]) == (False, "InvalidRequest::OutputHash")
     assert not agent.answer("check_proof", proof="{}")["ok"]
 
