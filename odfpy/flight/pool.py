@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -43,13 +43,15 @@ class ClientPool:
     A pool has more clients than its size only while more are at work.
     """
 
-    def __init__(self, size: int = 32) -> None:
+    def __init__(self, size: int = 32, options: Sequence[tuple[str, int]] = ()) -> None:
         """Make an empty pool.
 
         Args:
             size: clients that are kept.
+            options: of gRPC, for all of them.
         """
         self._size = size
+        self._options = list(options)
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._clients: dict[tuple[str, Tls], PooledClient] = {}  # the one that was borrowed last is the last
@@ -84,7 +86,7 @@ class ClientPool:
         with self._lock:
             if self._process != os.getpid():  # connections of a parent process are not for its children
                 self._clients, self._process = {}, os.getpid()
-            found = self._clients.pop((location, tls), None) or PooledClient(location, _connected(location, tls))
+            found = self._clients.pop((location, tls), None) or PooledClient(location, self._connected(location, tls))
             self._clients[location, tls] = found
             found.uses += 1
             found.borrowers += 1
@@ -99,6 +101,9 @@ class ClientPool:
             if not client.borrowers and client not in self._clients.values() and client not in ended:
                 ended.append(client)
         _close(ended)
+
+    def _connected(self, location: str, tls: Tls) -> Any:
+        return fl.FlightClient(location, **tls.arguments(), generic_options=self._options)
 
     def _evict(self) -> list[PooledClient]:
         """Take out those that are too many: the least often borrowed, and among them what was borrowed first."""
@@ -115,10 +120,6 @@ class ClientPool:
 
 SHARED: Final = ClientPool()
 """The pool of those who have none of their own."""
-
-
-def _connected(location: str, tls: Tls) -> Any:
-    return fl.FlightClient(location, **tls.arguments())
 
 
 def _close(clients: Any) -> None:

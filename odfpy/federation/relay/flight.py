@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -21,6 +20,8 @@ from odfpy.federation.relay.peers import Peers
 from odfpy.federation.relay.question import Answer, Missing, Part, Question
 from odfpy.federation.relay.requesters import Credentials
 from odfpy.federation.relay.tickets import LONGEST
+from odfpy.flight.pool import ClientPool
+from odfpy.flight.tls import Tls
 
 MOST_PARTS: Final = 10_000
 LONGEST_QUESTION: Final = 1 << 20
@@ -97,7 +98,7 @@ def _text(value: Any) -> str:
 
 
 class Connections:
-    """Connections to relays, one for each location; for all threads."""
+    """Connections to relays; for all threads."""
 
     def __init__(self, credentials: Credentials, authorities: bytes) -> None:
         """
@@ -105,17 +106,12 @@ class Connections:
             credentials: of whoever asks.
             authorities: certificates in PEM form, of which those of the relays must be.
         """
-        self._credentials = credentials
-        self._authorities = authorities
-        self._lock = threading.Lock()
-        self._clients: dict[str, Any] = {}
+        self._tls = Tls(roots=authorities, certificate=credentials.certificates, key=credentials.key)
+        self._pool = ClientPool(options=[("grpc.max_receive_message_length", LONGEST_MESSAGE)])
 
     def close(self) -> None:
         """Close all of them."""
-        with self._lock:
-            for client in self._clients.values():
-                client.close()
-            self._clients.clear()
+        self._pool.close()
 
     def ask(self, location: str, question: Question) -> Answer:
         """Ask a relay, and wait for its answer no longer than the question has time.
@@ -130,8 +126,8 @@ class Connections:
             OdfError: it has refused.
         """
         descriptor = fl.FlightDescriptor.for_command(question_bytes(question))
-        with _told(location):
-            return answer_of(self._client(location).get_flight_info(descriptor, _options(question.seconds)))
+        with _told(location), self._pool.client(location, self._tls) as pooled:
+            return answer_of(pooled.client.get_flight_info(descriptor, _options(question.seconds)))
 
     def entities(self, location: str, seconds: float) -> dict[str, pa.Schema]:
         """The entities of a relay, by name.
@@ -143,8 +139,8 @@ class Connections:
         Raises:
             RelayUnavailable: it does not answer.
         """
-        with _told(location):
-            infos = self._client(location).list_flights(options=_options(seconds))
+        with _told(location), self._pool.client(location, self._tls) as pooled:
+            infos = pooled.client.list_flights(options=_options(seconds))
             return {info.descriptor.path[0].decode(): info.schema for info in infos}
 
     @contextmanager
@@ -159,24 +155,12 @@ class Connections:
             RelayUnavailable: the relay is not there, or not any more.
             OdfError: it has refused.
         """
-        with _told(part.location):
-            reader = self._client(part.location).do_get(fl.Ticket(part.ticket.encode()), _options(seconds))
+        with _told(part.location), self._pool.client(part.location, self._tls) as pooled:
+            reader = pooled.client.do_get(fl.Ticket(part.ticket.encode()), _options(seconds))
             try:
                 yield reader
             finally:
                 reader.cancel()
-
-    def _client(self, location: str) -> Any:
-        with self._lock:
-            if location not in self._clients:
-                self._clients[location] = fl.connect(
-                    location,
-                    tls_root_certs=self._authorities,
-                    cert_chain=self._credentials.certificates,
-                    private_key=self._credentials.key,
-                    generic_options=[("grpc.max_receive_message_length", LONGEST_MESSAGE)],
-                )
-            return self._clients[location]
 
 
 def _options(seconds: float) -> Any:

@@ -13,7 +13,7 @@ from odfpy.federation.errors import WebObjectNotFound
 from odfpy.federation.model.documents import DataSource, LocalData
 from odfpy.federation.model.relations import relation_sql
 from odfpy.federation.relay.errors import TicketRefused
-from odfpy.federation.relay.knowledge import seen_by_all
+from odfpy.federation.relay.knowledge import LocalRows, seen_by_all
 from odfpy.federation.relay.stored import StoredKnowledge
 from odfpy.federation.relay.tickets import Ticket
 from odfpy.federation.sources.contract import ReadLimits, Source
@@ -58,28 +58,28 @@ class SourceReader:
             TicketRefused: its holder may see nothing of the source any more, or it is gone.
             SourceFailed: the source cannot be read; also while rows are taken.
         """
-        data, found, columns = self._found(ticket)
+        data, found, rows, columns = self._found(ticket)
         view = seen_by_all([self._knowledge.view(ticket.source, one) for one in ticket.seen_by])
         if view is None:
             raise TicketRefused("Nothing of the source may be read any more", hint=_GONE)
         fragment = Fragment.parse(ticket.fragment.to_json(), columns)
-        [rows] = [one for one in self._knowledge.local(fragment.entity) if one.source == ticket.source]
         source = self._source(data)
         relation = relation_sql(data, found)
         schema = source.schema(relation, control)
         sql = source_sql(fragment, rows.expressions, relation, view, {}, source.engine, schema=schema)
         return source.read(sql, fragment.schema, self._limits, control)
 
-    def _found(self, ticket: Ticket) -> tuple[LocalData, DataSource, pa.Schema]:
-        """The source of a ticket, and the columns of its entity, as they are now."""
+    def _found(self, ticket: Ticket) -> tuple[LocalData, DataSource, LocalRows, pa.Schema]:
+        """The source of a ticket, its mapping, and the columns of its entity, as they are now."""
         web = self._knowledge.web
         name, _, part = ticket.source.partition("/")
         data, found = web.local_data.get(name), web.data_source(name, part)
         columns = self._knowledge.columns(ticket.fragment.entity)
-        is_mapped = any(one.source == ticket.source for one in self._knowledge.local(ticket.fragment.entity))
-        if data is None or found is None or columns is None or not is_mapped:
+        mapped = self._knowledge.local(ticket.fragment.entity)
+        rows = next((one for one in mapped if one.source == ticket.source), None)
+        if data is None or found is None or columns is None or rows is None:
             raise TicketRefused("The source of the ticket is not there any more", hint=_GONE)
-        return data, found, columns
+        return data, found, rows, columns
 
     def _source(self, data: LocalData) -> Source:
         with self._lock:

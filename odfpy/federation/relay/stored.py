@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -30,23 +31,35 @@ if TYPE_CHECKING:
 _NANOS = 1_000_000_000
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What one revision of a relay declares; expressions are parsed once, when they are first needed."""
+
+    revision: int
+    web: Web
+    local: dict[str, Sequence[LocalRows]] = field(default_factory=dict)
+    remote: dict[str, Sequence[RemoteRows]] = field(default_factory=dict)
+
+
 class StoredKnowledge(Knowledge):
     """Knows what a database has; what is applied counts from the next question on. For all threads."""
 
     def __init__(self, store: WebStore) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._revision: int | None = None
-        self._web: Web | None = None
+        self._last: _Known | None = None
 
     @property
     def web(self) -> Web:
         """All objects of the relay, as they are now."""
+        return self._known().web
+
+    def _known(self) -> _Known:
         with self._lock:
             revision = self._store.applies.revision
-            if self._web is None or revision != self._revision:
-                self._web, self._revision = self._store.applies.state().web, revision
-            return self._web
+            if self._last is None or revision != self._last.revision:
+                self._last = _Known(revision, self._store.applies.state().web)
+            return self._last
 
     def columns(self, entity: str) -> pa.Schema | None:
         """The columns of an entity, None if there is none of that name."""
@@ -59,15 +72,24 @@ class StoredKnowledge(Knowledge):
 
     def local(self, entity: str) -> Sequence[LocalRows]:
         """The data sources that have rows of an entity."""
-        found = self.web.local_mappings.get(entity)
-        if found is None:
-            return ()
-        return [LocalRows(f"{one.data}/{one.source}", _expressions(local_expressions(one))) for one in found.mappings]
+        known = self._known()
+        if entity not in known.local:
+            found = known.web.local_mappings.get(entity)
+            known.local[entity] = [
+                LocalRows(f"{one.data}/{one.source}", _expressions(local_expressions(one)))
+                for one in (found.mappings if found is not None else ())
+            ]
+        return known.local[entity]
 
     def remote(self, entity: str) -> Sequence[RemoteRows]:
         """The peers that have rows of an entity."""
-        mappings = self.web.remote_mappings.get(entity, ())
-        return [RemoteRows(one.relay, one.remote_entity, _expressions(remote_expressions_of(one))) for one in mappings]
+        known = self._known()
+        if entity not in known.remote:
+            known.remote[entity] = [
+                RemoteRows(one.relay, one.remote_entity, _expressions(remote_expressions_of(one)))
+                for one in known.web.remote_mappings.get(entity, ())
+            ]
+        return known.remote[entity]
 
     def view(self, source: str, requester: Identity) -> View | None:
         """The cells of a data source that somebody may see; none, if their certificate is not good any more.

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, NoReturn
+from functools import wraps
+from typing import Any, Final, NoReturn, TypeVar
 
 import pyarrow as pa
 import pyarrow.flight as fl
@@ -36,6 +37,7 @@ from odfpy.federation.errors import NotBelieved, SourceFailed
 from odfpy.federation.relay.errors import TicketRefused
 from odfpy.serving.http.logs import log
 
+_Call = TypeVar("_Call", bound=Callable[..., Any])
 _LONGEST: Final = 1500
 """Characters of a message: it is sent as a header, more than once, and clients take 8 KB of headers."""
 
@@ -122,6 +124,17 @@ def as_client_errors() -> Iterator[None]:
         raise
     except BaseException as error:  # noqa: BLE001  also the interruptions of threads
         raise as_flight(error) from None
+
+
+def guarded(call: _Call) -> _Call:
+    """Let no error out of a call of a server but those that clients may see."""
+
+    @wraps(call)
+    def inner(*arguments: Any) -> Any:
+        with as_client_errors():
+            return call(*arguments)
+
+    return inner  # type: ignore[return-value]
 
 
 def as_flight(error: BaseException) -> Exception:

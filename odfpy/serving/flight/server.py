@@ -10,10 +10,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -28,7 +27,7 @@ from odfpy.serving.callers.registry import ServedRegistry
 from odfpy.serving.callers.resolver import CallerResolver
 from odfpy.serving.flight.asking import Asking
 from odfpy.serving.flight.binding import bound_values
-from odfpy.serving.flight.errors import NotSupported, ReadOnly, WrongMessage, as_arrow, as_client_errors
+from odfpy.serving.flight.errors import NotSupported, ReadOnly, WrongMessage, as_arrow, guarded
 from odfpy.serving.flight.guard import FlightGuard, client_of
 from odfpy.serving.flight.messages import message, name_of, parse, unwrap, wrap
 from odfpy.serving.flight.metadata import is_metadata, metadata, metadata_schema, table_schema
@@ -45,19 +44,6 @@ from odfpy.serving.settings import ServeSettings
 _READ_ONLY: Final = "Use `odf ingest` or `odf pull`: SQL only reads."
 _CANCELLED: Final = 1
 _CLOSED: Final = 1
-
-_Call = TypeVar("_Call", bound=Callable[..., Any])
-
-
-def _guarded(call: _Call) -> _Call:
-    """No error gets out of it but those that clients may see."""
-
-    @wraps(call)
-    def guarded(*arguments: Any) -> Any:
-        with as_client_errors():
-            return call(*arguments)
-
-    return guarded  # type: ignore[return-value]
 
 
 class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
@@ -123,7 +109,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
 
     # --- What there is ---
 
-    @_guarded
+    @guarded
     def list_flights(self, context: Any, criteria: bytes) -> Iterator[Any]:
         """The datasets that the caller may see, as plain Flights; with criteria, those whose name has these in it."""
         resolver = self._asking(context).resolver
@@ -137,7 +123,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
                 infos.append(fl.FlightInfo(schema, descriptor, [], dataset.state.num_records, -1))
         return iter(infos)
 
-    @_guarded
+    @guarded
     def get_schema(self, context: Any, descriptor: Any) -> Any:
         """The columns of an answer."""
         asking = self._asking(context)
@@ -145,7 +131,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         schema = metadata_schema(command) if is_metadata(command) else self._planned(asking, command).schema
         return fl.SchemaResult(schema)
 
-    @_guarded
+    @guarded
     def get_flight_info(self, context: Any, descriptor: Any) -> Any:
         """Plan an answer."""
         asking = self._asking(context)
@@ -159,7 +145,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
 
     # --- Rows ---
 
-    @_guarded
+    @guarded
     def do_get(self, context: Any, ticket: Any) -> Any:
         """The rows of a ticket."""
         asking = self._asking(context)
@@ -186,7 +172,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
             tell = lambda rows: log("query", rows=rows, seconds=_since(began), **fields)  # noqa: E731
             return Batches(answer, self.running, control, stack.pop_all(), tell)
 
-    @_guarded
+    @guarded
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         """Give a prepared statement its parameters; everything else that is put would write.
 
@@ -208,7 +194,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         bound = message("DoPutPreparedStatementResult", prepared_statement_handle=handle)
         writer.write(pa.py_buffer(bound.SerializeToString()))
 
-    @_guarded
+    @guarded
     def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         """Nothing goes both ways.
 
@@ -223,13 +209,13 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
 
     # --- Actions ---
 
-    @_guarded
+    @guarded
     def list_actions(self, context: Any) -> list[tuple[str, str]]:
         """Return what `do_action` takes."""
         del context
         return [(name, (call.__doc__ or "").splitlines()[0]) for name, call in _ACTIONS.items()]
 
-    @_guarded
+    @guarded
     def do_action(self, context: Any, action: Any) -> Iterator[bytes]:
         """Everything that is neither a question nor rows."""
         call = _ACTIONS.get(action.type)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.flight as fl
@@ -22,26 +21,13 @@ from odfpy.federation.relay.relay import Relay
 from odfpy.federation.relay.requesters import Identity, identity_of
 from odfpy.federation.relay.stored import StoredKnowledge
 from odfpy.federation.relay.tickets import PassedTicket, Tickets
-from odfpy.serving.flight.errors import NotSupported, Unauthenticated, WrongMessage, as_client_errors
+from odfpy.serving.flight.errors import NotSupported, Unauthenticated, WrongMessage, guarded
 from odfpy.serving.flight.guard import FlightGuard
 from odfpy.serving.flight.streams import Batches, CallControl, Rows, RunningQueries
 from odfpy.serving.http.budget import MemoryBudget
 from odfpy.serving.http.logs import log
 from odfpy.serving.http.tls import Tls
 from odfpy.serving.settings import ServeSettings
-
-_Call = TypeVar("_Call", bound=Callable[..., Any])
-
-
-def _guarded(call: _Call) -> _Call:
-    """No error gets out of it but those that clients may see."""
-
-    @wraps(call)
-    def guarded(*arguments: Any) -> Any:
-        with as_client_errors():
-            return call(*arguments)
-
-    return guarded  # type: ignore[return-value]
 
 
 class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
@@ -100,7 +86,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
             super().shutdown()
             self._resources.close()
 
-    @_guarded
+    @guarded
     def list_flights(self, context: Any, criteria: bytes) -> Iterator[Any]:
         """The entities; with criteria, those whose name has these in it."""
         self._caller(context)
@@ -110,7 +96,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
             infos.append(fl.FlightInfo(columns_of(self._knowledge, name), descriptor, [], -1, -1))
         return iter(infos)
 
-    @_guarded
+    @guarded
     def get_schema(self, context: Any, descriptor: Any) -> Any:
         """The columns of an entity, which the path names."""
         self._caller(context)
@@ -118,7 +104,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
             raise WrongMessage("The descriptor names no entity", hint="Give it the name of an entity as path.")
         return fl.SchemaResult(columns_of(self._knowledge, descriptor.path[0].decode("utf-8", "replace")))
 
-    @_guarded
+    @guarded
     def get_flight_info(self, context: Any, descriptor: Any) -> Any:
         """Answer a question."""
         caller = self._caller(context)
@@ -129,7 +115,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
             answer = self._relay.answer(question, caller)
         return info_of(answer, question.fragment.schema, descriptor)
 
-    @_guarded
+    @guarded
     def do_get(self, context: Any, ticket: Any) -> Any:
         """The rows of a ticket."""
         opened = self._tickets.open(ticket.ticket.decode("ascii", "replace"), self._caller(context))
@@ -147,7 +133,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
             batches = Batches(rows, self.running, control, stack.pop_all(), tell)
             return fl.GeneratorStream(batches.schema, batches)
 
-    @_guarded
+    @guarded
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         """Nothing is written.
 
@@ -160,7 +146,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         del context, descriptor, reader, writer
         raise NotSupported("Nothing is written here", hint="Relays only read.")
 
-    @_guarded
+    @guarded
     def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         """Nothing goes both ways.
 
@@ -173,7 +159,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         del context, descriptor, reader, writer
         raise NotSupported("Nothing is exchanged here", hint="Relays only read.")
 
-    @_guarded
+    @guarded
     def do_action(self, context: Any, action: Any) -> Iterator[bytes]:
         """There are no actions."""
         del context
