@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from support.federation.documents import ALL, ENTITY, USER, declared, with_changed
-from support.servers.postgres import postgres
+from support.servers.postgres import emptied, postgres
 
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import InvalidValue
@@ -45,13 +44,7 @@ def url(request: pytest.FixtureRequest) -> str | None:
     """The setting `sharing.database`."""
     if request.param == "sqlite":
         return None
-    found: str = request.getfixturevalue("server")
-    engine = sa.create_engine(found)
-    with engine.begin() as connection:
-        connection.execute(sa.text("DROP SCHEMA public CASCADE"))
-        connection.execute(sa.text("CREATE SCHEMA public"))
-    engine.dispose()
-    return found
+    return emptied(request.getfixturevalue("server"))
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from support.servers.postgres import postgres
+from support.servers.postgres import emptied, postgres
 
 from odfpy.data.duration import Duration
 from odfpy.errors import AlreadyExists, InvalidValue, UsageError
@@ -39,13 +39,7 @@ def url(request: pytest.FixtureRequest) -> str | None:
     """The setting `sharing.database`."""
     if request.param == "sqlite":
         return None
-    found: str = request.getfixturevalue("server")
-    engine = sa.create_engine(found)
-    with engine.begin() as connection:
-        connection.execute(sa.text("DROP SCHEMA public CASCADE"))
-        connection.execute(sa.text("CREATE SCHEMA public"))
-    engine.dispose()
-    return found
+    return emptied(request.getfixturevalue("server"))
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ _NANOS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What one revision of a relay declares; expressions are parsed once, when they are first needed."""
+    """A revision of what a relay declares; expressions are parsed once, when they are first needed."""
 
     revision: int
     web: Web

@@ -13,7 +13,6 @@ bare, so that sources can use their statistics and indexes.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -36,25 +35,10 @@ from odfpy.sharing.conditions import condition_sql
 from odfpy.sharing.decisions import View
 from odfpy.sharing.names import folded
 
-_QUERY: Final = re.compile(r"\s*(?:SELECT|WITH|FROM|VALUES|TABLE|\()\b", re.IGNORECASE)
 _SHOWS: Final = "__shows"
 _RELATION: Final = "relation"
 _VISIBLE: Final = "visible"
 _ROWS: Final = "rows"
-
-
-def relation_sql(source: str, fields: Mapping[str, str], dialect: str) -> str:
-    """A query that gives the fields of a data source.
-
-    Args:
-        source: a query, or the name of a table, in the SQL of the source.
-        fields: for each name, the column of the source that it stands for.
-        dialect: of the source.
-    """
-    writer = writer_of(dialect)
-    shown = ", ".join(f"{writer.quoted(path)} AS {writer.quoted(name)}" for name, path in fields.items())
-    found = f"(\n{source}\n)" if _QUERY.match(source) else source
-    return f"SELECT {shown} FROM {found} AS {writer.quoted('source')}"  # noqa: S608 - of the operator
 
 
 def source_sql(
@@ -72,7 +56,7 @@ def source_sql(
     Args:
         fragment: in the words of this relay's model.
         expressions: for each piece of information, what it is in the fields of the source; what is missing is NULL.
-        relation: query of the source that gives its fields (`relation_sql`).
+        relation: query of the source that gives its fields (`odfpy.federation.model.relations`).
         view: the cells that the requester may see, by the names of fields.
         attributes: of the requester, for conditions on rows.
         dialect: of the source: one of `writing.WRITERS`.

@@ -12,13 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.federation.answers import run_datafusion, run_duckdb
 
+from odfpy.federation.model.documents import DataSource, LocalData, SourceField
+from odfpy.federation.model.relations import relation_sql
 from odfpy.federation.sql.columns import columns_of
 from odfpy.federation.sql.expressions import Constant
 from odfpy.federation.sql.fragment import Fragment, Output, explained
 from odfpy.federation.sql.mapping import rewritten, transformed
 from odfpy.federation.sql.reading import named_columns, read_text
 from odfpy.federation.sql.simplify import simplified
-from odfpy.federation.sql.source import relation_sql, source_sql
+from odfpy.federation.sql.source import source_sql
 from odfpy.federation.sql.writing import FRAGMENT
 from odfpy.sharing.decisions import View, VisiblePart
 
@@ -123,7 +125,7 @@ def test_opaque_columns_pass_but_are_not_calculated_with() -> None:
 
 
 def test_fields_of_a_source_have_names_of_their_own() -> None:
-    fields = {"day": "Ship Date", "flag": "flag"}
+    fields = (SourceField(name="day", path="Ship Date"), SourceField(name="flag"))
     rows = pa.table({"Ship Date": [date(2020, 1, 1)], "flag": ["a"]})
     for source in (
         "raw",
@@ -131,7 +133,9 @@ def test_fields_of_a_source_have_names_of_their_own() -> None:
         "(SELECT * FROM raw)",
         "\n WITH q AS (SELECT * FROM raw) SELECT * FROM q",
     ):
-        found = run_duckdb(relation_sql(source, fields, "duckdb"), {"raw": rows})
+        declared = DataSource(name="rows", source_sql=source, fields=fields)
+        data = LocalData(name="data", connection={"kind": "duckdb", "path": "x.db"}, data_sources=(declared,))
+        found = run_duckdb(relation_sql(data, declared), {"raw": rows})
         assert found.to_pylist() == [{"day": date(2020, 1, 1), "flag": "a"}]
 
 

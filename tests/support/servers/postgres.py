@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import sqlalchemy as sa
+
 
 @contextmanager
 def postgres() -> Iterator[str]:
@@ -36,6 +38,16 @@ def postgres() -> Iterator[str]:
         server.terminate()
         server.wait(30)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def emptied(url: str) -> str:
+    """Return the URL of a server, whose database is empty now."""
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(sa.text("DROP SCHEMA public CASCADE"))
+        connection.execute(sa.text("CREATE SCHEMA public"))
+    engine.dispose()
+    return url
 
 
 def _wait_for(programs: Path, folder: Path, server: subprocess.Popen[bytes]) -> None:
