@@ -26,10 +26,10 @@ from typing_extensions import Self
 from odfpy.engine.control import Control
 from odfpy.engine.datafusion.apart import IsolatedQuery, fork_server
 from odfpy.engine.sql.files import FilesRequest, FileTable
-from odfpy.errors import OdfError
+from odfpy.errors import OdfError, UsageError
 from odfpy.federation.errors import InvalidCertificate
 from odfpy.federation.relay.errors import IncompleteAnswer
-from odfpy.federation.relay.flight import Connections
+from odfpy.federation.relay.flight import LOCATION, Connections
 from odfpy.federation.relay.question import Answer, Missing, Part, Question
 from odfpy.federation.relay.requesters import Credentials
 from odfpy.federation.sql.expressions import Constant
@@ -129,7 +129,12 @@ class Web:
             relay: where it is asked.
             credentials: of whoever asks.
             authorities: certificates in PEM form, of which those of the relays must be.
+
+        Raises:
+            UsageError: no relay can be there.
         """
+        if not LOCATION.fullmatch(relay):
+            raise UsageError(f"Not the place of a relay: {relay}", hint="Write grpc+tls://HOST:PORT.")
         self._relay = relay
         self._credentials = credentials
         self._connections = Connections(credentials, authorities)

@@ -29,7 +29,7 @@ LONGEST_MESSAGE: Final = 64 << 20
 """Bytes of one message with rows."""
 
 _LONGEST_TEXT: Final = 500
-_LOCATION: Final = re.compile(r"grpc\+tls://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9_.-]+):\d{1,5}")
+LOCATION: Final = re.compile(r"grpc\+tls://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9_.-]+):\d{1,5}")
 
 
 def question_bytes(question: Question) -> bytes:
@@ -86,7 +86,7 @@ def answer_of(info: Any) -> Answer:
 def _part(endpoint: Any) -> Part:
     [location] = endpoint.locations
     uri, ticket = location.uri.decode(), endpoint.ticket.ticket.decode("ascii")
-    if not _LOCATION.fullmatch(uri) or len(ticket) > LONGEST:
+    if not LOCATION.fullmatch(uri) or len(ticket) > LONGEST:
         raise ValueError(uri)
     return Part(_text(endpoint.app_metadata.decode()), uri, ticket)
 

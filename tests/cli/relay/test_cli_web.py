@@ -32,6 +32,12 @@ def test_commands_from_a_relay_to_an_answer(odf: Odf, tmp_path: Path, monkeypatc
             assert found.json[0]["n"] > 0
             wrong = odf("web", "sql", "SELECT nope FROM customer", *asked)
             assert (wrong.code, "nope" in wrong.err) == (1, True)
+            torn = odf("web", "sql", "SELEC * FROM customer", *asked)
+            assert torn.code == 1
+            assert "\\x1b" not in torn.err
+            assert "SELEC * FROM customer" in torn.err
+            nowhere = odf("web", "entities", "--relay", "nonsense", *keys)
+            assert (nowhere.code, "grpc+tls://HOST:PORT" in nowhere.err) == (2, True)
         finally:
             server.terminate()
         assert server.wait(30) == 0

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from odfpy.data.sql_text import OF_STRANGERS, check_text
+from odfpy.engine.sql.source_text import SourceText
 from odfpy.errors import InvalidQuery, QueryTooDeep, UnsupportedQuery, did_you_mean
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def query_tree(sql: str, entities: Mapping[str, pa.Schema], dialect: str) -> Que
         UnsupportedQuery: it reads an entity in a way that cannot travel.
     """
     from sqlglot import exp
-    from sqlglot.errors import OptimizeError, SqlglotError
+    from sqlglot.errors import OptimizeError, ParseError, SqlglotError
     from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
     from sqlglot.optimizer.pushdown_projections import pushdown_projections
     from sqlglot.optimizer.qualify import qualify
@@ -76,6 +77,10 @@ def query_tree(sql: str, entities: Mapping[str, pa.Schema], dialect: str) -> Que
         raise QueryTooDeep.anywhere() from error
     except OptimizeError as error:
         raise InvalidQuery(f"The query does not fit the entities: {error}") from error
+    except ParseError as error:
+        first = error.errors[0] if error.errors else {}
+        where = SourceText(sql).at_line(first.get("line") or 1, max(0, (first.get("col") or 1) - 1))
+        raise InvalidQuery(f"The query does not parse: {first.get('description') or error}{where}") from error
     except SqlglotError as error:
         raise InvalidQuery(f"The query does not parse: {error}") from error
 
