@@ -1,7 +1,8 @@
 """Relays over Arrow Flight: how questions and answers are written, and the way to peers.
 
 A question is the command of GetFlightInfo, as JSON. An answer is a FlightInfo: its endpoints are the parts, which say
-in their metadata of which relay they are; the metadata of the whole says who is missing.
+in their metadata of which relay they are; the metadata of the whole has the id of the query, and who is missing. The
+last message of a stream may have a statement about its rows as metadata.
 """
 
 from __future__ import annotations
@@ -9,26 +10,35 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.flight as fl
 
+from odfpy.errors import OdfError
 from odfpy.federation.relay.errors import InvalidAnswer, InvalidQuestion, RelayRefused, RelayUnavailable
 from odfpy.federation.relay.peers import Peers
-from odfpy.federation.relay.question import Answer, Missing, Part, Question
+from odfpy.federation.relay.question import Answer, Cancellation, Missing, Part, Question
 from odfpy.federation.relay.requesters import Credentials
 from odfpy.federation.relay.tickets import LONGEST
 from odfpy.flight.pool import ClientPool
 from odfpy.flight.tls import Tls
+from odfpy.visible import visible
 
 MOST_PARTS: Final = 10_000
 LONGEST_QUESTION: Final = 1 << 20
 LONGEST_MESSAGE: Final = 64 << 20
 """Bytes of one message with rows."""
 
+CANCEL: Final = "odf.web.Cancel"
+"""The action that cancels a query."""
+
 _LONGEST_TEXT: Final = 500
+_LONGEST_SQL: Final = 100_000
+_PATIENCE: Final = 5.0
+"""Seconds for a cancellation to reach a relay."""
+
 LOCATION: Final = re.compile(r"grpc\+tls://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9_.-]+):\d{1,5}")
 
 
@@ -51,20 +61,39 @@ def question_of(data: bytes) -> Question:
         raise InvalidQuestion("A question is JSON") from error
 
 
-def info_of(answer: Answer, schema: pa.Schema, descriptor: Any) -> Any:
+def cancellation_of(data: bytes) -> Cancellation:
+    """The cancellation in the body of an action.
+
+    Raises:
+        InvalidQuestion: it is none.
+    """
+    if len(data) > LONGEST_QUESTION:
+        raise InvalidQuestion("A cancellation is shorter")
+    try:
+        return Cancellation.parse(json.loads(data))
+    except (ValueError, RecursionError) as error:
+        raise InvalidQuestion("A cancellation is JSON") from error
+
+
+def info_of(answer: Answer, question: Question, descriptor: Any) -> Any:
     """The FlightInfo of an answer.
 
     Args:
         answer: the answer.
-        schema: of the rows.
+        question: what was asked.
         descriptor: that of the call.
     """
     endpoints = [
-        fl.FlightEndpoint(part.ticket.encode(), [part.location], app_metadata=part.relay.encode())
+        fl.FlightEndpoint(part.ticket.encode(), [part.location], app_metadata=_part_metadata(part))
         for part in answer.parts
     ]
     missing = [[one.relay, one.why] for one in answer.missing]
-    return fl.FlightInfo(schema, descriptor, endpoints, -1, -1, app_metadata=json.dumps({"missing": missing}).encode())
+    metadata = json.dumps({"query": question.query, "missing": missing}).encode()
+    return fl.FlightInfo(question.fragment.schema, descriptor, endpoints, -1, -1, app_metadata=metadata)
+
+
+def _part_metadata(part: Part) -> bytes:
+    return json.dumps({"relay": part.relay, **({} if part.sql is None else {"sql": part.sql})}).encode()
 
 
 def answer_of(info: Any) -> Answer:
@@ -83,18 +112,33 @@ def answer_of(info: Any) -> Answer:
     return Answer(parts, tuple(missing[:MOST_PARTS]))
 
 
+def query_of(info: Any) -> str:
+    """The id of the query that a FlightInfo is of.
+
+    Raises:
+        InvalidQuestion: it is of none.
+    """
+    try:
+        return _text(json.loads(info.app_metadata)["query"])
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise InvalidQuestion("This FlightInfo is of no query") from error
+
+
 def _part(endpoint: Any) -> Part:
     [location] = endpoint.locations
     uri, ticket = location.uri.decode(), endpoint.ticket.ticket.decode("ascii")
     if not LOCATION.fullmatch(uri) or len(ticket) > LONGEST:
         raise ValueError(uri)
-    return Part(_text(endpoint.app_metadata.decode()), uri, ticket)
+    metadata = json.loads(endpoint.app_metadata)
+    sql = metadata.get("sql")
+    return Part(_text(metadata["relay"]), uri, ticket, None if sql is None else _text(sql, _LONGEST_SQL))
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, longest: int = _LONGEST_TEXT) -> str:
+    """A text of a stranger, fit to be shown."""
     if not isinstance(value, str):
         raise TypeError(value)
-    return value[:_LONGEST_TEXT]
+    return visible(value[:longest])
 
 
 class Connections:
@@ -128,6 +172,21 @@ class Connections:
         descriptor = fl.FlightDescriptor.for_command(question_bytes(question))
         with _told(location), self._pool.client(location, self._tls) as pooled:
             return answer_of(pooled.client.get_flight_info(descriptor, _options(question.seconds)))
+
+    def cancel(self, location: str, cancellation: Cancellation) -> None:
+        """Tell a relay that a query is not wanted any more.
+
+        Args:
+            location: where it is.
+            cancellation: of the query.
+
+        Raises:
+            OdfError: it could not be told.
+        """
+        action = fl.Action(CANCEL, json.dumps(cancellation.to_json()).encode())
+        with _told(location), self._pool.client(location, self._tls) as pooled:
+            for _ in pooled.client.do_action(action, _options(_PATIENCE)):
+                pass
 
     def entities(self, location: str, seconds: float) -> dict[str, pa.Schema]:
         """The entities of a relay, by name.
@@ -213,3 +272,15 @@ class FlightPeers(Peers):
         if location is None:
             raise RelayUnavailable(f"There is no peer {peer} any more")
         return self._connections.ask(location, question)
+
+    def cancel(self, peer: str, cancellation: Cancellation) -> None:
+        """Tell a peer that a query is not wanted any more. What goes wrong is nobody's trouble.
+
+        Args:
+            peer: its name.
+            cancellation: of the query.
+        """
+        location = self._location_of(peer)
+        if location is not None:
+            with suppress(OdfError):
+                self._connections.cancel(location, cancellation)

@@ -86,6 +86,10 @@ class Knowledge(ABC):
         """The peers that have rows of an entity."""
 
     @abstractmethod
+    def peers(self) -> Sequence[str]:
+        """The names of all peers that have rows of some entity."""
+
+    @abstractmethod
     def view(self, source: str, requester: Identity) -> View | None:
         """The cells of a data source that somebody may see, None if there are none.
 

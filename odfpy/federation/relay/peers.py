@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from odfpy.federation.relay.question import Answer, Question
+from odfpy.federation.relay.question import Answer, Cancellation, Question
 
 
 class Peers(ABC):
@@ -20,4 +20,13 @@ class Peers(ABC):
 
         Raises:
             OdfError: it could not be asked, or has refused; the message is for whoever asks.
+        """
+
+    @abstractmethod
+    def cancel(self, peer: str, cancellation: Cancellation) -> None:
+        """Tell a peer that a query is not wanted any more. What goes wrong is nobody's trouble.
+
+        Args:
+            peer: its name.
+            cancellation: of the query.
         """

@@ -13,7 +13,41 @@ LONGEST_WAIT: Final = 300.0
 """Seconds."""
 
 _LONGEST_ID: Final = 100
-_KEYS: Final = frozenset(("id", "fragment", "hops", "seconds", "requester"))
+_KEYS: Final = frozenset(("id", "fragment", "hops", "seconds", "requester", "wants"))
+
+
+@dataclass(frozen=True, slots=True)
+class Wants:
+    """The wishes of whoever asks, beside the rows.
+
+    Attributes:
+        explained: whether parts are to have their SQL, in the words of their relay.
+        single_use: whether tickets are to be good for one reading.
+        signed: whether relays are to sign what they have given (`odfpy.federation.relay.statements`).
+    """
+
+    explained: bool = False
+    single_use: bool = False
+    signed: bool = False
+
+    def to_json(self) -> list[str]:
+        """The wishes for `json.dumps`."""
+        return [word for word, one in _WISHES.items() if getattr(self, one)]
+
+    @classmethod
+    def parse(cls, tree: Any) -> Wants:
+        """The wishes that somebody sent. One that is not known is refused: to leave it out could be dangerous.
+
+        Raises:
+            InvalidQuestion: they are none.
+        """
+        if not isinstance(tree, list) or any(not isinstance(one, str) or one not in _WISHES for one in tree):
+            raise InvalidQuestion(f"The wishes of a question are a list of {', '.join(_WISHES)}")
+        return cls(**{_WISHES[one]: True for one in tree})
+
+
+_WISHES: Final = {"explained": "explained", "single-use": "single_use", "signed": "signed"}
+NOTHING_MORE: Final = Wants()
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +60,7 @@ class Question:
         hops: relays that it may still go to, one after the other.
         seconds: time that is left.
         requester: token by which the requester is known; None if it is whoever asks.
+        wants: what is wished for beside the rows.
     """
 
     id: str
@@ -33,6 +68,12 @@ class Question:
     hops: int = MOST_HOPS
     seconds: float = 30.0
     requester: str | None = None
+    wants: Wants = NOTHING_MORE
+
+    @property
+    def query(self) -> str:
+        """The id of the query, of which this is one fragment."""
+        return self.id.partition(" ")[0]
 
     def to_json(self) -> dict[str, Any]:
         """The question for `json.dumps`."""
@@ -42,6 +83,7 @@ class Question:
             "hops": self.hops,
             "seconds": self.seconds,
             "requester": self.requester,
+            "wants": self.wants.to_json(),
         }
 
     @classmethod
@@ -56,7 +98,7 @@ class Question:
             InvalidFragment: its fragment is none.
         """
         if not isinstance(tree, dict) or tree.keys() != _KEYS:
-            raise InvalidQuestion("A question is an object with id, fragment, hops, seconds and requester")
+            raise InvalidQuestion(f"A question is an object with {', '.join(sorted(_KEYS))}")
         id_, hops, seconds, requester = tree["id"], tree["hops"], tree["seconds"], tree["requester"]
         if not isinstance(id_, str) or not 0 < len(id_) <= _LONGEST_ID or not id_.isascii() or not id_.isprintable():
             raise InvalidQuestion(f"The id of a question is a text of at most {_LONGEST_ID} characters")
@@ -66,7 +108,43 @@ class Question:
             raise InvalidQuestion(f"The seconds of a question are a number up to {LONGEST_WAIT:.0f}")
         if requester is not None and not isinstance(requester, str):
             raise InvalidQuestion("The requester of a question is a token")
-        return cls(id_, Fragment.parse(tree["fragment"]), hops, float(seconds), requester)
+        wants = Wants.parse(tree["wants"])
+        return cls(id_, Fragment.parse(tree["fragment"]), hops, float(seconds), requester, wants)
+
+
+@dataclass(frozen=True, slots=True)
+class Cancellation:
+    """A query that is not wanted any more.
+
+    Attributes:
+        query: its id.
+        requester: token by which the requester is known; None if it is whoever cancels.
+        hops: relays that it may still go to, one after the other.
+    """
+
+    query: str
+    requester: str | None = None
+    hops: int = MOST_HOPS
+
+    def to_json(self) -> dict[str, Any]:
+        """The cancellation for `json.dumps`."""
+        return {"query": self.query, "requester": self.requester, "hops": self.hops}
+
+    @classmethod
+    def parse(cls, tree: Any) -> Cancellation:
+        """The cancellation that somebody sent.
+
+        Args:
+            tree: what `json.loads` gave.
+
+        Raises:
+            InvalidQuestion: it is none.
+        """
+        match tree:
+            case {"query": str(query), "requester": str() | None as requester, "hops": int(hops), **more}:
+                if not more and 0 < len(query) <= _LONGEST_ID and 0 <= hops <= MOST_HOPS:
+                    return cls(query, requester, hops)
+        raise InvalidQuestion("A cancellation is an object with query, requester and hops")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +155,13 @@ class Part:
         relay: name of the relay.
         location: where it is read: `grpc+tls://HOST:PORT`.
         ticket: what it is read with.
+        sql: what is read, in the words of the relay; only where that was wanted.
     """
 
     relay: str
     location: str
     ticket: str
+    sql: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

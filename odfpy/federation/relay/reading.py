@@ -14,11 +14,13 @@ from odfpy.federation.model.documents import DataSource, LocalData
 from odfpy.federation.model.relations import relation_sql
 from odfpy.federation.relay.errors import TicketRefused
 from odfpy.federation.relay.knowledge import LocalRows, seen_by_all
+from odfpy.federation.relay.requesters import Identity
 from odfpy.federation.relay.stored import StoredKnowledge
 from odfpy.federation.relay.tickets import Ticket
 from odfpy.federation.sources.contract import ReadLimits, Source
 from odfpy.federation.sources.opened import SourceContext, open_source
-from odfpy.federation.sql.fragment import Fragment
+from odfpy.federation.sql.expressions import Column
+from odfpy.federation.sql.fragment import Fragment, Output
 from odfpy.federation.sql.source import source_sql
 
 _GONE = "Ask the question again: what the relay shows has changed."
@@ -90,9 +92,30 @@ class SourceReader:
             return known[1]
 
 
-def names_of(knowledge: StoredKnowledge, wanted: str) -> Sequence[str]:
-    """The names of entities that have a text in them."""
-    return sorted(name for name in knowledge.web.entities if wanted in name)
+def names_of(knowledge: StoredKnowledge, wanted: str, caller: Identity) -> Sequence[str]:
+    """The names of entities of which somebody may see something here, or perhaps at a peer.
+
+    Args:
+        knowledge: of the relay.
+        wanted: a text that the names have in them.
+        caller: who asks.
+    """
+
+    def may_show(entity: str) -> bool:
+        views = (knowledge.view(rows.source, caller) for rows in knowledge.local(entity))
+        return bool(knowledge.remote(entity)) or any(one is not None for one in views)
+
+    return sorted(name for name in knowledge.web.entities if wanted in name and may_show(name))
+
+
+def whole_entity(knowledge: StoredKnowledge, entity: str) -> Fragment:
+    """The question for all of an entity.
+
+    Raises:
+        WebObjectNotFound: there is none of that name, with a suggestion.
+    """
+    columns = columns_of(knowledge, entity)
+    return Fragment(entity, tuple(Output(one.name, Column(one.name, one.type)) for one in columns))
 
 
 def columns_of(knowledge: StoredKnowledge, entity: str) -> pa.Schema:

@@ -9,18 +9,23 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
-from odfpy.errors import NotFound, OdfError
+from odfpy.data.multihash import Multihash
+from odfpy.engine.control import Control
+from odfpy.errors import NotFound, OdfError, QueryCancelled
 from odfpy.federation.errors import NotBelieved
 from odfpy.federation.relay.knowledge import Knowledge, RemoteRows, seen_by_all
 from odfpy.federation.relay.peers import Peers
-from odfpy.federation.relay.question import Answer, Missing, Part, Question
+from odfpy.federation.relay.question import Answer, Cancellation, Missing, Part, Question
 from odfpy.federation.relay.requesters import Identity, Requester
+from odfpy.federation.relay.statements import Statement
 from odfpy.federation.relay.tickets import LIFE, PassedTicket, Ticket, Tickets
-from odfpy.federation.sql.fragment import Fragment
+from odfpy.federation.relay.under_way import QueryKey, UnderWay
+from odfpy.federation.sql.fragment import Fragment, explained
 from odfpy.federation.sql.mapping import rewritten
 from odfpy.sharing.decisions import View
 
@@ -34,6 +39,9 @@ AT_ONCE: Final = 64
 """Peers that are asked at the same time, of all questions together."""
 
 _LEAST: Final = 0.05
+_LOOK: Final = 0.25
+"""Seconds between two looks at whether a question is still wanted."""
+
 _LOGGER = logging.getLogger("odf.relay")
 
 
@@ -51,6 +59,7 @@ class Relay:
         *,
         identify: Callable[[str], Requester],
         vouch: Callable[[Identity, str, float], str],
+        sign: Callable[[Statement], str],
         clock: Callable[[], float] = time.time,
     ) -> None:
         """
@@ -63,6 +72,7 @@ class Relay:
             peers: the way to the others.
             identify: gives the requester that a token tells of; raises `NotBelieved`.
             vouch: signs a token on behalf of somebody, for the query of an id, that is good for some seconds.
+            sign: signs what it says of rows that it has given.
             clock: tells the time, in seconds since 1970.
         """
         self.name = name
@@ -73,65 +83,122 @@ class Relay:
         self._peers = peers
         self._identify = identify
         self._vouch = vouch
+        self._sign = sign
         self._clock = clock
+        self._under_way = UnderWay()
         self._threads = ThreadPoolExecutor(AT_ONCE, f"relay {name}")
 
     def close(self) -> None:
         """Wait for nobody any more."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def answer(self, question: Question, caller: Identity) -> Answer:
+    def answer(self, question: Question, caller: Identity, control: Control | None = None) -> Answer:
         """Say where the rows of a question are read.
 
         Args:
             question: in the words of this relay.
             caller: who has sent it; the requester, if the question has no token of another one.
+            control: stops it from elsewhere; then all that were asked are told, too.
 
         Raises:
             NotFound: there is no such entity.
             NotBelieved: the token of the requester is of nobody who is trusted.
             InvalidFragment: the question does not fit the entity.
+            QueryCancelled: it is not wanted any more.
         """
         began = time.monotonic()
-        requester = self._requester(question, caller)
+        requester = self._requester(question.requester, question.query, caller)
         columns = self._knowledge.columns(question.fragment.entity)
         if columns is None:
             raise NotFound(f"This relay has no entity {question.fragment.entity}")
         # Bound to who asks the peers: nobody else can use up an id, and the question is known when it comes back.
-        holder = self._fingerprint if question.requester is None else requester.holder.fingerprint
-        key = f"{holder} {question.id}"
-        if not self._knowledge.is_first(f"{key} entity {question.fragment.entity}", KEPT):
-            return Answer()
-        fragment = Fragment.parse(question.fragment.to_json(), columns)
-        parts = self._own(fragment, requester, key, question.id)  # before the question comes back in a circle
-        waited = self._forward(question, fragment, caller)
-        answers, missing = self._collected(waited, question.seconds * (1 - MARGIN) - (time.monotonic() - began))
+        asks = self._fingerprint if question.requester is None else requester.holder.fingerprint
+        token = question.requester or self._vouch(caller, question.query, question.seconds)
+        key = QueryKey(requester.holder.fingerprint, question.query)
+        with Control(within=control) as inner, self._under_way.planning(key, token, inner):
+            if not self._knowledge.is_first(f"{asks} {question.id} entity {question.fragment.entity}", KEPT):
+                return Answer()
+            fragment = Fragment.parse(question.fragment.to_json(), columns)
+            # Its own parts come before the question comes back in a circle.
+            parts = self._own(replace(question, fragment=fragment), requester, f"{asks} {question.id}")
+            waited = self._forward(replace(question, requester=token), fragment)
+            try:
+                left = question.seconds * (1 - MARGIN) - (time.monotonic() - began)
+                answers, missing = self._collected(waited, left, inner)
+            except QueryCancelled:
+                self._tell_peers(Cancellation(question.query, token, question.hops))
+                raise
         theirs = [part for answer in answers for part in answer.parts]
         if question.requester is None:
             theirs = [self._passed(part, caller, question.id) for part in theirs]
         missing += [one for answer in answers for one in answer.missing]
         return Answer((*parts, *theirs), tuple(missing))
 
-    def _requester(self, question: Question, caller: Identity) -> Requester:
-        query = question.id.partition(" ")[0]
-        if question.requester is None:
+    def cancel(self, cancellation: Cancellation, caller: Identity) -> QueryKey:
+        """Cancel a query of somebody, here and at all relays that may have been asked.
+
+        Args:
+            cancellation: of the query.
+            caller: who cancels it; the requester, if there is no token of another one.
+
+        Returns:
+            The name of the query among those whose rows are read here.
+
+        Raises:
+            NotBelieved: the token of the requester is of nobody who is trusted.
+        """
+        requester = self._requester(cancellation.requester, cancellation.query, caller)
+        key = QueryKey(requester.holder.fingerprint, cancellation.query)
+        token = self._under_way.cancel(key) or cancellation.requester
+        if token is not None and self._knowledge.is_first(f"{key} cancelled", KEPT):
+            self._tell_peers(replace(cancellation, requester=token))
+        return key
+
+    def _tell_peers(self, cancellation: Cancellation) -> None:
+        """Tell all peers that a query is not wanted any more, and wait for none of them."""
+        if cancellation.hops <= 0:
+            return
+        further = replace(cancellation, hops=cancellation.hops - 1)
+        for peer in self._knowledge.peers():
+            with suppress(RuntimeError):  # the relay ends
+                self._threads.submit(self._peers.cancel, peer, further)
+
+    def _requester(self, token: str | None, query: str, caller: Identity) -> Requester:
+        if token is None:
             return Requester(caller, (caller,), query)
-        found = self._identify(question.requester)
+        found = self._identify(token)
         if found.query != query:
             raise NotBelieved("The token of the requester is about another query")
         return found
 
-    def _own(self, fragment: Fragment, requester: Requester, key: str, id_: str) -> list[Part]:
+    def _own(self, question: Question, requester: Requester, key: str) -> list[Part]:
         """The parts that are read here."""
         parts = []
+        fragment, wants = question.fragment, question.wants
+        sql = explained(fragment) if wants.explained else None
         for rows in self._knowledge.local(fragment.entity):
             if self.view(rows.source, requester.seen_by) is None:
                 continue
             if not self._knowledge.is_first(f"{key} source {rows.source}", KEPT):
                 continue
-            ticket = Ticket(rows.source, fragment, requester.seen_by, id_, self._clock() + LIFE)
-            parts.append(Part(self.name, self._location, self._tickets.close(ticket)))
+            ends = self._clock() + LIFE
+            ticket = Ticket(rows.source, fragment, requester.seen_by, question.id, ends, wants.single_use, wants.signed)
+            parts.append(Part(self.name, self._location, self._tickets.close(ticket), sql))
         return parts
+
+    def statement(self, ticket: Ticket, given: tuple[int, Multihash] | None) -> str | None:
+        """Sign what was given for a ticket.
+
+        Args:
+            ticket: the ticket.
+            given: the number of rows and their hash; None if not all were given.
+        """
+        if given is None:
+            return None
+        rows, found = given
+        sql = explained(ticket.fragment)
+        said = Statement(self.name, ticket.id, ticket.holder.fingerprint, sql, rows, str(found), int(self._clock()))
+        return self._sign(said)
 
     def view(self, source: str, seen_by: Sequence[Identity]) -> View | None:
         """The cells of a data source that some people may all see; None if there are none.
@@ -145,14 +212,11 @@ class Relay:
     def _passed(self, part: Part, caller: Identity, id_: str) -> Part:
         """A part of another relay, to be read here: it is bound to the key of this one."""
         ticket = PassedTicket(part, caller, id_, self._clock() + LIFE)
-        return Part(part.relay, self._location, self._tickets.close(ticket))
+        return Part(part.relay, self._location, self._tickets.close(ticket), part.sql)
 
-    def _forward(self, question: Question, fragment: Fragment, caller: Identity) -> dict[str, Future[Answer] | Missing]:
+    def _forward(self, question: Question, fragment: Fragment) -> dict[str, Future[Answer] | Missing]:
         """Ask all peers that have rows of the entity, each in its own words."""
         found: dict[str, Future[Answer] | Missing] = {}
-        token = question.requester
-        if token is None:
-            token = self._vouch(caller, question.id.partition(" ")[0], question.seconds)
         for rows in self._knowledge.remote(fragment.entity):
             name = rows.peer if rows.peer not in found else f"{rows.peer} ({rows.entity})"
             if question.hops <= 0:
@@ -160,7 +224,7 @@ class Relay:
             elif question.seconds < _LEAST:
                 found[name] = Missing(rows.peer, "no time was left to ask it")
             else:
-                found[name] = self._threads.submit(self._ask, rows, replace(question, requester=token), fragment)
+                found[name] = self._threads.submit(self._ask, rows, question, fragment)
         return found
 
     def _ask(self, rows: RemoteRows, question: Question, fragment: Fragment) -> Answer:
@@ -169,11 +233,11 @@ class Relay:
         return self._peers.ask(rows.peer, replace(question, fragment=theirs, hops=question.hops - 1, seconds=seconds))
 
     def _collected(
-        self, waited: dict[str, Future[Answer] | Missing], seconds: float
+        self, waited: dict[str, Future[Answer] | Missing], seconds: float, control: Control
     ) -> tuple[list[Answer], list[Missing]]:
         """The answers that came in time, and who has given none."""
-        futures = [one for one in waited.values() if isinstance(one, Future)]
-        wait(futures, timeout=max(0.0, seconds))
+        futures: set[Future[Any]] = {one for one in waited.values() if isinstance(one, Future)}
+        _wait(futures, seconds, control)
         answers, missing = [], []
         for name, one in waited.items():
             peer = name.partition(" ")[0]
@@ -190,3 +254,20 @@ class Relay:
                 _LOGGER.error("asking %s: a bug", peer, exc_info=error)
                 missing.append(Missing(peer, f"{self.name} failed to ask it"))
         return answers, missing
+
+
+def _wait(futures: set[Future[Any]], seconds: float, control: Control) -> None:
+    """Wait for all of some futures, no longer than there is time, and only as long as they are wanted.
+
+    Raises:
+        QueryCancelled, QueryTimedOut: they are not.
+    """
+    stopped: Future[None] = Future()
+    control.on_stop(lambda: stopped.set_result(None))
+    ends = time.monotonic() + seconds
+    left = {one for one in futures if not one.done()}
+    while left and (remaining := ends - time.monotonic()) > 0:
+        control.check()
+        _, left = wait({*left, stopped}, timeout=min(_LOOK, remaining), return_when=FIRST_COMPLETED)
+        left.discard(stopped)
+    control.check()

@@ -42,8 +42,7 @@ LONGEST_LIFE: Final = 3600
 
 _LONGEST_CHAIN: Final = 5
 # Times are compared below, with a clock that tests can set.
-_OPTIONS: Final[Any] = {
-    "require": ["aud", "iat", "exp"],
+_OPTIONS: Final = {
     "verify_exp": False,
     "verify_iat": False,
     "verify_nbf": False,
@@ -154,15 +153,23 @@ class Credentials:
             on_behalf_of: certificate in DER form of somebody who is vouched for; None for oneself.
             now: seconds since 1970; the clock's by default.
         """
-        from cryptography.hazmat.primitives.serialization import Encoding
-
         began = time.time() if now is None else now
-        chain = [base64.b64encode(one.public_bytes(Encoding.DER)).decode() for one in self._chain]
-        ends = int(began + max(1.0, seconds))
-        claims: dict[str, Any] = {"aud": AUDIENCE, "query": query, "iat": int(began), "exp": ends}
+        claims: dict[str, Any] = {"aud": AUDIENCE, "query": query, "iat": int(began)}
+        claims["exp"] = int(began + max(1.0, seconds))
         if on_behalf_of is not None:
             claims["for"] = base64.b64encode(on_behalf_of).decode()
-        return jwt.encode(claims, self._key, self._algorithm, headers={"x5c": chain})
+        return self.signed(claims)
+
+    def signed(self, claims: Mapping[str, Any]) -> str:
+        """Sign claims: a JSON Web Token with the certificates in it.
+
+        Args:
+            claims: with an audience, `aud`, and the time, `iat`.
+        """
+        from cryptography.hazmat.primitives.serialization import Encoding
+
+        chain = [base64.b64encode(one.public_bytes(Encoding.DER)).decode() for one in self._chain]
+        return jwt.encode(dict(claims), self._key, self._algorithm, headers={"x5c": chain})
 
 
 class Authorities:
@@ -198,18 +205,7 @@ class Authorities:
             NotBelieved: it is of nobody who is trusted, or has ended.
         """
         at = time.time() if now is None else now
-        chain = _chain_in(token)
-        self._check(chain, at)
-        try:
-            claims = jwt.decode(
-                token,
-                chain[0].public_key(),  # type: ignore[arg-type]
-                algorithms=[_algorithm_of(chain[0])],
-                audience=AUDIENCE,
-                options=_OPTIONS,
-            )
-        except (jwt.PyJWTError, InvalidCertificate) as error:
-            raise NotBelieved(_WRONG) from error
+        holder, claims = self._claims(token, AUDIENCE, ("iat", "exp"), at)
         began, ends, query = claims["iat"], claims["exp"], claims.get("query")
         if not isinstance(query, str) or not (isinstance(began, int) and isinstance(ends, int)):
             raise NotBelieved(_WRONG)
@@ -218,8 +214,43 @@ class Authorities:
                 "The token of the requester has ended, or its time has not come",
                 hint="Is a clock wrong, here or there?",
             )
-        holder = _identity(chain[0])
         return Requester(holder, (holder, *self._vouched_for(claims, at)), query)
+
+    def signed(self, text: str, audience: str) -> tuple[Identity, Mapping[str, Any]]:
+        """Return who has signed claims, and the claims. The certificate must have been good when they were signed.
+
+        Args:
+            text: what `Credentials.signed` has made.
+            audience: that the claims are for.
+
+        Raises:
+            NotBelieved: they are of nobody who is trusted, or for others.
+        """
+        try:
+            at = jwt.decode(text, options={"verify_signature": False}).get("iat")
+        except jwt.PyJWTError as error:
+            raise NotBelieved(_WRONG) from error
+        if not isinstance(at, int) or not 0 < at < time.time() + LEEWAY:
+            raise NotBelieved(_WRONG)
+        return self._claims(text, audience, ("iat",), at)
+
+    def _claims(
+        self, text: str, audience: str, required: Sequence[str], at: float
+    ) -> tuple[Identity, Mapping[str, Any]]:
+        chain = _chain_in(text)
+        self._check(chain, at)
+        options: Any = {**_OPTIONS, "require": ["aud", *required]}
+        try:
+            claims = jwt.decode(
+                text,
+                chain[0].public_key(),  # type: ignore[arg-type]
+                algorithms=[_algorithm_of(chain[0])],
+                audience=audience,
+                options=options,
+            )
+        except (jwt.PyJWTError, InvalidCertificate) as error:
+            raise NotBelieved(_WRONG) from error
+        return _identity(chain[0]), claims
 
     def _vouched_for(self, claims: Mapping[str, Any], at: float) -> list[Identity]:
         if "for" not in claims:

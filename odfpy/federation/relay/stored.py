@@ -91,6 +91,11 @@ class StoredKnowledge(Knowledge):
             ]
         return known.remote[entity]
 
+    def peers(self) -> Sequence[str]:
+        """The names of all peers that have rows of some entity."""
+        mapped = (one.relay for ones in self.web.remote_mappings.values() for one in ones)
+        return list(dict.fromkeys(mapped))
+
     def view(self, source: str, requester: Identity) -> View | None:
         """The cells of a data source that somebody may see; none, if their certificate is not good any more.
 

@@ -40,6 +40,7 @@ class Ticket:
         id: of the question.
         ends: seconds since 1970.
         is_single: whether it is good for one reading.
+        is_signed: whether the relay signs what it has given.
     """
 
     source: str
@@ -48,6 +49,7 @@ class Ticket:
     id: str
     ends: float
     is_single: bool = False
+    is_signed: bool = False
 
     @property
     def holder(self) -> Identity:
@@ -100,6 +102,7 @@ class Tickets:
                 "fragment": ticket.fragment.to_json(),
                 "by": [_tree_of(one) for one in ticket.seen_by],
                 "single": ticket.is_single,
+                "signed": ticket.is_signed,
             }
         return self._seal.close(tree, _USE)
 
@@ -129,7 +132,7 @@ class Tickets:
         if tree["single"] and not self._is_first(f"ticket {text[:_PREFIX]}", left):
             raise TicketRefused("The ticket was used before, and is good for once", hint="Ask the question again.")
         fragment = Fragment.parse(tree["fragment"])
-        return Ticket(tree["source"], fragment, seen_by, tree["id"], tree["ends"], tree["single"])
+        return Ticket(tree["source"], fragment, seen_by, tree["id"], tree["ends"], tree["single"], tree["signed"])
 
 
 def _tree_of(identity: Identity) -> list[Any]:

@@ -13,6 +13,7 @@ from odfpy.federation.relay.flight import Connections, FlightPeers
 from odfpy.federation.relay.reading import SourceReader
 from odfpy.federation.relay.relay import Relay
 from odfpy.federation.relay.requesters import Authorities, Credentials
+from odfpy.federation.relay.statements import signed
 from odfpy.federation.relay.stored import StoredKnowledge
 from odfpy.federation.relay.tickets import Tickets
 from odfpy.federation.sources.contract import ReadLimits
@@ -85,6 +86,7 @@ def relay_server(
                 vouch=lambda who, query, seconds: credentials.token(
                     query, seconds=seconds, on_behalf_of=who.certificate
                 ),
+                sign=lambda statement: signed(statement, credentials),
             )
 
         server = RelayServer(

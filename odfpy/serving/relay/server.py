@@ -1,33 +1,49 @@
 """The calls of a relay: GetFlightInfo answers a question, DoGet reads a ticket, ListFlights names the entities.
 
+A call of GetFlightInfo that its client has left, and the actions CancelFlightInfo and `odf.web.Cancel`, cancel a query
+here and at all relays that were asked.
+
 Whoever calls has shown a certificate in the TLS handshake; the guard in front of gRPC tells which.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Final
 
-import pyarrow as pa
 import pyarrow.flight as fl
 
 from odfpy.federation.errors import NotBelieved
-from odfpy.federation.relay.flight import Connections, info_of, question_of
-from odfpy.federation.relay.reading import SourceReader, columns_of, names_of
+from odfpy.federation.relay.flight import (
+    CANCEL,
+    Connections,
+    cancellation_of,
+    info_of,
+    query_of,
+    question_of,
+)
+from odfpy.federation.relay.question import Cancellation, Question
+from odfpy.federation.relay.reading import SourceReader, columns_of, names_of, whole_entity
 from odfpy.federation.relay.relay import Relay
 from odfpy.federation.relay.requesters import Identity, identity_of
 from odfpy.federation.relay.stored import StoredKnowledge
 from odfpy.federation.relay.tickets import PassedTicket, Tickets
-from odfpy.serving.flight.errors import NotSupported, Unauthenticated, WrongMessage, guarded
+from odfpy.federation.relay.under_way import QueryKey
+from odfpy.serving.flight.errors import NotSupported, Unauthenticated, WrongMessage, as_arrow, guarded
 from odfpy.serving.flight.guard import FlightGuard
+from odfpy.serving.flight.messages import message, parse
 from odfpy.serving.flight.streams import Batches, CallControl, Rows, RunningQueries
 from odfpy.serving.http.budget import MemoryBudget
 from odfpy.serving.http.logs import log
 from odfpy.serving.http.tls import Tls
+from odfpy.serving.relay.rows import HashedRows, PassedRows, StatedRows
 from odfpy.serving.settings import ServeSettings
+
+_CANCELLED: Final = 1
 
 
 class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
@@ -88,10 +104,10 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @guarded
     def list_flights(self, context: Any, criteria: bytes) -> Iterator[Any]:
-        """The entities; with criteria, those whose name has these in it."""
-        self._caller(context)
+        """The entities of which the caller may see something; with criteria, those whose name has these in it."""
+        caller = self._caller(context)
         infos = []
-        for name in names_of(self._knowledge, criteria.decode("utf-8", "replace")):
+        for name in names_of(self._knowledge, criteria.decode("utf-8", "replace"), caller):
             descriptor = fl.FlightDescriptor.for_path(name)
             infos.append(fl.FlightInfo(columns_of(self._knowledge, name), descriptor, [], -1, -1))
         return iter(infos)
@@ -100,20 +116,24 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
     def get_schema(self, context: Any, descriptor: Any) -> Any:
         """The columns of an entity, which the path names."""
         self._caller(context)
-        if descriptor.descriptor_type != fl.DescriptorType.PATH or len(descriptor.path) != 1:
-            raise WrongMessage("The descriptor names no entity", hint="Give it the name of an entity as path.")
-        return fl.SchemaResult(columns_of(self._knowledge, descriptor.path[0].decode("utf-8", "replace")))
+        return fl.SchemaResult(columns_of(self._knowledge, _entity_of(descriptor)))
 
     @guarded
     def get_flight_info(self, context: Any, descriptor: Any) -> Any:
-        """Answer a question."""
+        """Answer a question; a path is one for all rows of an entity."""
         caller = self._caller(context)
-        if descriptor.descriptor_type != fl.DescriptorType.CMD:
-            raise WrongMessage("The descriptor is no question", hint="Ask with `odf web sql`.")
-        question = question_of(descriptor.command)
-        with self.running.working():
-            answer = self._relay.answer(question, caller)
-        return info_of(answer, question.fragment.schema, descriptor)
+        if descriptor.descriptor_type == fl.DescriptorType.CMD:
+            question = question_of(descriptor.command)
+        else:
+            fragment = whole_entity(self._knowledge, _entity_of(descriptor))
+            question = Question(f"{secrets.token_hex(16)} f1", fragment)
+        control = CallControl(context)
+        try:
+            with self.running.working():
+                answer = self._relay.answer(question, caller, control)
+        finally:
+            control.leave()
+        return info_of(answer, question, descriptor)
 
     @guarded
     def do_get(self, context: Any, ticket: Any) -> Any:
@@ -123,15 +143,20 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         control = CallControl(context, seconds)
         with ExitStack() as stack:
             stack.callback(self.running.end, control)
-            self.running.begin(opened.id, control)
+            self.running.begin(str(QueryKey(opened.holder.fingerprint, opened.id.partition(" ")[0])), control)
             rows: Rows
+            statement: Callable[[], str | None]
             if isinstance(opened, PassedTicket):
-                rows = _Passed(stack.enter_context(self._connections.rows(opened.part, seconds)))
+                rows = passed = PassedRows(stack.enter_context(self._connections.rows(opened.part, seconds)))
+                statement = lambda: passed.statement  # noqa: E731
+            elif opened.is_signed:
+                rows = hashed = HashedRows(self._reader.read(opened, control))
+                statement = lambda: self._relay.statement(opened, hashed.found)  # noqa: E731
             else:
-                rows = self._reader.read(opened, control)
+                rows, statement = self._reader.read(opened, control), lambda: None
             tell = lambda count: log("relay read", query=opened.id, rows=count)  # noqa: E731
             batches = Batches(rows, self.running, control, stack.pop_all(), tell)
-            return fl.GeneratorStream(batches.schema, batches)
+            return fl.GeneratorStream(batches.schema, StatedRows(batches, statement))
 
     @guarded
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
@@ -160,10 +185,33 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         raise NotSupported("Nothing is exchanged here", hint="Relays only read.")
 
     @guarded
-    def do_action(self, context: Any, action: Any) -> Iterator[bytes]:
-        """There are no actions."""
+    def list_actions(self, context: Any) -> list[tuple[str, str]]:
+        """Return what `do_action` takes."""
         del context
-        raise NotSupported(f"There is no action {action.type[:100]!r} here")
+        return [(name, (call.__doc__ or "").splitlines()[0]) for name, call in _ACTIONS.items()]
+
+    @guarded
+    def do_action(self, context: Any, action: Any) -> Iterator[bytes]:
+        """Everything that is neither a question nor rows."""
+        call = _ACTIONS.get(action.type)
+        if call is None:
+            raise NotSupported(f"There is no action {action.type[:100]!r} here")
+        return iter([call(self, self._caller(context), action.body.to_pybytes())])
+
+    def _cancel_info(self, caller: Identity, body: bytes) -> bytes:
+        """Cancel the query of a FlightInfo, here and at all relays that were asked."""
+        found = parse("CancelFlightInfoRequest", body).info
+        info = as_arrow(lambda: fl.FlightInfo.deserialize(found), "Not a FlightInfo")
+        self._cancel(Cancellation(query_of(info)), caller)
+        return bytes(message("CancelFlightInfoResult", status=_CANCELLED).SerializeToString())
+
+    def _cancel_query(self, caller: Identity, body: bytes) -> bytes:
+        """Cancel a query by its id, here and at all relays that were asked."""
+        self._cancel(cancellation_of(body), caller)
+        return b""
+
+    def _cancel(self, cancellation: Cancellation, caller: Identity) -> None:
+        self.running.cancel(str(self._relay.cancel(cancellation, caller)))
 
     def _caller(self, context: Any) -> Identity:
         certificate = self._guard.certificate_of(context.peer())
@@ -175,12 +223,14 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         return caller
 
 
-class _Passed:
-    """The rows of another relay, which go on as they come."""
+def _entity_of(descriptor: Any) -> str:
+    """The entity that a path names."""
+    if descriptor.descriptor_type != fl.DescriptorType.PATH or len(descriptor.path) != 1:
+        raise WrongMessage("The descriptor names no entity", hint="Give it the name of an entity as path.")
+    return str(descriptor.path[0].decode("utf-8", "replace"))
 
-    def __init__(self, reader: Any) -> None:
-        self.schema: pa.Schema = reader.schema
-        self._reader = reader
 
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        return (chunk.data for chunk in self._reader)
+_ACTIONS: Final[dict[str, Callable[[RelayServer, Identity, bytes], bytes]]] = {
+    "CancelFlightInfo": RelayServer._cancel_info,  # noqa: SLF001  a table of its own calls
+    CANCEL: RelayServer._cancel_query,  # noqa: SLF001
+}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -11,11 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.federation.simulated import ASKER, COLUMNS, ENTITY, SimulatedWeb, identity, token
+from support.servers.serving import wait_until
 
-from odfpy.errors import NotFound
+from odfpy.engine.control import Control
+from odfpy.errors import NotFound, QueryCancelled
 from odfpy.federation.errors import NotBelieved
 from odfpy.federation.relay.errors import TicketRefused
-from odfpy.federation.relay.question import Answer, Question
+from odfpy.federation.relay.question import Answer, Cancellation, Question, Wants
 from odfpy.federation.relay.requesters import Identity
 from odfpy.federation.relay.tickets import Tickets
 from odfpy.federation.sql.fragment import Fragment, explained
@@ -180,3 +183,40 @@ def test_a_ticket_is_for_its_holder_for_a_time_and_perhaps_once() -> None:
     now[0] = 1100.0
     with pytest.raises(TicketRefused, match="ended"):
         tickets.open(often, ASKER)
+
+
+def test_parts_are_explained_in_the_words_of_their_relay_if_that_is_wanted() -> None:
+    with web(LINE) as made:
+        question = Question("1 item", ALL, requester=token(ASKER, "1"), wants=Wants(explained=True))
+        found = {part.relay: part.sql or "" for part in made.relays["a"].answer(question, ASKER).parts}
+        assert {part.sql for part in ask(made, "a", "2").parts} == {None}
+    assert found["a"].startswith('SELECT "key", "price" FROM "item" WHERE')
+    assert "* 100" in found["b"]
+
+
+def test_a_query_that_is_cancelled_while_it_is_planned_ends_at_once_and_everywhere() -> None:
+    links = {"a": {"b": "{v}"}, "b": {"slow": "{v}", "c": "{v}"}, "c": {"a": "{v}"}, "slow": {}}
+    with web(links, slow=["slow"]) as made, ThreadPoolExecutor() as threads:
+        planned = threads.submit(ask, made, "a", seconds=200.0)
+        wait_until(lambda: made.messages >= 3)
+        assert made.relays["a"].cancel(Cancellation("1"), identity("mallory")).holder == identity("mallory").fingerprint
+        assert not planned.done()
+        made.relays["a"].cancel(Cancellation("1"), ASKER)
+        with pytest.raises(QueryCancelled):
+            planned.result(timeout=20)
+        wait_until(lambda: set(made.cancelled) == {("a", "b"), ("b", "slow"), ("b", "c"), ("c", "a")})
+        with pytest.raises(QueryCancelled):
+            ask(made, "c", "1")
+
+
+def test_who_hangs_up_cancels_the_query_at_all_who_were_asked() -> None:
+    with web({"a": {"slow": "{v}", "b": "{v}"}, "b": {}, "slow": {}}, slow=["slow"]) as made:
+        control = Control()
+        with ThreadPoolExecutor() as threads:
+            question = Question("1 item", ALL, seconds=200.0, requester=token(ASKER, "1"))
+            planned = threads.submit(made.relays["a"].answer, question, ASKER, control)
+            wait_until(lambda: made.messages == 2)
+            control.cancel()
+            with pytest.raises(QueryCancelled):
+                planned.result(timeout=20)
+        wait_until(lambda: sorted(made.cancelled) == [("a", "b"), ("a", "slow")])

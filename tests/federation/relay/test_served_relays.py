@@ -11,14 +11,19 @@ import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
 from support.federation.served import ServedWeb, credentials, served_web
+from support.servers.serving import wait_until
 
+from odfpy.data.rows.rows_hash import RowsHasher
 from odfpy.errors import InvalidQuery
 from odfpy.federation.authority import Authority, Issued
 from odfpy.federation.client import Web
 from odfpy.federation.relay.errors import IncompleteAnswer, RelayRefused, RelayUnavailable
 from odfpy.federation.relay.flight import Connections
-from odfpy.federation.relay.question import Answer, Question
+from odfpy.federation.relay.question import NOTHING_MORE, Answer, Cancellation, Part, Question, Wants
+from odfpy.federation.relay.requesters import Authorities
+from odfpy.federation.relay.statements import verified
 from odfpy.federation.sql.split import split
+from odfpy.serving.flight.messages import message, parse
 
 NA = "1,10.5,N\n2,20.5,R\n3,7.25,N\n"
 GLOBAL = "10,1500,N\n11,900,R\n12,,N\n"
@@ -117,14 +122,16 @@ def test_a_relay_of_another_authority_is_not_believed(web: ServedWeb, ann: Issue
     misled.close()
 
 
-def asked(web: ServedWeb, issued: Issued, *, with_token: bool = True) -> tuple[Connections, Answer]:
+def asked(
+    web: ServedWeb, issued: Issued, *, with_token: bool = True, wants: Wants = NOTHING_MORE, query: str = ""
+) -> tuple[Connections, Answer]:
     """The places to read all rows, and the connections of who has asked."""
     own = credentials(issued)
     connections = Connections(own, web.issued.facts.pem.encode())
-    location, query = web.relays["na"].server.location, secrets.token_hex(8)
+    location, query = web.relays["na"].server.location, query or secrets.token_hex(8)
     (fragment,) = split("SELECT id FROM item", connections.entities(location, 10)).fragments.values()
     token = own.token(query, seconds=30) if with_token else None
-    return connections, connections.ask(location, Question(f"{query} item", fragment, requester=token))
+    return connections, connections.ask(location, Question(f"{query} item", fragment, requester=token, wants=wants))
 
 
 def ids(connections: Connections, answer: Answer) -> dict[str, list[int]]:
@@ -226,3 +233,80 @@ def test_what_is_no_question_is_refused_in_words(web: ServedWeb, ann: Issued, co
         with pytest.raises(pa.ArrowInvalid, match="question") as caught:
             client.get_flight_info(fl.FlightDescriptor.for_command(command), fl.FlightCallOptions(timeout=10))
         assert "log says why" not in str(caught.value)
+
+
+def test_a_plain_client_reads_a_whole_entity_by_its_path(web: ServedWeb, bob: Issued) -> None:
+    own = credentials(bob)
+    pem = web.issued.facts.pem.encode()
+    location = web.relays["na"].server.location
+    with fl.connect(location, tls_root_certs=pem, cert_chain=own.certificates, private_key=own.key) as client:
+        info = client.get_flight_info(fl.FlightDescriptor.for_path("item"))
+        found = [client.do_get(one.ticket).read_all() for one in info.endpoints]
+    assert sorted(pa.concat_tables(found)["id"].to_pylist()) == [1, 3, 10, 12, 20]
+
+
+def test_an_entity_of_which_nothing_shows_is_not_listed(tmp_path: Path) -> None:
+    with served_web(tmp_path) as made:
+        made.relay("alone", "price", NA, default="null")
+        carl, dora = made.user("carl"), made.user("dora")
+        made.grant("alone", dora, "dora")
+        assert list(made.asks(carl, "alone").entities()) == []
+        assert list(made.asks(dora, "alone").entities()) == ["item"]
+
+
+@pytest.mark.parametrize("with_token", [True, False])
+def test_a_query_that_was_cancelled_is_read_nowhere(web: ServedWeb, ann: Issued, with_token: bool) -> None:
+    query = secrets.token_hex(8)
+    connections, answer = asked(web, ann, with_token=with_token, query=query)
+    others = Connections(credentials(web.user("mallory")), web.issued.facts.pem.encode())
+    location = web.relays["na"].server.location
+    others.cancel(location, Cancellation(query))  # which cancels nothing: it is not theirs
+    with connections.rows(answer.parts[0], 10) as reader:
+        reader.read_all()
+    connections.cancel(location, Cancellation(query))
+    for part in answer.parts:
+        wait_until(lambda part=part: refuses(connections, part))
+    connections.close()
+    others.close()
+
+
+def refuses(connections: Connections, part: Part) -> bool:
+    try:
+        with connections.rows(part, 10) as reader:
+            reader.read_all()
+    except RelayRefused as error:
+        return "stopped" in error.message
+    return False
+
+
+def test_a_flight_info_is_cancelled_as_flight_says(web: ServedWeb, ann: Issued) -> None:
+    own = credentials(ann)
+    pem = web.issued.facts.pem.encode()
+    location = web.relays["na"].server.location
+    with fl.connect(location, tls_root_certs=pem, cert_chain=own.certificates, private_key=own.key) as client:
+        info = client.get_flight_info(fl.FlightDescriptor.for_path("item"))
+        body = message("CancelFlightInfoRequest", info=info.serialize()).SerializeToString()
+        (result,) = client.do_action(fl.Action("CancelFlightInfo", body))
+        assert parse("CancelFlightInfoResult", result.body.to_pybytes()).status == 1
+        with pytest.raises(fl.FlightCancelledError):
+            client.do_get(info.endpoints[0].ticket).read_all()
+        with pytest.raises(pa.ArrowInvalid, match="FlightInfo"):
+            list(client.do_action(fl.Action("CancelFlightInfo", b"nonsense")))
+
+
+def test_relays_sign_what_they_have_given(web: ServedWeb, ann: Issued) -> None:
+    connections, answer = asked(web, ann, wants=Wants(signed=True, explained=True))
+    authorities = Authorities(web.issued.facts.pem.encode())
+    for part in answer.parts:
+        with connections.rows(part, 10) as reader, RowsHasher() as hasher:
+            chunks = list(reader)
+            for chunk in chunks:
+                hasher.update(chunk.data)
+            found = hasher.finish()
+        statement, signer = verified(chunks[-1].app_metadata.to_pybytes().decode(), authorities)
+        assert signer.fingerprint == web.relays[part.relay].identity.fingerprint
+        assert (statement.relay, statement.hash) == (part.relay, str(found))
+        assert statement.requester == ann.facts.fingerprint
+        assert statement.sql == part.sql
+        assert statement.sql.startswith('SELECT "id" FROM "item"')
+    connections.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ import pyarrow as pa
 from odfpy.errors import OdfError
 from odfpy.federation.relay.knowledge import Knowledge, LocalRows, RemoteRows
 from odfpy.federation.relay.peers import Peers
-from odfpy.federation.relay.question import Answer, Part, Question
+from odfpy.federation.relay.question import Answer, Cancellation, Part, Question
 from odfpy.federation.relay.relay import Relay
 from odfpy.federation.relay.requesters import Identity, Requester
 from odfpy.federation.relay.tickets import Tickets
@@ -51,12 +51,12 @@ class KnownHere(Knowledge):
 
     Attributes:
         sources: names of data sources that have rows of the entity.
-        peers: those that it asks, and how the price there becomes the price here.
+        links: those that it asks, and how the price there becomes the price here.
         views: what is seen of each source, if not all; `rows by name` for somebody.
     """
 
     sources: Sequence[str]
-    peers: Mapping[str, str]
+    links: Mapping[str, str]
     views: Mapping[str, View | None] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -73,8 +73,11 @@ class KnownHere(Knowledge):
             RemoteRows(
                 peer, ENTITY, {"key": transformed("{v}", "key", COLUMNS), "price": transformed(text, "price", COLUMNS)}
             )
-            for peer, text in self.peers.items()
+            for peer, text in self.links.items()
         ]
+
+    def peers(self) -> list[str]:
+        return list(self.links)
 
     def view(self, source: str, requester: Identity) -> View | None:
         return self.views.get(f"{source} by {requester.attributes['subject.CN']}", self.views.get(source, ALL))
@@ -107,6 +110,10 @@ class Wire(Peers):
             self.web.over.wait(question.seconds * 10)
         return self.web.relays[peer].answer(Question.parse(question.to_json()), self.me)
 
+    def cancel(self, peer: str, cancellation: Cancellation) -> None:
+        self.web.cancelled.append((self.me.attributes["subject.CN"], peer))
+        self.web.relays[peer].cancel(Cancellation.parse(cancellation.to_json()), self.me)
+
 
 class SimulatedWeb:
     """Relays by name.
@@ -114,6 +121,7 @@ class SimulatedWeb:
     Attributes:
         relays: the relays.
         messages: questions that went from one to another.
+        cancelled: cancellations that went from one to another.
         down: those that cannot be reached.
         slow: those that never answer.
     """
@@ -128,6 +136,7 @@ class SimulatedWeb:
             slow: those that never answer.
         """
         self.messages = 0
+        self.cancelled: list[tuple[str, str]] = []
         self.down, self.slow = set(down), set(slow)
         self.over = threading.Event()
         self._lock = threading.Lock()
@@ -147,6 +156,7 @@ class SimulatedWeb:
             Wire(self, me),
             identify=requester,
             vouch=vouch,
+            sign=lambda statement: json.dumps(asdict(statement)),
         )
 
     def count(self) -> None:

@@ -1,0 +1,98 @@
+"""Queries under way at a relay, so that they can be cancelled: those whose plan is being made, and those to come.
+
+A query is known by who holds its tickets, and by its id. Once it is cancelled it stays so, for as long as its tickets
+could be read.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from odfpy.engine.control import Control
+from odfpy.errors import QueryCancelled
+
+_REMEMBERED: Final = 10_000
+"""Queries of which it is known how they can be cancelled; of more, those are forgotten that came first."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryKey:
+    """The name of a query at a relay.
+
+    Attributes:
+        holder: fingerprint of whoever holds its tickets.
+        query: its id.
+    """
+
+    holder: str
+    query: str
+
+    def __str__(self) -> str:
+        return f"{self.holder} {self.query}"
+
+
+@dataclass(slots=True)
+class _Known:
+    token: str | None
+    is_cancelled: bool = False
+    controls: set[Control] = field(default_factory=set)
+
+
+class UnderWay:
+    """The queries of a relay; for all threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[QueryKey, _Known] = OrderedDict()
+
+    @contextmanager
+    def planning(self, key: QueryKey, token: str, control: Control) -> Iterator[None]:
+        """Plan a part of a query, as long as the block lasts.
+
+        Args:
+            key: of the query.
+            token: by which other relays know the requester; a cancellation goes to them with it.
+            control: is cancelled with the query.
+
+        Raises:
+            QueryCancelled: it was cancelled before.
+        """
+        with self._lock:
+            known = self._of(key)
+            if known.is_cancelled:
+                raise QueryCancelled("The query was cancelled")
+            known.token = token
+            known.controls.add(control)
+        try:
+            yield
+        finally:
+            with self._lock:
+                known.controls.discard(control)
+
+    def cancel(self, key: QueryKey) -> str | None:
+        """Cancel a query, and what is still to come of it.
+
+        Args:
+            key: of the query.
+
+        Returns:
+            The token by which other relays know the requester, if any of them may have been asked.
+        """
+        with self._lock:
+            known = self._of(key)
+            known.is_cancelled = True
+            controls = [*known.controls]
+        for one in controls:
+            one.cancel()
+        return known.token
+
+    def _of(self, key: QueryKey) -> _Known:
+        known = self._known.setdefault(key, _Known(None))
+        while len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+        return known
