@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from odfpy.federation.client import Web, WebAnswer, connect
+from odfpy.federation.asking.answer import WebAnswer
+from odfpy.federation.client import Web, connect
 
 __all__ = ["Web", "WebAnswer", "connect"]

@@ -91,6 +91,7 @@ PACKAGES = {
         "repository",
     },
     "federation": {
+        "visible",
         "errors",
         "extras",
         "files",
@@ -225,7 +226,7 @@ HOMES = {
     "duckdb": ("ingest", "state", "sharing/files", "federation/sources/duckdb_file"),
     "fsspec": ("chain/object_store", "chain/ref_store", "repository", "ingest/fetch"),
     "azure": ("repository/bucket",),
-    "polars": ("client",),
+    "polars": ("client", "federation/asking/answer"),
     "IPython": ("client/magic",),
     "adbc_driver_flightsql": ("client/flight", "federation/sources/flight"),
     "typer": ("cli",),

@@ -9,40 +9,26 @@ The query is split here: its fragments travel, and what they bring is put togeth
 
 from __future__ import annotations
 
-import secrets
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from typing_extensions import Self
 
 from odfpy.engine.control import Control
-from odfpy.engine.datafusion.apart import IsolatedQuery, fork_server
-from odfpy.engine.sql.files import FilesRequest, FileTable
 from odfpy.errors import OdfError, UsageError
+from odfpy.federation.asking.answer import WebAnswer
+from odfpy.federation.asking.asker import Asker, PartRows
+from odfpy.federation.asking.asking import AT_ONCE, answered
+from odfpy.federation.asking.options import LARGEST, MEMORY, SECONDS, AskOptions
 from odfpy.federation.errors import InvalidCertificate
-from odfpy.federation.relay.errors import IncompleteAnswer
+from odfpy.federation.relay.errors import RelayUnavailable
 from odfpy.federation.relay.flight import LOCATION, Connections
-from odfpy.federation.relay.question import Answer, Missing, Part, Question
+from odfpy.federation.relay.question import Answer, Cancellation, Part, Question, Wants
 from odfpy.federation.relay.requesters import Credentials
-from odfpy.federation.sql.expressions import Constant
-from odfpy.federation.sql.fragment import Fragment, Output
-from odfpy.federation.sql.split import split
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-SECONDS: Final = 60.0
-MEMORY: Final = 1 << 30
-AT_ONCE: Final = 8
-"""Parts that are read at the same time."""
+from odfpy.federation.sql.fragment import Fragment
 
 
 def connect(relay: str, certificate: str | Path, key: str | Path, authorities: str | Path) -> Web:
@@ -65,59 +51,79 @@ def connect(relay: str, certificate: str | Path, key: str | Path, authorities: s
     return Web(relay, credentials, trusted)
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """The outcome of reading a part: its file, or why there is none."""
+class User(Asker):
+    """A user who asks a relay over Flight, known to all others by a token of their own signing."""
 
-    path: Path | None
-    missing: Missing | None
+    def __init__(self, relay: str, credentials: Credentials, connections: Connections) -> None:
+        """
+        Args:
+            relay: where it is.
+            credentials: of the user.
+            connections: of the user.
+        """
+        self._relay = relay
+        self._credentials = credentials
+        self._connections = connections
 
+    def entities(self, seconds: float) -> Mapping[str, pa.Schema]:
+        """The entities of the relay, by name.
 
-class WebAnswer:
-    """The answer to a query. It holds files until it is closed.
+        Args:
+            seconds: to wait.
 
-    Attributes:
-        schema: its columns.
-        relays: names of those that it has rows of, or was asked for rows; each once for each of its sources.
-        missing: relays whose rows are not in it.
-    """
+        Raises:
+            RelayUnavailable: it does not answer.
+        """
+        return self._connections.entities(self._relay, seconds)
 
-    def __init__(
-        self, rows: IsolatedQuery, relays: tuple[str, ...], missing: tuple[Missing, ...], resources: ExitStack
-    ) -> None:
-        self.schema: pa.Schema = rows.schema
-        self.relays = relays
-        self.missing = missing
-        self._rows = rows
-        self._resources = resources
+    def ask(self, query: str, fragments: Mapping[str, Fragment], wants: Wants, seconds: float) -> Mapping[str, Answer]:
+        """The answers of the relay to the fragments of a query, which are asked at the same time.
 
-    @property
-    def is_complete(self) -> bool:
-        """Return whether all relays have answered."""
-        return not self.missing
+        Args:
+            query: its id.
+            fragments: by name.
+            wants: what is wished for beside the rows.
+            seconds: to wait.
 
-    def __enter__(self) -> Self:
-        return self
+        Raises:
+            RelayUnavailable, InvalidAnswer, OdfError: it does not answer, or refuses.
+        """
+        token = self._credentials.token(query, seconds=seconds)
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        def ask(item: tuple[str, Fragment]) -> Answer:
+            name, fragment = item
+            question = Question(f"{query} {name}", fragment, seconds=seconds, requester=token, wants=wants)
+            return self._connections.ask(self._relay, question)
 
-    def close(self) -> None:
-        """Give up its files."""
-        self._resources.close()
+        with ThreadPoolExecutor(min(AT_ONCE, len(fragments))) as threads:
+            try:
+                return dict(zip(fragments, threads.map(ask, fragments.items()), strict=True))
+            except RelayUnavailable:
+                raise  # there is nobody to tell
+            except BaseException:
+                self.cancel(query)  # or the threads would be waited for
+                raise
 
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Yield its batches, once."""
-        return iter(self._rows)
+    def rows(self, part: Part, seconds: float) -> AbstractContextManager[PartRows]:
+        """The rows of a part, read where they are.
 
-    def to_arrow(self) -> pa.Table:
-        """All rows that were not taken yet."""
-        return pa.Table.from_batches(list(self), schema=self.schema)
+        Args:
+            part: what is read.
+            seconds: for all of it.
 
-    def to_pandas(self) -> pd.DataFrame:
-        """The same for pandas."""
-        frame: pd.DataFrame = self.to_arrow().to_pandas()
-        return frame
+        Raises:
+            RelayUnavailable, OdfError: the relay is not there, or refuses.
+        """
+        return self._connections.rows(part, seconds)
+
+    def cancel(self, query: str) -> None:
+        """Have the relay tell all others that a query is not wanted any more.
+
+        Args:
+            query: its id.
+        """
+        with suppress(OdfError):
+            self._connections.cancel(self._relay, Cancellation(query))
 
 
 class Web:
@@ -135,9 +141,8 @@ class Web:
         """
         if not LOCATION.fullmatch(relay):
             raise UsageError(f"Not the place of a relay: {relay}", hint="Write grpc+tls://HOST:PORT.")
-        self._relay = relay
-        self._credentials = credentials
         self._connections = Connections(credentials, authorities)
+        self.asker = User(relay, credentials, self._connections)
 
     def __enter__(self) -> Self:
         return self
@@ -158,90 +163,35 @@ class Web:
         Raises:
             RelayUnavailable: it does not answer.
         """
-        return self._connections.entities(self._relay, seconds)
+        return self.asker.entities(seconds)
 
     def sql(
-        self, query: str, *, require_complete: bool = False, seconds: float = SECONDS, memory: int = MEMORY
+        self,
+        query: str,
+        *,
+        require_complete: bool = False,
+        seconds: float = SECONDS,
+        memory: int = MEMORY,
+        largest: int = LARGEST,
+        single_use: bool = False,
+        control: Control | None = None,
     ) -> WebAnswer:
-        """Ask a query.
+        """Ask a query, or have one explained: `EXPLAIN SELECT ...`, `EXPLAIN ANALYZE SELECT ...`.
 
         Args:
             query: SQL of DataFusion over the entities.
             require_complete: whether an answer without the rows of a relay is an error.
             seconds: for all of it.
             memory: bytes that putting the answer together may take.
+            largest: bytes of Arrow data that all parts together may have.
+            single_use: whether tickets are to be good for one reading.
+            control: stops it from elsewhere; then the relays are told.
 
         Raises:
             InvalidQuery: the query is none.
             RelayUnavailable: the relay does not answer.
             IncompleteAnswer: a relay is missing, and that is not wanted.
+            QueryCancelled, QueryTimedOut: it was stopped.
         """
-        ends = time.monotonic() + seconds
-        parts = split(query, self.entities(seconds=seconds))
-        fragments = {name: _with_rows(fragment) for name, fragment in parts.fragments.items()}
-        answers = self._asked(fragments, ends)
-        with ExitStack() as stack:
-            folder = Path(stack.enter_context(TemporaryDirectory(prefix="odf-web-")))
-            tables, missing = [], [one for answer in answers.values() for one in answer.missing]
-            for name, fragment in fragments.items():
-                read = self._read(folder / name, fragment, answers[name].parts, ends)
-                missing += [one.missing for one in read if one.missing is not None]
-                paths = tuple(str(one.path) for one in read if one.path is not None)
-                tables.append(FileTable(name, "parquet", paths, fragment.schema.serialize().to_pybytes()))
-            if missing and require_complete:
-                raise IncompleteAnswer(
-                    f"Rows are missing: {'; '.join(f'{one.relay}: {one.why}' for one in dict.fromkeys(missing))}",
-                    hint="Without --require-complete, the answer has the rows of all others.",
-                )
-            control = stack.enter_context(Control(max(0.1, ends - time.monotonic())))
-            rows = IsolatedQuery(fork_server(memory), FilesRequest(parts.rest, tuple(tables)), control)
-            stack.callback(rows.close)
-            relays = tuple(part.relay for answer in answers.values() for part in answer.parts)
-            return WebAnswer(rows, relays, tuple(dict.fromkeys(missing)), stack.pop_all())
-
-    def _asked(self, fragments: Mapping[str, Fragment], ends: float) -> dict[str, Answer]:
-        """The answers of the relay to all fragments, which are asked at the same time."""
-        if not fragments:
-            return {}
-        query = secrets.token_hex(16)
-        seconds = max(0.1, ends - time.monotonic())
-        token = self._credentials.token(query, seconds=seconds)
-
-        def ask(item: tuple[str, Fragment]) -> Answer:
-            name, fragment = item
-            return self._connections.ask(
-                self._relay, Question(f"{query} {name}", fragment, seconds=seconds, requester=token)
-            )
-
-        with ThreadPoolExecutor(min(AT_ONCE, len(fragments))) as threads:
-            return dict(zip(fragments, threads.map(ask, fragments.items()), strict=True))
-
-    def _read(self, stem: Path, fragment: Fragment, parts: tuple[Part, ...], ends: float) -> list[_Read]:
-        """Read all parts of a fragment, each into a file; one that breaks off is missing as a whole."""
-
-        def read(number: int, part: Part) -> _Read:
-            path = stem.with_name(f"{stem.name}-{number}.parquet")
-            try:
-                self._write(path, fragment.schema, part, ends)
-            except OdfError as error:
-                path.unlink(missing_ok=True)
-                return _Read(None, Missing(part.relay, error.message))
-            return _Read(path, None)
-
-        with ThreadPoolExecutor(AT_ONCE) as threads:
-            return list(threads.map(read, range(len(parts)), parts))
-
-    def _write(self, path: Path, schema: pa.Schema, part: Part, ends: float) -> None:
-        with self._connections.rows(part, ends - time.monotonic()) as reader:
-            if reader.schema != schema:
-                raise OdfError(f"The relay {part.relay} gives other columns than those that were asked for")
-            with pq.ParquetWriter(path, schema, compression="lz4") as writer:
-                for chunk in reader:
-                    writer.write_batch(chunk.data)
-
-
-def _with_rows(fragment: Fragment) -> Fragment:
-    """The fragment with something to count, where only the number of its rows matters: files need a column."""
-    if fragment.outputs:
-        return fragment
-    return replace(fragment, outputs=(Output("row", Constant(True, pa.bool_())),))
+        options = AskOptions(require_complete, seconds, memory, largest, single_use)
+        return answered(self.asker, query, options, control)

@@ -14,7 +14,8 @@ from support.federation.served import ServedWeb, credentials, served_web
 from support.servers.serving import wait_until
 
 from odfpy.data.rows.rows_hash import RowsHasher
-from odfpy.errors import InvalidQuery
+from odfpy.engine.control import Control
+from odfpy.errors import InvalidQuery, QueryCancelled
 from odfpy.federation.authority import Authority, Issued
 from odfpy.federation.client import Web
 from odfpy.federation.relay.errors import IncompleteAnswer, RelayRefused, RelayUnavailable
@@ -310,3 +311,47 @@ def test_relays_sign_what_they_have_given(web: ServedWeb, ann: Issued) -> None:
         assert statement.sql == part.sql
         assert statement.sql.startswith('SELECT "id" FROM "item"')
     connections.close()
+
+
+def test_a_plan_names_relays_and_their_words_and_when_it_was_run_what_came(web: ServedWeb, ann: Issued) -> None:
+    query = "SELECT flag, sum(price) AS s FROM item WHERE price > 1 GROUP BY flag"
+    with web.asks(ann, "na").sql(f"explain {query}") as answer:
+        plan = answer.to_arrow().to_pylist()
+    assert [(row["step"], row["relay"]) for row in plan] == [
+        ("f1", "na"),
+        ("f1", "global"),
+        ("f1", "apac"),
+        ("answer", None),
+    ]
+    assert '"percent" / 100.0' in plan[1]["sql"]
+    assert {row["rows"] for row in plan} == {None}
+    with web.asks(ann, "na").sql(f"EXPLAIN ANALYZE {query}") as answer:
+        measured = answer.to_arrow().to_pylist()
+    assert [row["rows"] for row in measured] == [2, 2, 1, None]
+    assert all(row["bytes"] > 0 for row in measured[:3])
+    assert [row["sql"] for row in measured] == [row["sql"] for row in plan]
+
+
+def test_tickets_that_are_good_once_are_so(web: ServedWeb, ann: Issued) -> None:
+    connections, answer = asked(web, ann, wants=Wants(single_use=True))
+    for part in answer.parts:
+        with connections.rows(part, 10) as reader:
+            reader.read_all()
+        with pytest.raises(RelayRefused, match="used before"), connections.rows(part, 10) as reader:
+            reader.read_all()
+    with web.asks(ann, "na").sql("SELECT id FROM item", single_use=True, require_complete=True) as found:
+        assert found.to_arrow().num_rows == 7
+    connections.close()
+
+
+def test_a_query_that_is_stopped_ends_with_the_reason(web: ServedWeb, ann: Issued) -> None:
+    control = Control()
+    control.cancel()
+    with pytest.raises(QueryCancelled):
+        web.asks(ann, "na").sql(ALL, control=control)
+
+
+def test_parts_that_are_too_large_are_missing(web: ServedWeb, ann: Issued) -> None:
+    with web.asks(ann, "na").sql(ALL, largest=100) as answer:
+        assert not answer.is_complete
+        assert {one.why for one in answer.missing} == {"The parts of the answer have more than 100 bytes"}

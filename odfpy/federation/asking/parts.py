@@ -1,0 +1,156 @@
+"""Parts of an answer, read into files: each as a whole, or it is missing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odfpy.data.memory import bytes_of
+from odfpy.data.rows.rows_hash import RowsHasher
+from odfpy.engine.control import Control
+from odfpy.errors import OdfError, ResultTooLarge
+from odfpy.federation.asking.asker import Asker, PartRows
+from odfpy.federation.relay.errors import InvalidAnswer
+from odfpy.federation.relay.question import Missing, Part
+from odfpy.federation.relay.statements import LONGEST
+
+_HINT: Final = "Ask for less: other columns, a condition, a LIMIT."
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPart:
+    """A part that was read, or why it was not.
+
+    Attributes:
+        fragment: name of the fragment.
+        part: what was read.
+        path: the file with its rows; None if they are missing.
+        missing: why; None if they are there.
+        rows: how many there are.
+        bytes: of Arrow data that came.
+        seconds: that it took.
+        hash: of the rows without their order, as a multihash; only where they are signed.
+        statement: what the relay has signed; only where that was wanted.
+    """
+
+    fragment: str
+    part: Part
+    path: Path | None = None
+    missing: Missing | None = None
+    rows: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    hash: str | None = None
+    statement: str | None = None
+
+
+class Allowance:
+    """Bytes that all parts of a query may have; for all threads."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._left = most
+        self._lock = threading.Lock()
+
+    def take(self, size: int) -> None:
+        """Take some of them.
+
+        Raises:
+            ResultTooLarge: there are not as many.
+        """
+        with self._lock:
+            self._left -= size
+            if self._left < 0:
+                raise ResultTooLarge(f"The parts of the answer have more than {self._most:,} bytes", hint=_HINT)
+
+
+@dataclass(frozen=True, slots=True)
+class PartReader:
+    """Reads the parts of a query.
+
+    Attributes:
+        asker: the way to them.
+        folder: where the files go.
+        ends: when the time is over, by the monotonic clock.
+        allowance: how much there may be.
+        control: says whether they are still wanted.
+        is_signed: whether each part must come with a statement.
+    """
+
+    asker: Asker
+    folder: Path
+    ends: float
+    allowance: Allowance
+    control: Control
+    is_signed: bool = False
+
+    def read(self, fragment: str, number: int, part: Part, schema: pa.Schema) -> ReadPart:
+        """Read a part into a file.
+
+        Args:
+            fragment: name of the fragment.
+            number: of the part in the answer to it.
+            part: what is read.
+            schema: columns that it must have.
+
+        Raises:
+            QueryCancelled: the query is not wanted any more.
+        """
+        path = self.folder / f"{fragment}-{number}.parquet"
+        try:
+            return self._read(fragment, part, schema, path)
+        except OdfError as error:
+            path.unlink(missing_ok=True)
+            self.control.check()
+            return ReadPart(fragment, part, missing=Missing(part.relay, error.message))
+
+    def _read(self, fragment: str, part: Part, schema: pa.Schema, path: Path) -> ReadPart:
+        began = time.monotonic()
+        rows, size, statement = 0, 0, None
+        with ExitStack() as stack:
+            found = stack.enter_context(self._opened(part))
+            if found.schema != schema:
+                raise InvalidAnswer(f"The relay {part.relay} gives other columns than those that were asked for")
+            hasher = stack.enter_context(RowsHasher()) if self.is_signed else None
+            writer = stack.enter_context(pq.ParquetWriter(path, schema, compression="lz4"))
+            for chunk in found:
+                statement = _statement(chunk) or statement
+                if chunk.data is None or not chunk.data.num_rows:
+                    continue
+                taken = bytes_of(chunk.data)
+                self.allowance.take(taken)
+                rows, size = rows + chunk.data.num_rows, size + taken
+                writer.write_batch(chunk.data)
+                if hasher is not None:
+                    hasher.update(chunk.data)
+            digest = None if hasher is None else str(hasher.finish())
+        if self.is_signed and statement is None:
+            raise InvalidAnswer(f"The relay {part.relay} has not signed what it has given")
+        seconds = time.monotonic() - began
+        return ReadPart(fragment, part, path, None, rows, size, seconds, digest, statement)
+
+    @contextmanager
+    def _opened(self, part: Part) -> Iterator[PartRows]:
+        """The rows of a part, which end when the query is not wanted any more."""
+        self.control.check()
+        with self.asker.rows(part, self.ends - time.monotonic()) as found:
+            self.control.on_stop(found.cancel)
+            try:
+                yield found
+            finally:
+                self.control.forget(found.cancel)
+
+
+def _statement(chunk: Any) -> str | None:
+    if chunk.app_metadata is None:
+        return None
+    found = chunk.app_metadata
+    return bytes(found[:LONGEST]).decode("ascii", "replace")
