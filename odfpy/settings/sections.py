@@ -181,6 +181,19 @@ class SharingSection(Section):
     cache_size: Annotated[Positive, Meaning("Bytes of files made for recipients that are kept")] = 10 * 1024**3
 
 
+class RelaySection(Section):
+    """The relay of this workspace, in a web of relays."""
+
+    NAME = "relay"
+
+    results: Annotated[
+        Text | None,
+        Meaning("Folder or URL (s3, gs, az) for results that are fetched later; .odf/relay/results if not set"),
+    ] = None
+    result_lifetime: Annotated[Positive, Meaning("Seconds for which such a result is kept")] = 604_800
+    max_result: Annotated[Positive, Meaning("Bytes of Arrow data that such a result may have")] = 64 * 1024**3
+
+
 class SourcesSection(Section):
     """Limits of what sources may reach from this machine."""
 
@@ -374,6 +387,7 @@ WORKSPACE_SECTIONS: tuple[type[Section], ...] = (
     ProofsSection,
     ServeSection,
     SharingSection,
+    RelaySection,
     SourcesSection,
     FetchSection,
     TransferSection,

@@ -317,9 +317,11 @@ def test_what_is_over_is_removed_by_the_way(store: WebStore, tmp_path: Path, url
 
 def test_results_are_their_owners_only_and_final_states_stay(store: WebStore) -> None:
     results = store.results
-    made = results.add("r", "ann", {"query": "select 1"}, later(1))
+    made, is_new = results.add("r", "ann", {"query": "select 1"}, later(1))
+    assert is_new
     assert (made.state, made.detail) == (ResultState.WAITING, {"query": "select 1"})
-    assert results.add("r", "ann", {}, later(1)) == made
+    assert results.add("r", "ann", {}, later(1)) == (made, False)
+    assert results.unfinished() == [made]
     for attempt in (lambda: results.get("r", "bob"), lambda: results.add("r", "bob", {}, later(1))):
         with pytest.raises(WebObjectNotFound, match="no such result"):
             attempt()
@@ -328,6 +330,7 @@ def test_results_are_their_owners_only_and_final_states_stay(store: WebStore) ->
     assert not results.move("r", ResultState.CANCELLED)
     assert (results.get("r", "ann").state, results.get("r", "ann").detail) == (ResultState.DONE, {"files": ["a"]})
     assert [one.id for one in results.of("ann")] == ["r"]
-    assert results.take_old() == []
-    assert [one.id for one in results.take_old(later(2))] == ["r"]
+    assert results.unfinished() == results.old() == []
+    assert [one.id for one in results.old(later(2))] == ["r"]
+    results.remove("r")
     assert results.of("ann") == []

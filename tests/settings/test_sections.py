@@ -43,7 +43,7 @@ HEADINGS = {
     "Watermark",
 }
 # What the specification leaves to whoever runs a coordinator.
-OWN = ("engine", "signatures", "proofs", "serve", "sharing", "automation", "mail", "openLineage")
+OWN = ("engine", "signatures", "proofs", "serve", "sharing", "relay", "automation", "mail", "openLineage")
 
 
 def of_key(setting: Setting) -> str:

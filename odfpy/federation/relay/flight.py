@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.flight as fl
 
 from odfpy.errors import OdfError
+from odfpy.federation.relay.actions import CANCEL, body_of
 from odfpy.federation.relay.errors import InvalidAnswer, InvalidQuestion, RelayRefused, RelayUnavailable
 from odfpy.federation.relay.peers import Peers
 from odfpy.federation.relay.question import Answer, Cancellation, Missing, Part, Question
@@ -30,9 +31,6 @@ MOST_PARTS: Final = 10_000
 LONGEST_QUESTION: Final = 1 << 20
 LONGEST_MESSAGE: Final = 64 << 20
 """Bytes of one message with rows."""
-
-CANCEL: Final = "odf.web.Cancel"
-"""The action that cancels a query."""
 
 _LONGEST_TEXT: Final = 500
 _LONGEST_SQL: Final = 100_000
@@ -59,20 +57,6 @@ def question_of(data: bytes) -> Question:
         return Question.parse(json.loads(data))
     except (ValueError, RecursionError) as error:
         raise InvalidQuestion("A question is JSON") from error
-
-
-def cancellation_of(data: bytes) -> Cancellation:
-    """The cancellation in the body of an action.
-
-    Raises:
-        InvalidQuestion: it is none.
-    """
-    if len(data) > LONGEST_QUESTION:
-        raise InvalidQuestion("A cancellation is shorter")
-    try:
-        return Cancellation.parse(json.loads(data))
-    except (ValueError, RecursionError) as error:
-        raise InvalidQuestion("A cancellation is JSON") from error
 
 
 def info_of(answer: Answer, question: Question, descriptor: Any) -> Any:
@@ -183,10 +167,32 @@ class Connections:
         Raises:
             OdfError: it could not be told.
         """
-        action = fl.Action(CANCEL, json.dumps(cancellation.to_json()).encode())
+        self.act(location, CANCEL, cancellation.to_json(), _PATIENCE)
+
+    def act(self, location: str, name: str, tree: Any, seconds: float) -> Any:
+        """Have a relay do something.
+
+        Args:
+            location: where it is.
+            name: of the action.
+            tree: its body, a tree of JSON.
+            seconds: to wait.
+
+        Returns:
+            Its result, a tree of JSON.
+
+        Raises:
+            OdfError: it is not there, refuses, or gives no such result.
+        """
         with _told(location), self._pool.client(location, self._tls) as pooled:
-            for _ in pooled.client.do_action(action, _options(_PATIENCE)):
-                pass
+            results = [
+                one.body.to_pybytes() for one in pooled.client.do_action((name, body_of(tree)), _options(seconds))
+            ]
+        try:
+            (found,) = results
+            return json.loads(found)
+        except (ValueError, RecursionError) as error:
+            raise InvalidAnswer(f"The relay {location} has answered with something that is no answer") from error
 
     def entities(self, location: str, seconds: float) -> dict[str, pa.Schema]:
         """The entities of a relay, by name.

@@ -22,6 +22,7 @@ from odfpy.federation.sources.opened import SourceContext, open_source
 from odfpy.federation.sql.expressions import Column
 from odfpy.federation.sql.fragment import Fragment, Output
 from odfpy.federation.sql.source import source_sql
+from odfpy.sharing.decisions import View
 
 _GONE = "Ask the question again: what the relay shows has changed."
 
@@ -61,15 +62,27 @@ class SourceReader:
             SourceFailed: the source cannot be read; also while rows are taken.
         """
         data, found, rows, columns = self._found(ticket)
-        view = seen_by_all([self._knowledge.view(ticket.source, one) for one in ticket.seen_by])
-        if view is None:
-            raise TicketRefused("Nothing of the source may be read any more", hint=_GONE)
+        view = self.view(ticket)
         fragment = Fragment.parse(ticket.fragment.to_json(), columns)
         source = self._source(data)
         relation = relation_sql(data, found)
         schema = source.schema(relation, control)
         sql = source_sql(fragment, rows.expressions, relation, view, {}, source.engine, schema=schema)
         return source.read(sql, fragment.schema, self._limits, control)
+
+    def view(self, ticket: Ticket) -> View:
+        """The cells that the holder of a ticket may see now.
+
+        Args:
+            ticket: the ticket.
+
+        Raises:
+            TicketRefused: there are none any more.
+        """
+        view = seen_by_all([self._knowledge.view(ticket.source, one) for one in ticket.seen_by])
+        if view is None:
+            raise TicketRefused("Nothing of the source may be read any more", hint=_GONE)
+        return view
 
     def _found(self, ticket: Ticket) -> tuple[LocalData, DataSource, LocalRows, pa.Schema]:
         """The source of a ticket, its mapping, and the columns of its entity, as they are now."""

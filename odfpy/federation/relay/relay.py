@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
-from odfpy.data.multihash import Multihash
 from odfpy.engine.control import Control
 from odfpy.errors import NotFound, OdfError, QueryCancelled
 from odfpy.federation.errors import NotBelieved
@@ -22,7 +21,6 @@ from odfpy.federation.relay.knowledge import Knowledge, RemoteRows, seen_by_all
 from odfpy.federation.relay.peers import Peers
 from odfpy.federation.relay.question import Answer, Cancellation, Missing, Part, Question
 from odfpy.federation.relay.requesters import Identity, Requester
-from odfpy.federation.relay.statements import Statement
 from odfpy.federation.relay.tickets import LIFE, PassedTicket, Ticket, Tickets
 from odfpy.federation.relay.under_way import QueryKey, UnderWay
 from odfpy.federation.sql.fragment import Fragment, explained
@@ -59,7 +57,6 @@ class Relay:
         *,
         identify: Callable[[str], Requester],
         vouch: Callable[[Identity, str, float], str],
-        sign: Callable[[Statement], str],
         clock: Callable[[], float] = time.time,
     ) -> None:
         """
@@ -72,7 +69,6 @@ class Relay:
             peers: the way to the others.
             identify: gives the requester that a token tells of; raises `NotBelieved`.
             vouch: signs a token on behalf of somebody, for the query of an id, that is good for some seconds.
-            sign: signs what it says of rows that it has given.
             clock: tells the time, in seconds since 1970.
         """
         self.name = name
@@ -83,7 +79,6 @@ class Relay:
         self._peers = peers
         self._identify = identify
         self._vouch = vouch
-        self._sign = sign
         self._clock = clock
         self._under_way = UnderWay()
         self._threads = ThreadPoolExecutor(AT_ONCE, f"relay {name}")
@@ -185,20 +180,6 @@ class Relay:
             ticket = Ticket(rows.source, fragment, requester.seen_by, question.id, ends, wants.single_use, wants.signed)
             parts.append(Part(self.name, self._location, self._tickets.close(ticket), sql))
         return parts
-
-    def statement(self, ticket: Ticket, given: tuple[int, Multihash] | None) -> str | None:
-        """Sign what was given for a ticket.
-
-        Args:
-            ticket: the ticket.
-            given: the number of rows and their hash; None if not all were given.
-        """
-        if given is None:
-            return None
-        rows, found = given
-        sql = explained(ticket.fragment)
-        said = Statement(self.name, ticket.id, ticket.holder.fingerprint, sql, rows, str(found), int(self._clock()))
-        return self._sign(said)
 
     def view(self, source: str, seen_by: Sequence[Identity]) -> View | None:
         """The cells of a data source that some people may all see; None if there are none.

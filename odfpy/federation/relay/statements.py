@@ -6,11 +6,16 @@ authority of the web can check them, at any time, without asking the relay.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
+from odfpy.data.multihash import Multihash
 from odfpy.federation.errors import NotBelieved
 from odfpy.federation.relay.requesters import Authorities, Credentials, Identity
+from odfpy.federation.relay.tickets import Ticket
+from odfpy.federation.sql.fragment import explained
 
 AUDIENCE: Final = "odf-web-rows"
 LONGEST: Final = 1 << 20
@@ -40,22 +45,38 @@ class Statement:
     at: int
 
 
-def signed(statement: Statement, credentials: Credentials) -> str:
-    """Sign a statement.
+class RowsSigner:
+    """Signs what a relay has given; for all threads."""
 
-    Args:
-        statement: what is said.
-        credentials: of the relay.
-    """
-    claims = asdict(statement)
-    return credentials.signed({"aud": AUDIENCE, "iat": claims.pop("at"), **claims})
+    def __init__(self, relay: str, credentials: Credentials, clock: Callable[[], float] = time.time) -> None:
+        """
+        Args:
+            relay: its name.
+            credentials: of the relay.
+            clock: tells the time, in seconds since 1970.
+        """
+        self._relay = relay
+        self._credentials = credentials
+        self._clock = clock
+
+    def signed(self, ticket: Ticket, rows: int, digest: Multihash) -> str:
+        """Sign what was given for a ticket.
+
+        Args:
+            ticket: the ticket.
+            rows: how many there were.
+            digest: their hash, without their order.
+        """
+        claims = {"aud": AUDIENCE, "iat": int(self._clock()), "relay": self._relay, "question": ticket.id}
+        claims |= {"requester": ticket.holder.fingerprint, "sql": explained(ticket.fragment)}
+        return self._credentials.signed({**claims, "rows": rows, "hash": str(digest)})
 
 
 def verified(text: str, authorities: Authorities) -> tuple[Statement, Identity]:
     """Return what a relay has signed, and which one it was.
 
     Args:
-        text: what `signed` has made.
+        text: what a `RowsSigner` has made.
         authorities: whose certificates are trusted.
 
     Raises:

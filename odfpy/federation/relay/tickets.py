@@ -7,7 +7,7 @@ that it may be read: grants are looked up again when it comes back, from whoever
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -116,9 +116,7 @@ class Tickets:
         Raises:
             TicketRefused: it is none of this relay, has ended, was used, or is somebody else's.
         """
-        tree = self._seal.open(text, _USE)
-        if tree is None:
-            raise TicketRefused("This relay has not given this ticket", hint="Ask the question again.")
+        tree = self._opened(text)
         seen_by = tuple(Identity(*one) for one in tree["by"])
         if seen_by[0].fingerprint != caller.fingerprint:
             raise TicketRefused(
@@ -127,13 +125,35 @@ class Tickets:
         left = tree["ends"] - self._clock()
         if left <= 0:
             raise TicketRefused("The ticket has ended", hint="Ask the question again.")
-        if "passed" in tree:
-            return PassedTicket(Part(*tree["passed"]), seen_by[0], tree["id"], tree["ends"])
-        if tree["single"] and not self._is_first(f"ticket {text[:_PREFIX]}", left):
+        if tree.get("single") and not self._is_first(f"ticket {text[:_PREFIX]}", left):
             raise TicketRefused("The ticket was used before, and is good for once", hint="Ask the question again.")
-        fragment = Fragment.parse(tree["fragment"])
-        return Ticket(tree["source"], fragment, seen_by, tree["id"], tree["ends"], tree["single"], tree["signed"])
+        return _ticket_of(tree)
+
+    def reopen(self, text: str) -> Ticket | PassedTicket:
+        """The ticket of a text that was opened before: neither its holder, its end nor its use are looked at again.
+
+        Args:
+            text: what `close` gave.
+
+        Raises:
+            TicketRefused: it is none of this relay.
+        """
+        return _ticket_of(self._opened(text))
+
+    def _opened(self, text: str) -> Mapping[str, Any]:
+        tree: Mapping[str, Any] | None = self._seal.open(text, _USE)
+        if tree is None:
+            raise TicketRefused("This relay has not given this ticket", hint="Ask the question again.")
+        return tree
 
 
 def _tree_of(identity: Identity) -> list[Any]:
     return [identity.fingerprint, dict(identity.attributes)]
+
+
+def _ticket_of(tree: Mapping[str, Any]) -> Ticket | PassedTicket:
+    seen_by = tuple(Identity(*one) for one in tree["by"])
+    if "passed" in tree:
+        return PassedTicket(Part(*tree["passed"]), seen_by[0], tree["id"], tree["ends"])
+    fragment = Fragment.parse(tree["fragment"])
+    return Ticket(tree["source"], fragment, seen_by, tree["id"], tree["ends"], tree["single"], tree["signed"])

@@ -59,8 +59,8 @@ class Results:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add(self, result_id: str, owner: str, detail: Mapping[str, Any], until: Timestamp) -> Result:
-        """Note that a result is wanted. The same id again is the result that is there, if it is the same owner's.
+    def add(self, result_id: str, owner: str, detail: Mapping[str, Any], until: Timestamp) -> tuple[Result, bool]:
+        """Note that a result is wanted, and say whether that is new. The same id again is the result that is there.
 
         Args:
             result_id: of the result.
@@ -85,7 +85,7 @@ class Results:
             row = connection.execute(sa.select(RESULTS).where(RESULTS.c.id == result_id)).first()
             if row is None:
                 connection.execute(sa.insert(RESULTS).values(values))
-        return self.get(result_id, owner)
+        return self.get(result_id, owner), row is None
 
     def get(self, result_id: str, owner: str) -> Result:
         """A result of somebody; those of others are not there for them.
@@ -121,13 +121,28 @@ class Results:
             more = {} if detail is None else {"detail": dict(detail)}
             return connection.execute(change.values({**values, **more})).rowcount == 1
 
-    def take_old(self, now: Timestamp | None = None) -> list[Result]:
-        """Remove the results that are over; gives them, so that their files can be removed, too."""
+    def unfinished(self) -> list[Result]:
+        """All that are waiting or running, the oldest first."""
+        under_way = [state.value for state in ResultState if not state.is_final]
+        return self._found(sa.select(RESULTS).where(RESULTS.c.state.in_(under_way)).order_by(RESULTS.c.created_at))
+
+    def old(self, now: Timestamp | None = None) -> list[Result]:
+        """All that are over: their files go first, then they."""
         when = (now or Timestamp.now()).nanos
+        return self._found(sa.select(RESULTS).where(RESULTS.c.expires_at < when))
+
+    def remove(self, result_id: str) -> None:
+        """Forget a result.
+
+        Args:
+            result_id: of the result.
+        """
         with self._database.writing() as connection:
-            found = connection.execute(sa.select(RESULTS).where(RESULTS.c.expires_at < when)).all()
-            connection.execute(sa.delete(RESULTS).where(RESULTS.c.id.in_([row.id for row in found])))
-            return [_result(row) for row in found]
+            connection.execute(sa.delete(RESULTS).where(RESULTS.c.id == result_id))
+
+    def _found(self, query: sa.Select[Any]) -> list[Result]:
+        with self._database.reading() as connection:
+            return [_result(row) for row in connection.execute(query)]
 
 
 def _result(row: sa.Row[tuple[object, ...]]) -> Result:

@@ -12,14 +12,18 @@ from typing import TYPE_CHECKING
 from odfpy.federation.relay.flight import Connections, FlightPeers
 from odfpy.federation.relay.reading import SourceReader
 from odfpy.federation.relay.relay import Relay
-from odfpy.federation.relay.requesters import Authorities, Credentials
-from odfpy.federation.relay.statements import signed
+from odfpy.federation.relay.requesters import Authorities, Credentials, Identity
+from odfpy.federation.relay.result_store import ResultStore
+from odfpy.federation.relay.results import ResultMaker
+from odfpy.federation.relay.statements import RowsSigner
 from odfpy.federation.relay.stored import StoredKnowledge
 from odfpy.federation.relay.tickets import Tickets
 from odfpy.federation.sources.contract import ReadLimits
 from odfpy.federation.sources.opened import SourceContext
 from odfpy.serving.http.tls import Tls, check_certificate
+from odfpy.serving.relay.results import ResultCalls
 from odfpy.serving.relay.server import RelayServer
+from odfpy.settings.sections import RelaySection
 
 if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace
@@ -59,42 +63,26 @@ def relay_server(
     credentials = Credentials.load(identity.certificate, identity.key)
     trusted = identity.authorities.read_bytes()
     knowledge = StoredKnowledge(store)
-    authorities = Authorities(trusted, is_revoked=knowledge.is_revoked)
     # Servers of one relay have one key, and so open each other's tickets.
     key = hashlib.sha256(b"tickets\0" + credentials.key).digest()
     tickets = Tickets(key, is_first=knowledge.is_first)
     context = SourceContext(workspace.queries.service, workspace.odf, settings.query_memory)
     reader = SourceReader(knowledge, context, ReadLimits(seconds=settings.flight_timeout))
+    signer = RowsSigner(identity.name, credentials)
     with ExitStack() as stack:
         stack.callback(reader.close)
         connections = Connections(credentials, trusted)
         stack.callback(connections.close)
-
-        def location_of(peer: str) -> str | None:
-            found = knowledge.web.peers.get(peer)
-            return None if found is None else found.flight_endpoint
-
-        def made(location: str) -> Relay:
-            return Relay(
-                identity.name,
-                credentials.fingerprint,
-                location,
-                knowledge,
-                tickets,
-                FlightPeers(connections, location_of),
-                identify=authorities.requester,
-                vouch=lambda who, query, seconds: credentials.token(
-                    query, seconds=seconds, on_behalf_of=who.certificate
-                ),
-                sign=lambda statement: signed(statement, credentials),
-            )
-
+        maker = _result_maker(workspace, store, settings, tickets, reader, connections, signer)
+        stack.callback(maker.close)
         server = RelayServer(
-            made,
+            _relay_maker(identity, knowledge, tickets, connections, credentials, trusted),
             knowledge,
             reader,
             tickets,
             connections,
+            ResultCalls(maker, store.results, tickets, workspace.config.section(RelaySection).result_lifetime),
+            signer,
             host=host,
             port=port,
             tls=tls,
@@ -102,7 +90,67 @@ def relay_server(
             public=public,
         )
         stack.callback(server.shutdown)
+        maker.resume()
         yield server
+
+
+def _relay_maker(
+    identity: RelayIdentity,
+    knowledge: StoredKnowledge,
+    tickets: Tickets,
+    connections: Connections,
+    credentials: Credentials,
+    trusted: bytes,
+) -> Callable[[str], Relay]:
+    """Return what makes the relay, when it is known where its rows are read."""
+    authorities = Authorities(trusted, is_revoked=knowledge.is_revoked)
+
+    def location_of(peer: str) -> str | None:
+        found = knowledge.web.peers.get(peer)
+        return None if found is None else found.flight_endpoint
+
+    def vouch(who: Identity, query: str, seconds: float) -> str:
+        return credentials.token(query, seconds=seconds, on_behalf_of=who.certificate)
+
+    def made(location: str) -> Relay:
+        return Relay(
+            identity.name,
+            credentials.fingerprint,
+            location,
+            knowledge,
+            tickets,
+            FlightPeers(connections, location_of),
+            identify=authorities.requester,
+            vouch=vouch,
+        )
+
+    return made
+
+
+def _result_maker(
+    workspace: Workspace,
+    store: WebStore,
+    settings: ServeSettings,
+    tickets: Tickets,
+    reader: SourceReader,
+    connections: Connections,
+    signer: RowsSigner,
+) -> ResultMaker:
+    """Return what makes results that are fetched later."""
+    section = workspace.config.section(RelaySection)
+    folder = workspace.odf / "relay"
+    return ResultMaker(
+        store.results,
+        tickets,
+        reader,
+        connections,
+        ResultStore(section.results or str(folder / "results")),
+        work=folder / "work",
+        lifetime=section.result_lifetime,
+        seconds=settings.flight_timeout,
+        largest=section.max_result,
+        signer=signer,
+    )
 
 
 def wait_for_the_end(tell: Callable[[], object]) -> None:

@@ -9,7 +9,7 @@ Whoever calls has shown a certificate in the TLS handshake; the guard in front o
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,18 +18,14 @@ from typing import Any, Final
 import pyarrow.flight as fl
 
 from odfpy.federation.errors import NotBelieved
-from odfpy.federation.relay.flight import (
-    CANCEL,
-    Connections,
-    cancellation_of,
-    info_of,
-    query_of,
-    question_of,
-)
+from odfpy.federation.relay.actions import CANCEL, body_of, tree_of
+from odfpy.federation.relay.flight import Connections, info_of, query_of, question_of
 from odfpy.federation.relay.question import Cancellation, Question
 from odfpy.federation.relay.reading import SourceReader, columns_of, names_of, whole_entity
 from odfpy.federation.relay.relay import Relay
 from odfpy.federation.relay.requesters import Identity, identity_of
+from odfpy.federation.relay.rows import HashedRows, PassedRows
+from odfpy.federation.relay.statements import RowsSigner
 from odfpy.federation.relay.stored import StoredKnowledge
 from odfpy.federation.relay.tickets import PassedTicket, Tickets
 from odfpy.federation.relay.under_way import QueryKey
@@ -40,7 +36,8 @@ from odfpy.serving.flight.streams import Batches, CallControl, Rows, RunningQuer
 from odfpy.serving.http.budget import MemoryBudget
 from odfpy.serving.http.logs import log
 from odfpy.serving.http.tls import Tls
-from odfpy.serving.relay.rows import HashedRows, PassedRows, StatedRows
+from odfpy.serving.relay.results import ResultCalls
+from odfpy.serving.relay.rows import StatedRows
 from odfpy.serving.settings import ServeSettings
 
 _CANCELLED: Final = 1
@@ -56,6 +53,8 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         reader: SourceReader,
         tickets: Tickets,
         connections: Connections,
+        results: ResultCalls,
+        signer: RowsSigner,
         *,
         host: str,
         port: int,
@@ -70,6 +69,8 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
             reader: reads its sources.
             tickets: opens its tickets.
             connections: to other relays, for tickets of theirs that are passed on.
+            results: the calls that concern results which are fetched later.
+            signer: signs what was given, where that is wanted.
             host: name or address to listen at.
             port: port to listen at; 0 for any that is free.
             tls: certificate and key, and the authorities of clients.
@@ -81,6 +82,12 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         """
         self._knowledge, self._reader, self._tickets, self._connections = knowledge, reader, tickets, connections
         self._settings = settings
+        self._results, self._signer = results, signer
+        self._actions: Mapping[str, Callable[[Identity, bytes], bytes]] = {
+            "CancelFlightInfo": self._cancel_info,
+            CANCEL: self._cancel_query,
+            **results.actions,
+        }
         self._has_ended = False
         self.running = RunningQueries(settings.flight_queries, settings.flight_working, settings.patience)
         with ExitStack() as stack:
@@ -137,8 +144,11 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @guarded
     def do_get(self, context: Any, ticket: Any) -> Any:
-        """The rows of a ticket."""
-        opened = self._tickets.open(ticket.ticket.decode("ascii", "replace"), self._caller(context))
+        """The rows of a ticket, or a file of a result."""
+        caller = self._caller(context)
+        if ticket.ticket.startswith(b"{"):
+            return self._results.file(ticket.ticket, caller)
+        opened = self._tickets.open(ticket.ticket.decode("ascii", "replace"), caller)
         seconds = self._settings.flight_timeout
         control = CallControl(context, seconds)
         with ExitStack() as stack:
@@ -151,7 +161,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
                 statement = lambda: passed.statement  # noqa: E731
             elif opened.is_signed:
                 rows = hashed = HashedRows(self._reader.read(opened, control))
-                statement = lambda: self._relay.statement(opened, hashed.found)  # noqa: E731
+                statement = lambda: self._signer.signed(opened, *hashed.found) if hashed.found else None  # noqa: E731
             else:
                 rows, statement = self._reader.read(opened, control), lambda: None
             tell = lambda count: log("relay read", query=opened.id, rows=count)  # noqa: E731
@@ -188,15 +198,15 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
     def list_actions(self, context: Any) -> list[tuple[str, str]]:
         """Return what `do_action` takes."""
         del context
-        return [(name, (call.__doc__ or "").splitlines()[0]) for name, call in _ACTIONS.items()]
+        return [(name, (call.__doc__ or "").splitlines()[0]) for name, call in self._actions.items()]
 
     @guarded
     def do_action(self, context: Any, action: Any) -> Iterator[bytes]:
         """Everything that is neither a question nor rows."""
-        call = _ACTIONS.get(action.type)
+        call = self._actions.get(action.type)
         if call is None:
             raise NotSupported(f"There is no action {action.type[:100]!r} here")
-        return iter([call(self, self._caller(context), action.body.to_pybytes())])
+        return iter([call(self._caller(context), action.body.to_pybytes())])
 
     def _cancel_info(self, caller: Identity, body: bytes) -> bytes:
         """Cancel the query of a FlightInfo, here and at all relays that were asked."""
@@ -207,8 +217,8 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
 
     def _cancel_query(self, caller: Identity, body: bytes) -> bytes:
         """Cancel a query by its id, here and at all relays that were asked."""
-        self._cancel(cancellation_of(body), caller)
-        return b""
+        self._cancel(Cancellation.parse(tree_of(body)), caller)
+        return body_of({})
 
     def _cancel(self, cancellation: Cancellation, caller: Identity) -> None:
         self.running.cancel(str(self._relay.cancel(cancellation, caller)))
@@ -228,9 +238,3 @@ def _entity_of(descriptor: Any) -> str:
     if descriptor.descriptor_type != fl.DescriptorType.PATH or len(descriptor.path) != 1:
         raise WrongMessage("The descriptor names no entity", hint="Give it the name of an entity as path.")
     return str(descriptor.path[0].decode("utf-8", "replace"))
-
-
-_ACTIONS: Final[dict[str, Callable[[RelayServer, Identity, bytes], bytes]]] = {
-    "CancelFlightInfo": RelayServer._cancel_info,  # noqa: SLF001  a table of its own calls
-    CANCEL: RelayServer._cancel_query,  # noqa: SLF001
-}

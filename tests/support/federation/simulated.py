@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -156,7 +156,6 @@ class SimulatedWeb:
             Wire(self, me),
             identify=requester,
             vouch=vouch,
-            sign=lambda statement: json.dumps(asdict(statement)),
         )
 
     def count(self) -> None:

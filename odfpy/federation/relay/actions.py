@@ -1,0 +1,64 @@
+"""Actions of a relay beside questions and rows: their names, and JSON as their bodies and results."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from odfpy.federation.relay.errors import InvalidQuestion
+
+CANCEL: Final = "odf.web.Cancel"
+"""Cancel a query: `{query, requester, hops}`."""
+
+STORE_RESULT: Final = "odf.web.StoreResult"
+"""Read a ticket into files: `{ticket}`; gives the state of the result."""
+
+RESULT: Final = "odf.web.Result"
+"""The state of a result: `{result}`."""
+
+CANCEL_RESULT: Final = "odf.web.CancelResult"
+"""Make a result no further: `{result}`."""
+
+KEEP_QUERY: Final = "odf.web.KeepQuery"
+"""Remember a query whose results are made: `{query, record}`."""
+
+QUERY: Final = "odf.web.Query"
+"""The record of a query: `{query}`."""
+
+QUERIES: Final = "odf.web.Queries"
+"""The queries of the caller that are remembered: `{}`."""
+
+LONGEST: Final = 1 << 20
+"""Bytes of a body."""
+
+
+def body_of(tree: Any) -> bytes:
+    """A tree as the body or the result of an action."""
+    return json.dumps(tree, separators=(",", ":")).encode()
+
+
+def tree_of(data: bytes) -> dict[str, Any]:
+    """The object in the body of an action.
+
+    Raises:
+        InvalidQuestion: there is none.
+    """
+    try:
+        found = json.loads(data) if len(data) <= LONGEST else None
+    except (ValueError, RecursionError) as error:
+        raise InvalidQuestion("The body of an action is JSON") from error
+    if not isinstance(found, dict):
+        raise InvalidQuestion(f"The body of an action is an object of at most {LONGEST} bytes")
+    return found
+
+
+def text_in(tree: dict[str, Any], key: str) -> str:
+    """A text of such an object.
+
+    Raises:
+        InvalidQuestion: it is not there, or is none.
+    """
+    found = tree.get(key)
+    if not isinstance(found, str) or not found:
+        raise InvalidQuestion(f"The body of this action has a text {key!r}")
+    return found

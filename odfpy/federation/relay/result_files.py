@@ -1,0 +1,87 @@
+"""Files of a result: rows cut into Parquet files of a size that can be fetched again when a connection breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odfpy.data.memory import bytes_of
+from odfpy.data.multihash import SHA3_256, Multihash
+from odfpy.data.slices.hashing_file import HashingFile
+
+LARGEST: Final = 64 << 20
+"""Bytes of Arrow data after which the next file begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFile:
+    """A file of a result.
+
+    Attributes:
+        hash: of its bytes, sha3-256.
+        bytes: how many there are.
+        rows: that it has.
+    """
+
+    hash: Multihash
+    bytes: int
+    rows: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The file for `json.dumps`."""
+        return {"hash": str(self.hash), "bytes": self.bytes, "rows": self.rows}
+
+    @classmethod
+    def parse(cls, tree: Any) -> ResultFile:
+        """The file that `to_json` gave.
+
+        Raises:
+            ValueError, TypeError, KeyError, InvalidValue: it is none.
+        """
+        return cls(Multihash.parse(tree["hash"]), int(tree["bytes"]), int(tree["rows"]))
+
+
+def written_files(
+    batches: Iterator[pa.RecordBatch],
+    schema: pa.Schema,
+    folder: Path,
+    keep: Callable[[Path, ResultFile], None],
+    largest: int = LARGEST,
+) -> list[ResultFile]:
+    """Write rows into files, at least one.
+
+    Args:
+        batches: the rows.
+        schema: their columns.
+        folder: where files are made; it is there.
+        keep: takes each file away when it is whole.
+        largest: bytes of Arrow data after which the next file begins.
+    """
+    found: list[ResultFile] = []
+    left: pa.RecordBatch | None = next(batches, None)
+    while left is not None or not found:
+        path = folder / f"{len(found)}.parquet"
+        file = HashingFile(path)
+        rows = size = 0
+        try:
+            with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+                while left is not None and size <= largest:
+                    writer.write_batch(left)
+                    rows, size = rows + left.num_rows, size + bytes_of(left)
+                    left = next(batches, None)
+            file.finish()
+            made = ResultFile(Multihash(SHA3_256.code, file.hasher.digest()), file.size, rows)
+            keep(path, made)
+        except BaseException:
+            file.discard()
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+            raise
+        found.append(made)
+    return found

@@ -1,0 +1,58 @@
+"""The result store: where the files of results are kept, a folder or a bucket. Each result has a folder of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from odfpy.chain.object_store import LocalObjectStore, ObjectStore
+from odfpy.data.multihash import Multihash
+from odfpy.repository.bucket.place import open_bucket, parse_place
+from odfpy.repository.bucket.stores import BucketObjectStore
+
+_SCHEMES: Final = ("s3://", "gs://", "az://", "s3+http://", "s3+https://")
+
+
+class ResultStore:
+    """Files of results, named by their hashes."""
+
+    def __init__(self, place: str) -> None:
+        """
+        Args:
+            place: a folder, or a URL.
+
+        Raises:
+            InvalidValue, TransferError: the URL is none, or the library of the store is not installed.
+        """
+        self._place = place.rstrip("/")
+        self._bucket = None
+        if place.startswith(_SCHEMES):
+            found = parse_place(place)
+            self._bucket, self._prefix = open_bucket(found), found.folder
+
+    def of(self, result: str) -> ObjectStore:
+        """The files of a result.
+
+        Args:
+            result: its id.
+        """
+        if self._bucket is not None:
+            return BucketObjectStore(self._bucket, f"{self._prefix}{result}/")
+        return LocalObjectStore(Path(self._place) / result)
+
+    def remove(self, result: str, files: list[Multihash]) -> None:
+        """Remove the files of a result.
+
+        Args:
+            result: its id.
+            files: their names.
+
+        Raises:
+            OdfError: the store refuses.
+        """
+        store = self.of(result)
+        for one in files:
+            store.delete(one)
+        if isinstance(store, LocalObjectStore) and store.folder.is_dir():
+            store.clean()
+            store.folder.rmdir()

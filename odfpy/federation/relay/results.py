@@ -1,0 +1,281 @@
+"""Results that are fetched later: a relay reads a ticket into files of its result store, while nobody waits.
+
+What becomes of a result is in the database, so that it goes on when the relay begins again. A result is its owner's
+only, whoever else knows its id. What the owner may see is looked up when it is made, and again when it is fetched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, BinaryIO, Final
+
+import pyarrow as pa
+
+from odfpy.data.memory import bytes_of
+from odfpy.data.timestamp import Timestamp
+from odfpy.engine.control import Control
+from odfpy.errors import OdfError, ResultTooLarge
+from odfpy.federation.errors import WebObjectNotFound
+from odfpy.federation.relay.errors import TicketRefused
+from odfpy.federation.relay.flight import Connections
+from odfpy.federation.relay.reading import SourceReader
+from odfpy.federation.relay.result_files import ResultFile, written_files
+from odfpy.federation.relay.result_store import ResultStore
+from odfpy.federation.relay.rows import HashedRows, PassedRows, Rows
+from odfpy.federation.relay.statements import RowsSigner
+from odfpy.federation.relay.tickets import PassedTicket, Ticket, Tickets
+from odfpy.federation.store.results import Result, Results, ResultState
+from odfpy.files import make_folder
+
+AT_ONCE: Final = 2
+"""Results that are made at the same time."""
+
+_NANOS: Final = 1_000_000_000
+_TRIES: Final = 3
+_BETWEEN: Final = 600.0
+"""Seconds between two looks at which results are over."""
+
+_LOGGER = logging.getLogger("odf.relay")
+
+
+class ResultMaker:
+    """Makes the results of a relay; for all threads."""
+
+    def __init__(
+        self,
+        results: Results,
+        tickets: Tickets,
+        reader: SourceReader,
+        connections: Connections,
+        store: ResultStore,
+        *,
+        work: Path,
+        lifetime: float,
+        seconds: float,
+        largest: int,
+        signer: RowsSigner,
+    ) -> None:
+        """
+        Args:
+            results: what becomes of them, in the database of the relay.
+            tickets: opens the relay's tickets.
+            reader: reads its sources.
+            connections: to other relays, for tickets of theirs.
+            store: keeps the files.
+            work: folder in which files are made.
+            lifetime: seconds for which a result is kept.
+            seconds: that the making of one may take.
+            largest: bytes of Arrow data that a result may have.
+            signer: signs what was given for a ticket.
+        """
+        self._results, self._tickets, self._reader, self._connections = results, tickets, reader, connections
+        self._store, self._work, self._lifetime, self._largest = store, work, lifetime, largest
+        self._seconds, self._signer = seconds, signer
+        self._lock = threading.Lock()
+        self._running: dict[str, Control] = {}
+        self._threads = ThreadPoolExecutor(AT_ONCE, "results")
+        self._over = threading.Event()
+        threading.Thread(target=self._clean_now_and_then, name="old results", daemon=True).start()
+
+    def resume(self) -> None:
+        """Go on with what was not finished when the relay ended."""
+        for one in self._results.unfinished():
+            self._threads.submit(self._make, one)
+
+    def close(self) -> None:
+        """Stop; what is not finished goes on when the relay begins again."""
+        self._over.set()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        with self._lock:
+            running = [*self._running.values()]
+        for one in running:
+            one.cancel()
+        self._threads.shutdown(wait=True)
+
+    def start(self, text: str, ticket: Ticket | PassedTicket) -> Result:
+        """Begin to make the result of a ticket; for the same ticket again, it is the same result.
+
+        Args:
+            text: of the ticket.
+            ticket: the same, opened by its holder.
+
+        Raises:
+            OdfError: it is somebody else's.
+        """
+        name = hashlib.sha256(text.encode()).hexdigest()[:32]
+        until = Timestamp(Timestamp.now().nanos + int(self._lifetime * _NANOS))
+        detail = {"ticket": text, "tries": 0}
+        found, is_new = self._results.add(name, ticket.holder.fingerprint, detail, until)
+        if is_new:
+            self._threads.submit(self._make, found)
+        return found
+
+    def find(self, name: str, owner: str) -> Result:
+        """A result of somebody.
+
+        Raises:
+            WebObjectNotFound: there is none of theirs.
+        """
+        found = self._results.get(name, owner)
+        if "ticket" not in found.detail:
+            raise WebObjectNotFound("There is no such result")
+        return found
+
+    def cancel(self, name: str, owner: str) -> None:
+        """Stop making a result; one that is finished stays until it ends.
+
+        Raises:
+            WebObjectNotFound: there is none of theirs.
+        """
+        self.find(name, owner)
+        self._results.move(name, ResultState.CANCELLED)
+        with self._lock:
+            control = self._running.get(name)
+        if control is not None:
+            control.cancel()
+
+    def open(self, name: str, owner: str, number: int) -> BinaryIO:
+        """A file of a result, from its beginning.
+
+        Args:
+            name: of the result.
+            owner: fingerprint of whoever fetches it.
+            number: of the file.
+
+        Raises:
+            WebObjectNotFound: there is none of theirs, or it has no such file.
+            TicketRefused: what the owner may see has changed since it was made.
+        """
+        found = self.find(name, owner)
+        files = found.detail.get("files", [])
+        if found.state is not ResultState.DONE or not 0 <= number < len(files):
+            raise WebObjectNotFound("The result has no such file", hint="`odf web status` tells what it has.")
+        if self._seen(self._tickets.reopen(found.detail["ticket"])) != found.detail["seen"]:
+            raise TicketRefused("What you may see has changed since the result was made", hint="Ask again.")
+        return self._store.of(name).open(ResultFile.parse(files[number]).hash)
+
+    def _seen(self, ticket: Ticket | PassedTicket) -> str | None:
+        """A hash of what the holder of a ticket may see; None where another relay decides."""
+        if isinstance(ticket, PassedTicket):
+            return None
+        return hashlib.sha256(repr(self._reader.view(ticket)).encode()).hexdigest()
+
+    # --- Making one ---
+
+    def _make(self, result: Result) -> None:
+        detail = {**result.detail, "tries": result.detail["tries"] + 1}
+        if not self._results.move(result.id, ResultState.RUNNING, detail):
+            return  # cancelled in the meantime
+        files: list[ResultFile] = []
+        try:
+            _check_tries(detail["tries"])
+            with self._control(result.id) as control:
+                made = self._made(result, control, files)
+        except Exception as error:  # noqa: BLE001  whatever it is, somebody waits to be told
+            if self._over.is_set():
+                return  # made from the start, when the relay begins again
+            self._fail(result, detail, error, files)
+        else:
+            if not self._results.move(result.id, ResultState.DONE, {**detail, **made}):  # cancelled in the meantime
+                self._store.remove(result.id, [one.hash for one in files])
+
+    def _made(self, result: Result, control: Control, files: list[ResultFile]) -> Mapping[str, Any]:
+        ticket = self._tickets.reopen(result.detail["ticket"])
+        store = self._store.of(result.id)
+
+        def keep(path: Path, made: ResultFile) -> None:
+            store.insert_file(path, made.hash)
+            files.append(made)
+
+        with ExitStack() as stack:
+            make_folder(self._work)
+            folder = Path(stack.enter_context(TemporaryDirectory(dir=self._work, prefix="result-")))
+            seen = self._seen(ticket)
+            if isinstance(ticket, PassedTicket):
+                rows: Rows = PassedRows(stack.enter_context(self._connections.rows(ticket.part, self._seconds)))
+            else:
+                rows = self._reader.read(ticket, control)
+                rows = HashedRows(rows) if ticket.is_signed else rows
+            written_files(_bounded(rows, self._largest), rows.schema, folder, keep)
+        return {
+            "files": [one.to_json() for one in files],
+            "rows": sum(one.rows for one in files),
+            "seen": seen,
+            "statement": self._stated(ticket, rows),
+        }
+
+    def _stated(self, ticket: Ticket | PassedTicket, rows: Rows) -> str | None:
+        if isinstance(rows, PassedRows):
+            return rows.statement
+        if isinstance(rows, HashedRows) and rows.found is not None and isinstance(ticket, Ticket):
+            return self._signer.signed(ticket, *rows.found)
+        return None
+
+    def _fail(self, result: Result, detail: Mapping[str, Any], error: Exception, files: list[ResultFile]) -> None:
+        if not isinstance(error, OdfError):
+            _LOGGER.error("result %s: a bug", result.id, exc_info=error)
+        why = error.message if isinstance(error, OdfError) else "The relay failed to make it"
+        with suppress(OdfError):
+            self._store.remove(result.id, [one.hash for one in files])
+        self._results.move(result.id, ResultState.FAILED, {**detail, "why": why})
+
+    @contextmanager
+    def _control(self, name: str) -> Iterator[Control]:
+        """What stops the making of a result from elsewhere."""
+        with Control(self._seconds) as control:
+            with self._lock:
+                self._running[name] = control
+            try:
+                if self._over.is_set():
+                    control.cancel()
+                yield control
+            finally:
+                with self._lock:
+                    del self._running[name]
+
+    # --- Those that are over ---
+
+    def _clean_now_and_then(self) -> None:
+        while True:
+            try:
+                self.clean()
+            except Exception:  # the next time, perhaps
+                _LOGGER.exception("old results cannot be removed")
+            if self._over.wait(_BETWEEN):
+                return
+
+    def clean(self) -> None:
+        """Remove the results whose time is over, with their files.
+
+        Raises:
+            OdfError: the store refuses; they are removed the next time.
+        """
+        for one in self._results.old():
+            self._store.remove(one.id, [ResultFile.parse(file).hash for file in one.detail.get("files", [])])
+            self._results.remove(one.id)
+
+
+def _check_tries(tries: int) -> None:
+    if tries > _TRIES:
+        raise OdfError("The relay has ended each time that it made this result")
+
+
+def _bounded(rows: Rows, largest: int) -> Iterator[pa.RecordBatch]:
+    """The batches, no more than there may be.
+
+    Raises:
+        ResultTooLarge: there are more.
+    """
+    size = 0
+    for batch in rows:
+        size += bytes_of(batch)
+        if size > largest:
+            raise ResultTooLarge(f"The result has more than {largest:,} bytes", hint="Ask for less.")
+        yield batch
