@@ -61,7 +61,7 @@ def sql(
             begun = web.later.start(query, AskOptions(require_complete, seconds))
             output.text(begun.query)
             _warn(output, begun.asked.missing)
-            output.say(f"{len(begun.parts)} parts are made until {begun.expires}: odf web status {begun.query}")
+            output.say(f"Parts to fetch until {begun.expires}: {len(begun.parts)}. See: odf web status {begun.query}")
             return
         with web.sql(query, require_complete=require_complete, seconds=seconds) as answer:
             _show(output, answer)
