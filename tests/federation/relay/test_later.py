@@ -183,7 +183,7 @@ def test_results_go_when_their_time_is_over(tmp_path: Path) -> None:
         query = later.start("SELECT id FROM item").query
         folder = relay.workspace.odf / "relay" / "results"
         wait_until(lambda: list(folder.glob("*/*")))
-        wait_until(relay.store.results.old)
+        wait_until(lambda: len(relay.store.results.old()) == 2)  # the part, and the query
         relay.server._results._maker.clean()
         assert list(folder.iterdir()) == []
         with pytest.raises(RelayRefused, match="remembers no query"):
