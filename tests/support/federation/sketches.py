@@ -6,11 +6,12 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
 import sqlglot
+from hypothesis import strategies as st
 from support.federation.answers import run_datafusion, run_duckdb
 
 from odfpy.federation.sql.fragment import Fragment
@@ -82,3 +83,31 @@ def sketch_in(answer: pa.Table) -> dict[str, int]:
     found = {text[:3]: int(text[3:], 16) for text in texts}
     assert len(found) == len(texts), "a bucket is there once"
     return found
+
+
+@st.composite
+def _values_of(draw: st.DrawFn) -> tuple[pa.DataType, list[Any]]:
+    kind = draw(st.sampled_from(("text", "int", "decimal", "date")))
+    if kind == "decimal":
+        scale = draw(st.integers(0, 20))
+        digits = draw(st.integers(max(scale, 1), 30))
+        most = 10**digits - 1
+        values = st.integers(-most, most).map(lambda number: Decimal(number).scaleb(-scale, _CONTEXT))
+        dtype = pa.decimal128(digits, scale)
+    elif kind == "int":
+        dtype = draw(st.sampled_from(_INTS))
+        signed = pa.types.is_signed_integer(dtype)
+        least = -(2 ** (dtype.bit_width - 1)) if signed else 0
+        values = st.integers(least, least + 2**dtype.bit_width - 1)
+    elif kind == "date":
+        dtype, values = pa.date32(), st.dates(date(1, 1, 1), date(9999, 12, 31))
+    else:
+        dtype = pa.string()
+        values = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=12)
+    return dtype, draw(st.lists(st.none() | values, max_size=20))
+
+
+_CONTEXT = Context(prec=60)
+_INTS = (pa.int16(), pa.int32(), pa.int64(), pa.uint16(), pa.uint32(), pa.uint64())
+values_of = _values_of()
+"""A type that sketches are of, and values of it."""

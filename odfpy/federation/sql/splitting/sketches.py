@@ -145,13 +145,16 @@ class Sketched:
         """The rows of a part; those of a sketch are the buckets of all sources, each once."""
         from sqlglot import exp
 
-        there = {one.name for one in fragment.outputs}
-        wanted = {*self.keys, sketch} if sketch is not None else there - set(self._sketches)
+        there = {*self.keys, sketch} if sketch is not None else {one.name for one in fragment.outputs}
         shown = []
         for name in self.columns:
-            value: Any = exp.Null() if name not in wanted else _column(name, table)
+            value: Any = _column(name, table)
             if name == sketch:
                 value = _over(_FRACTION, value, dialect)
+            elif name in self._sketches:
+                value = exp.cast(exp.Null(), "DOUBLE")  # DataFusion has no sum of what has no type
+            elif name not in there:
+                value = exp.Null()
             shown.append(exp.alias_(value, name, quoted=True))
         found = exp.select(*shown).from_(exp.Table(this=exp.to_identifier(table, quoted=True)))
         if sketch is None:
