@@ -279,6 +279,16 @@ def test_an_estimate_has_the_type_that_the_engine_gives(world: World) -> None:
     assert answered(world, "SELECT approx_distinct(n) AS n FROM e").table.schema.types == own.schema.types
 
 
+@pytest.mark.parametrize(
+    "texts", [[""], ["\0", "x" * 11], ["日本" * 9], [f"{at:011}" for at in range(0, 10**11, 10**7)]], ids=range(4)
+)
+def test_a_source_that_gives_no_hashes_is_no_error(texts: list[str]) -> None:
+    question = split("SELECT approx_distinct(n) AS n, count(*) AS c FROM e", {"e": SCHEMA})
+    [fragment] = question.fragments.values()
+    moved = pa.table([pa.array([1] * len(texts), fragment.schema.types[0]), pa.array(texts)], schema=fragment.schema)
+    assert run_datafusion(question.rest, {"f1": moved}).num_rows == 1
+
+
 # --- Hidden values ---------------------------------------------------------------------------------------------------
 
 

@@ -90,7 +90,15 @@ class _Parts:
         self._flavor = flavor
 
     def found(self, entity: str, where: Expression | None) -> Fragment | Sketched:
-        """What the sources are asked for."""
+        """The fragments that sources are asked for, and how their answers are one table.
+
+        Args:
+            entity: the entity.
+            where: conditions on its rows.
+
+        Raises:
+            InvalidFragment: they do not fit together.
+        """
 
         def grouped(outputs: Sequence[Output], groups: Sequence[Expression]) -> Fragment:
             unique = tuple(dict.fromkeys(groups))

@@ -39,9 +39,9 @@ _DIGITS: Final = "123456789abcdef"
 _NUMBER: Final = "CAST(COUNT(s) AS DOUBLE)"
 _ESTIMATE: Final = (
     f"FLOOR({_NUMBER} * {_BUCKETS * _ONE}E0"
-    f" / (({_BUCKETS}E0 - {_NUMBER}) * {_ONE}E0 + COALESCE(SUM(s), 0E0) + {_NUMBER} * 5E-1) + 5E-1)"
+    f" / (GREATEST({_BUCKETS}E0 - {_NUMBER}, 0E0) * {_ONE}E0 + COALESCE(SUM(s), 0E0) + {_NUMBER} * 5E-1) + 5E-1)"
 )
-"""Over the least fractions times `_ONE`, of which each is in the middle of the place that its digits tell."""
+"""Over the least fractions times `_ONE`, each in the middle of what its digits tell; a number, whatever peers say."""
 _FRACTION: Final = " + ".join(
     f"CAST(POSITION(SUBSTRING(MIN(s), {_BUCKET_DIGITS + at}, 1) IN '{_DIGITS}') AS DOUBLE)"
     f" * {16 ** (_FRACTION_DIGITS - at)}E0"
