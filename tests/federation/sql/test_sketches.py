@@ -139,16 +139,15 @@ def _asked(draw: st.DrawFn) -> tuple[World, str, str]:
     return world, *(f"SELECT {', '.join([*named, *found, *more])}{rest}" for found in (counted, listed))
 
 
-def _estimated(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows of an answer with an estimate in the place of each list of values."""
+def _estimated(table: pa.Table) -> list[str]:
+    """The rows of an answer as texts, in which NaN equals NaN, with an estimate in the place of each list of values."""
 
     def plain(name: str, value: Any) -> Any:
         if isinstance(value, list) or (value is None and name.startswith("a")):
             return estimate_of(sketch_of(value or ()))
-        return float(value) if name == "m" and value is not None else value
+        return float(value) + 0.0 if isinstance(value, float) or (name == "m" and value is not None) else value
 
-    rows = [{name: plain(name, value) for name, value in row.items()} for row in table.to_pylist()]
-    return sorted(rows, key=repr)
+    return sorted(repr({name: plain(name, value) for name, value in row.items()}) for row in table.to_pylist())
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
