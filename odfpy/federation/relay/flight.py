@@ -28,6 +28,9 @@ LONGEST_QUESTION: Final = 1 << 20
 LONGEST_MESSAGE: Final = 64 << 20
 """Bytes of one message with rows."""
 
+PATIENCE: Final = 10_000
+"""Milliseconds for a connection to be made, and at most between two tries."""
+
 _LONGEST_TEXT: Final = 500
 LOCATION: Final = re.compile(r"grpc\+tls://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9_.-]+):\d{1,5}")
 
@@ -107,7 +110,13 @@ class Connections:
             authorities: certificates in PEM form, of which those of the relays must be.
         """
         self._tls = Tls(roots=authorities, certificate=credentials.certificates, key=credentials.key)
-        self._pool = ClientPool(options=[("grpc.max_receive_message_length", LONGEST_MESSAGE)])
+        self._pool = ClientPool(
+            options=[
+                ("grpc.max_receive_message_length", LONGEST_MESSAGE),
+                ("grpc.min_reconnect_backoff_ms", PATIENCE),  # also the time for a handshake: 20 s otherwise
+                ("grpc.max_reconnect_backoff_ms", PATIENCE),  # 120 s otherwise, in which a peer that is back is not seen
+            ]
+        )
 
     def close(self) -> None:
         """Close all of them."""
