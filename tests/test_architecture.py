@@ -101,6 +101,7 @@ PACKAGES = {
         "engine",
         "query",
         "coordinator",
+        "sandbox",
         "sharing",
     },
     "automation": {

@@ -73,9 +73,10 @@ def _name_table(context: SessionContext, table: FileTable) -> None:
         )
         is_cast = table.format == "ndjson" and given is not None
         inferred = given is None or is_cast
-        schema = factory.inspect(promote_options="permissive").remove_metadata() if inferred else given
+        schema: pa.Schema = factory.inspect(promote_options="permissive").remove_metadata() if inferred else given
         if table.format == "parquet" and any(_has_views(field.type) for field in schema):
-            return _name_parquet(context, table, schema)
+            _name_parquet(context, table, schema)
+            return
         found = _Files(schema, [factory.finish(schema)])
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InvalidQuery(f"The files of {table.name!r} cannot be read: {error}") from error

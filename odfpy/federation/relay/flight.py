@@ -113,8 +113,9 @@ class Connections:
         self._pool = ClientPool(
             options=[
                 ("grpc.max_receive_message_length", LONGEST_MESSAGE),
-                ("grpc.min_reconnect_backoff_ms", PATIENCE),  # also the time for a handshake: 20 s otherwise
-                ("grpc.max_reconnect_backoff_ms", PATIENCE),  # 120 s otherwise, in which a peer that is back is not seen
+                # 20 s for a handshake, and 120 s until it looks again whether a relay is back, are gRPC's own.
+                ("grpc.min_reconnect_backoff_ms", PATIENCE),
+                ("grpc.max_reconnect_backoff_ms", PATIENCE),
             ]
         )
 
