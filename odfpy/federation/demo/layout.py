@@ -161,6 +161,7 @@ def _make(folder: WebFolder) -> None:
         authority.issue(name, RELAY_DAYS, hosts=_HOSTS).write(folder.certificate(name), folder.key(name))
         workspace = Workspace.init(folder.workspace(name))
         RelayIdentity.given(workspace.odf, name, folder.certificate(name), folder.key(name), folder.authorities)
+        WebStore.of_workspace(workspace.odf, None).database.close()  # relays need no migrations then, nor their memory
         for table in ROWS:
             folder.data(name, table).parent.mkdir(exist_ok=True)
             shutil.copyfile(folder.path / "data" / f"{table}.parquet", folder.data(name, table))

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from odfpy.errors import NotFound, OdfError
 from odfpy.federation.errors import NotBelieved
@@ -20,6 +20,7 @@ from odfpy.federation.relay.peers import Peers
 from odfpy.federation.relay.question import Answer, Missing, Part, Question
 from odfpy.federation.relay.requesters import Identity, Requester
 from odfpy.federation.relay.tickets import LIFE, PassedTicket, Ticket, Tickets
+from odfpy.federation.sql.expressions import Expression
 from odfpy.federation.sql.fragment import Fragment
 from odfpy.federation.sql.mapping import rewritten
 from odfpy.sharing.decisions import View
@@ -33,6 +34,7 @@ MARGIN: Final = 0.2
 AT_ONCE: Final = 64
 """Peers that are asked at the same time, of all questions together."""
 
+_Rewritings: TypeAlias = dict[tuple[str, tuple[tuple[str, Expression], ...]], Fragment]
 _LEAST: Final = 0.05
 _LOGGER = logging.getLogger("odf.relay")
 
@@ -150,6 +152,7 @@ class Relay:
     def _forward(self, question: Question, fragment: Fragment, caller: Identity) -> dict[str, Future[Answer] | Missing]:
         """Ask all peers that have rows of the entity, each in its own words."""
         found: dict[str, Future[Answer] | Missing] = {}
+        rewritings: _Rewritings = {}
         token = question.requester
         if token is None:
             token = self._vouch(caller, question.id.partition(" ")[0], question.seconds)
@@ -160,11 +163,16 @@ class Relay:
             elif question.seconds < _LEAST:
                 found[name] = Missing(rows.peer, "no time was left to ask it")
             else:
-                found[name] = self._threads.submit(self._ask, rows, replace(question, requester=token), fragment)
+                found[name] = self._threads.submit(
+                    self._ask, rows, replace(question, requester=token), fragment, rewritings
+                )
         return found
 
-    def _ask(self, rows: RemoteRows, question: Question, fragment: Fragment) -> Answer:
-        theirs = rewritten(fragment, rows.entity, rows.expressions)
+    def _ask(self, rows: RemoteRows, question: Question, fragment: Fragment, rewritings: _Rewritings) -> Answer:
+        words = rows.entity, tuple(rows.expressions.items())  # those of many peers may be the same
+        theirs = rewritings.get(words)
+        if theirs is None:
+            theirs = rewritings[words] = rewritten(fragment, rows.entity, rows.expressions)
         seconds = question.seconds * (1 - MARGIN)
         return self._peers.ask(rows.peer, replace(question, fragment=theirs, hops=question.hops - 1, seconds=seconds))
 
