@@ -192,7 +192,8 @@ def planning(rounds: int) -> None:
     from odfpy.federation.relay import question, relay
     from odfpy.federation.sql.split import split
 
-    sql = "SELECT key, sum(price * (1 - price / 100)) AS p, avg(price) AS a, count(*) AS n FROM item WHERE key < 9 GROUP BY key"
+    sums = "sum(price * (1 - price / 100)) AS p, avg(price) AS a, count(*) AS n"
+    sql = f"SELECT key, {sums} FROM item WHERE key < 9 GROUP BY key"
     [fragment] = split(sql, {"item": COLUMNS}).fragments.values()
     names = [f"r{number}" for number in range(RELAYS)]
     how = lambda one, other: "{v} * 100" if int(one[1:]) % 2 else "{v} / 100"  # noqa: E731, ARG005
