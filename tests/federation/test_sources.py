@@ -97,3 +97,17 @@ def test_parquet_with_texts_as_arrow_rs_lays_them_out(tmp_path: Path) -> None:
     wanted = pa.schema([("flag", pa.string()), ("id", pa.int64()), ("late", pa.int64())])
     found = source.read("SELECT flag, id, late FROM t WHERE flag = 'N'", wanted).read_all()
     assert found.to_pylist() == [{"flag": "N", "id": 1, "late": None}, {"flag": "N", "id": 1, "late": 7}]
+
+
+def test_columns_of_files_that_were_changed_are_looked_up_again(tmp_path: Path) -> None:
+    connection = FilesConnection.model_validate(
+        {"kind": "files", "tables": {"t": {"location": str(tmp_path / "t.csv")}}}
+    )
+    source = FilesSource("files", connection, copies=tmp_path / "copies", memory=MEMORY)
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    assert source.schema("SELECT * FROM t") == source.schema("SELECT * FROM t") == pa.schema([("a", pa.int64())])
+    (tmp_path / "t.csv").write_text("a,b\nx,2\n")
+    assert source.schema("SELECT * FROM t") == pa.schema([("a", pa.string()), ("b", pa.int64())])
+    (tmp_path / "t.csv").unlink()
+    with pytest.raises(SourceFailed):
+        source.schema("SELECT * FROM t")
