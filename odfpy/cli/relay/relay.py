@@ -22,7 +22,7 @@ app = group("A relay: answers questions over data of one's own and that of peers
 app.add_typer(certificates, name="cert", epilog="odf relay cert list")
 app.add_typer(users, name="user", epilog="odf relay user list")
 command(app, "odf relay serve", "odf relay serve --host 0.0.0.0 --public na.example.com:50051")(serve)
-command(app, "odf relay demo", "odf relay demo --folder /tmp/web --port-base 0")(demo)
+command(app, "odf relay demo", "odf relay demo --folder web-demo --port-base 0")(demo)
 
 
 @command(app, "odf relay init na", "odf relay init na --host na.example.com --folder relay")
