@@ -104,6 +104,7 @@ PACKAGES = {
         "repository",
         "query",
         "coordinator",
+        "sandbox",
         "sharing",
     },
     "automation": {
