@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from odfpy.federation.asking.explain import without_explain
 from odfpy.query.dialects import dialect_named, parameter_places, with_parameters
 from odfpy.serving.flight.parameters import parameter_types
 from odfpy.serving.flight.tickets import QueryTicket
@@ -61,7 +62,9 @@ def parameters_of(question: QueryTicket, entities: Mapping[str, pa.Schema]) -> p
     from sqlglot import exp
 
     dialect = dialect_named(question.dialect)
-    tree = dialect.tree(question.text)
+    text, _ = without_explain(question.text)
+    number = len(parameter_places(text, dialect))
+    tree = dialect.tree(text) if number else None
     named = {table.name for table in tree.find_all(exp.Table)} if tree is not None else set()
-    columns = {field.name: field.type for name in named & entities.keys() for field in entities[name]}
-    return parameter_types(question.text, dialect, len(parameter_places(question.text, dialect)), columns)
+    columns = {field.name: field.type for name, schema in entities.items() if name in named for field in schema}
+    return parameter_types(text, dialect, number, columns)

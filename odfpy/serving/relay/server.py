@@ -1,6 +1,6 @@
 """The calls of a relay: GetFlightInfo answers a question, DoGet reads a ticket, ListFlights names the entities.
 
-A command that is no JSON, and a ticket that is no text, is one of Flight SQL (`odfpy.serving.relay.flight_sql`).
+Commands and tickets that are messages with a name, and no text, are of Flight SQL (`odfpy.serving.relay.flight_sql`).
 
 A call of GetFlightInfo that its client has left, and the actions CancelFlightInfo and `odf.web.Cancel`, cancel a query
 here and at all relays that were asked.
@@ -265,8 +265,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
 
 def _is_sql(descriptor: Any) -> bool:
     """Return whether a descriptor has a command of Flight SQL, and not a question or the name of an entity."""
-    is_command = descriptor.descriptor_type == fl.DescriptorType.CMD
-    return is_command and not descriptor.command.lstrip().startswith(b"{")
+    return bool(descriptor.descriptor_type == fl.DescriptorType.CMD and descriptor.command.startswith(_MESSAGE))
 
 
 def _query_in(data: bytes) -> str:
