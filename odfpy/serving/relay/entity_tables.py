@@ -47,9 +47,10 @@ def bound(question: QueryTicket, *, is_complete: bool = True) -> str:
         UsageError: there are too few values, or too many.
     """
     dialect = dialect_named(question.dialect)
-    places = len(parameter_places(question.text, dialect))
-    absent = 0 if is_complete else max(0, places - len(question.parameters))
-    return with_parameters(question.text, dialect, (*question.parameters, *[None] * absent))
+    text, _ = without_explain(question.text)
+    absent = 0 if is_complete else max(0, len(parameter_places(text, dialect)) - len(question.parameters))
+    explain = question.text[: len(question.text) - len(text)]
+    return explain + with_parameters(text, dialect, (*question.parameters, *[None] * absent))
 
 
 def parameters_of(question: QueryTicket, entities: Mapping[str, pa.Schema]) -> pa.Schema:
