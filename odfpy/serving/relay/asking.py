@@ -104,7 +104,8 @@ class RelayAsker(Asker):
                 self.cancel(query)  # or the threads would be waited for
                 raise
 
-    def rows(self, part: Part, seconds: float) -> AbstractContextManager[PartRows]:
+    @contextmanager
+    def rows(self, part: Part, seconds: float) -> Iterator[PartRows]:
         """The rows of a part, read from the relay's own source or at the relay that has them.
 
         Args:
@@ -117,11 +118,13 @@ class RelayAsker(Asker):
         """
         opened = self._tickets.open(part.ticket, self._caller)
         if isinstance(opened, PassedTicket):
-            return self._connections.rows(opened.part, seconds)
-        control = Control(seconds)
-        with self._running.working():
-            rows = self._reader.read(opened, control)
-        return _closing(_OwnRows(rows, control, self._running), control)
+            with self._connections.rows(opened.part, seconds) as found:
+                yield found
+            return
+        with Control(seconds) as control:
+            with self._running.working():
+                rows = self._reader.read(opened, control)
+            yield _OwnRows(rows, control, self._running)
 
     def cancel(self, query: str) -> None:
         """Cancel a query here and at all relays that were asked.
@@ -186,12 +189,6 @@ class _OwnRows:
 
     def cancel(self) -> None:
         self._control.cancel()
-
-
-@contextmanager
-def _closing(rows: PartRows, control: Control) -> Iterator[PartRows]:
-    with control:
-        yield rows
 
 
 def answered_for_a_call(asker: Asker, sql: str, options: AskOptions, control: CallControl) -> WebAnswer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -69,22 +69,37 @@ def bob(web: ServedWeb) -> Issued:
     return web.user("bob")
 
 
+class Thinking(fl.FlightServerBase):
+    """A peer that thinks about every question until it is told to stop."""
+
+    def __init__(self, issued: Issued) -> None:
+        self.over = threading.Event()
+        super().__init__(f"grpc+tls://{HOST}:0", tls_certificates=[(issued.facts.pem, issued.key_pem)])
+
+    def get_flight_info(self, context: Any, descriptor: Any) -> Any:
+        del context, descriptor
+        self.over.wait()
+        raise fl.FlightServerError("it is over")
+
+
 @pytest.fixture(scope="module")
 def half(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedWeb]:
-    """A relay whose only peer takes connections and never answers."""
-    with served_web(tmp_path_factory.mktemp("half")) as made, socket.create_server((HOST, 0)) as silent:
+    """A relay whose only peer never answers."""
+    with served_web(tmp_path_factory.mktemp("half")) as made:
         relay = made.relay("half", "price", NA, default="{allowed_columns: '*', allowed_rows: 'true'}")
-        relay.apply(
-            PEER.format(
-                name="silent",
-                location=f"grpc+tls://{HOST}:{silent.getsockname()[1]}",
-                certificate=relay.identity.certificate,
-                price="price",
-                remote="price",
-                transformation="{v}",
+        with Thinking(made.authority.issue("thinking", 30, hosts=[HOST])) as thinking:
+            relay.apply(
+                PEER.format(
+                    name="thinking",
+                    location=f"grpc+tls://{HOST}:{thinking.port}",
+                    certificate=relay.identity.certificate,
+                    price="price",
+                    remote="price",
+                    transformation="{v}",
+                )
             )
-        )
-        yield made
+            yield made
+            thinking.over.set()
 
 
 @pytest.fixture(scope="module")
