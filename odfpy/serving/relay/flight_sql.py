@@ -296,7 +296,8 @@ class FlightSql:
 
 _HOW_TO_PERMIT: Final = (
     f"Ask again later, or permit answers without them by the header {ALLOW_INCOMPLETE}: true. ADBC: the option"
-    f" adbc.flight.sql.rpc.call_header.{ALLOW_INCOMPLETE}; JDBC: {ALLOW_INCOMPLETE}=true in the URL."
+    f" adbc.flight.sql.rpc.call_header.{ALLOW_INCOMPLETE}; JDBC: {ALLOW_INCOMPLETE}=true in the URL;"
+    f" Spark: the option arrow-flight.header.{ALLOW_INCOMPLETE}."
 )
 
 

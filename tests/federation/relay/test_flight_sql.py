@@ -26,6 +26,7 @@ from odfpy.federation.authority import Issued
 from odfpy.federation.relay.requesters import identity_of
 from odfpy.federation.relay.tickets import LIFE
 from odfpy.flight import ClientCertificate, FlightService, FlightSql, Request, filters_of
+from odfpy.flight.errors import NoLocationLeft
 from odfpy.flight.tls import Tls
 from odfpy.http.seal import Seal
 from odfpy.serving.flight.errors import TicketRefused
@@ -164,6 +165,12 @@ def test_aggregates_joins_and_names_with_a_catalog_are_answered(web: ServedWeb, 
         joined = 'SELECT count(*) AS n FROM "odf"."odf"."item" AS a JOIN item AS b ON a.flag = b.flag;'
         assert rows(cursor, joined) == [(17,)]
         assert rows(cursor, "SELECT 1 + 1 AS two") == [(2,)]
+
+
+def test_what_dbeaver_writes_is_answered(web: ServedWeb, ann: Issued) -> None:
+    with cursor_of(web, ann) as cursor:
+        assert sorted(rows(cursor, 'SELECT x.* FROM "odf"."odf"."item" x LIMIT 200')) == SEEN_BY_BOTH
+        assert rows(cursor, f"SELECT count(*) FROM ({ALL}) dbvrcnt") == [(5,)]
 
 
 @pytest.mark.parametrize(
@@ -417,21 +424,26 @@ def test_a_query_ends_with_its_client_also_while_others_are_asked(
 # --- Others that speak Flight SQL ---
 
 
+def tls_of(web: ServedWeb, who: Issued) -> Tls:
+    return Tls(roots=web.issued.facts.pem.encode(), certificate=who.facts.pem.encode(), key=who.key_pem.encode())
+
+
 def test_flight_service_reads_entities(web: ServedWeb, ann: Issued) -> None:
-    tls = Tls(roots=web.issued.facts.pem.encode(), certificate=ann.facts.pem.encode(), key=ann.key_pem.encode())
-    service = FlightService(web.relays["na"].server.location, FlightSql(), ClientCertificate(), tls)
+    service = FlightService(web.relays["na"].server.location, FlightSql(), ClientCertificate(), tls_of(web, ann))
     request = Request("item", columns=("flag", "id"), filters=filters_of([("id", ">", 2), ("flag", "=", "N")]))
     assert sorted(service.read(request)["id"].to_pylist()) == [3, 10, 12]
     totals = service.read(Request(query="SELECT flag, count(*) AS n FROM item GROUP BY flag ORDER BY flag"))
     assert totals.to_pydict() == {"flag": ["N", "R"], "n": [4, 1]}
-    marked = FlightService(
-        web.relays["na"].server.location,
-        FlightSql(),
-        ClientCertificate(),
-        tls,
-        headers=(("odf-allow-incomplete", "true"),),
-    )
-    assert marked.read(Request("item")).num_rows == len(SEEN_BY_BOTH)
+
+
+def test_flight_service_hears_who_is_missing_and_permits_it_by_a_header(gone: ServedWeb) -> None:
+    ann, relay = gone.user("ann"), gone.relays["here"].server.location
+    with pytest.raises(NoLocationLeft, match="Rows are missing: there") as caught:
+        FlightService(relay, FlightSql(), ClientCertificate(), tls_of(gone, ann)).read(Request("item"))
+    assert "arrow-flight.header.odf-allow-incomplete" in caught.value.message
+    headers = (("odf-allow-incomplete", "true"),)
+    permitted = FlightService(relay, FlightSql(), ClientCertificate(), tls_of(gone, ann), headers=headers)
+    assert sorted(permitted.read(Request("item", columns=("id",)))["id"].to_pylist()) == [1, 2, 3]
 
 
 JDBC = """
