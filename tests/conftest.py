@@ -35,6 +35,7 @@ os.environ["XDG_CONFIG_HOME"] = _CONFIGURATION.name
 
 IN_THIS_PROCESS = (
     "tests/engine_queries/",
+    "tests/federation/sql/test_sketches_in_spark.py",
     "tests/security/test_spark_reach.py",
     "tests/flight/test_spark.py",
     "tests/ingest/lanes/test_lanes_agree.py",

@@ -10,25 +10,21 @@ The query is split here: its fragments travel, and what they bring is put togeth
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 import pyarrow as pa
 from typing_extensions import Self
 
 from odfpy.engine.control import Control
-from odfpy.errors import OdfError, UsageError
+from odfpy.errors import UsageError
 from odfpy.federation.asking.answer import WebAnswer
-from odfpy.federation.asking.asker import Asker, PartRows
-from odfpy.federation.asking.asking import AT_ONCE, answered
+from odfpy.federation.asking.asking import answered
+from odfpy.federation.asking.later import LaterQueries
 from odfpy.federation.asking.options import LARGEST, MEMORY, SECONDS, AskOptions
+from odfpy.federation.asking.user import User
 from odfpy.federation.errors import InvalidCertificate
-from odfpy.federation.relay.errors import RelayUnavailable
 from odfpy.federation.relay.flight import LOCATION, Connections
-from odfpy.federation.relay.question import Answer, Cancellation, Part, Question, Wants
 from odfpy.federation.relay.requesters import Credentials
-from odfpy.federation.sql.fragment import Fragment
 
 
 def connect(relay: str, certificate: str | Path, key: str | Path, authorities: str | Path) -> Web:
@@ -51,83 +47,13 @@ def connect(relay: str, certificate: str | Path, key: str | Path, authorities: s
     return Web(relay, credentials, trusted)
 
 
-class User(Asker):
-    """A user who asks a relay over Flight, known to all others by a token of their own signing."""
-
-    def __init__(self, relay: str, credentials: Credentials, connections: Connections) -> None:
-        """
-        Args:
-            relay: where it is.
-            credentials: of the user.
-            connections: of the user.
-        """
-        self._relay = relay
-        self._credentials = credentials
-        self._connections = connections
-
-    def entities(self, seconds: float) -> Mapping[str, pa.Schema]:
-        """The entities of the relay, by name.
-
-        Args:
-            seconds: to wait.
-
-        Raises:
-            RelayUnavailable: it does not answer.
-        """
-        return self._connections.entities(self._relay, seconds)
-
-    def ask(self, query: str, fragments: Mapping[str, Fragment], wants: Wants, seconds: float) -> Mapping[str, Answer]:
-        """The answers of the relay to the fragments of a query, which are asked at the same time.
-
-        Args:
-            query: its id.
-            fragments: by name.
-            wants: what is wished for beside the rows.
-            seconds: to wait.
-
-        Raises:
-            RelayUnavailable, InvalidAnswer, OdfError: it does not answer, or refuses.
-        """
-        token = self._credentials.token(query, seconds=seconds)
-
-        def ask(item: tuple[str, Fragment]) -> Answer:
-            name, fragment = item
-            question = Question(f"{query} {name}", fragment, seconds=seconds, requester=token, wants=wants)
-            return self._connections.ask(self._relay, question)
-
-        with ThreadPoolExecutor(min(AT_ONCE, len(fragments))) as threads:
-            try:
-                return dict(zip(fragments, threads.map(ask, fragments.items()), strict=True))
-            except RelayUnavailable:
-                raise  # there is nobody to tell
-            except BaseException:
-                self.cancel(query)  # or the threads would be waited for
-                raise
-
-    def rows(self, part: Part, seconds: float) -> AbstractContextManager[PartRows]:
-        """The rows of a part, read where they are.
-
-        Args:
-            part: what is read.
-            seconds: for all of it.
-
-        Raises:
-            RelayUnavailable, OdfError: the relay is not there, or refuses.
-        """
-        return self._connections.rows(part, seconds)
-
-    def cancel(self, query: str) -> None:
-        """Have the relay tell all others that a query is not wanted any more.
-
-        Args:
-            query: its id.
-        """
-        with suppress(OdfError):
-            self._connections.cancel(self._relay, Cancellation(query))
-
-
 class Web:
-    """A web, as one relay of it shows it. For all threads."""
+    """A web, as one relay of it shows it. For all threads.
+
+    Attributes:
+        asker: the user.
+        later: the user's queries that are fetched later.
+    """
 
     def __init__(self, relay: str, credentials: Credentials, authorities: bytes) -> None:
         """
@@ -143,6 +69,7 @@ class Web:
             raise UsageError(f"Not the place of a relay: {relay}", hint="Write grpc+tls://HOST:PORT.")
         self._connections = Connections(credentials, authorities)
         self.asker = User(relay, credentials, self._connections)
+        self.later = LaterQueries(self.asker)
 
     def __enter__(self) -> Self:
         return self

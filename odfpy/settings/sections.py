@@ -8,43 +8,23 @@ Each is declared as `name: Annotated[type, Meaning(sentence)] = default` in its 
 
 from typing import Annotated, Literal
 
-from odfpy.data.duration import DURATION_FORM
-from odfpy.settings.setting import AtLeast, Form, Meaning, Section, Setting, settings_in
-
-Count = Annotated[int, AtLeast(0)]
-Positive = Annotated[int, AtLeast(1)]
-Text = Annotated[str, Form(".*", "text")]  # of one line
-Size = Annotated[str, Form("[0-9]+[kmgtKMGT]", "a size such as 512m or 2g")]
-Master = Annotated[
-    str,
-    Form(
-        r"local(\[(\*|[1-9][0-9]*)\])?|spark://[^\s/,:]+:[0-9]+(,[^\s/,:]+:[0-9]+)*|yarn|k8s://\S+",
-        "local[*], local[2], spark://HOST:PORT, yarn or k8s://https://HOST:PORT",
-    ),
-]
-Storage = Annotated[
-    str,
-    Form(
-        r"[a-z][a-z0-9+.-]*://(?!\S*:\S*@)\S+",
-        "the URL of a folder without a password, such as s3a://bucket/odf",
-    ),
-]
-Signers = Annotated[
-    str,
-    Form(
-        r"\s*[^\s,][^\s,]*\s*(,\s*[^\s,]+\s*)*",
-        "names of trusted keys, keys, or owner, with commas between them, such as owner,alice",
-    ),
-]
-Patterns = Annotated[
-    str, Form(r"\s*[^\s,][^,]*(,\s*[^\s,][^,]*)*", "patterns with commas between them, such as a*,b; none for none")
-]
-Folders = Annotated[str, Form(r"\s*(/|~)[^,]*(,\s*(/|~)[^,]*)*", "absolute paths of folders with commas between them")]
-Nodes = Annotated[str, Form(r"\s*[0-9]+=[^\s=].*", "chain ids with URLs, such as 1=https://node.example.com")]
-Address = Annotated[str, Form(r"[^\s@<>,;:\"]+@[A-Za-z0-9.-]+", "an address such as odf@example.org")]
-HttpUrl = Annotated[str, Form(r"https?://(?!\S*:\S*@)\S+", "an http or https URL without a password")]
-Percent = Annotated[str, Form("100%|[0-9]{1,2}%", "a share such as 50%")]
-DurationText = Annotated[str, Form(*DURATION_FORM)]
+from odfpy.settings.forms import (
+    Address,
+    Count,
+    DurationText,
+    Folders,
+    HttpUrl,
+    Master,
+    Nodes,
+    Patterns,
+    Percent,
+    Positive,
+    Signers,
+    Size,
+    Storage,
+    Text,
+)
+from odfpy.settings.setting import Meaning, Section, Setting, settings_in
 
 # --- Of a workspace --------------------------------------------------------------------------------------------------
 

@@ -87,6 +87,8 @@ def status(
     form: Form = None,
 ) -> None:
     """Show the relay: certificate, objects, and with --check whether its sources answer."""
+    from odfpy.federation.model.certificates import CertificateFacts
+
     with relay_of(context) as relay:
         state = relay.store.applies.state()
         web = state.web
@@ -95,6 +97,7 @@ def status(
             "name": relay.identity.name,
             "fingerprint": relay.identity.fingerprint,
             "certificateExpires": relay.identity.expires,
+            "trusts": [CertificateFacts.of(one).subject for one in relay.identity.trusted],
             "revision": state.revision,
             "entities": list(web.entities),
             "localData": list(web.local_data),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +13,10 @@ from odfpy.cli.grammar import Form, command, group, session_of, whole_number
 from odfpy.extras import needs_extra
 
 if TYPE_CHECKING:
+    from odfpy.cli.screen.output import Output
+    from odfpy.federation.asking.answer import WebAnswer
     from odfpy.federation.client import Web
+    from odfpy.federation.relay.question import Missing
 
 app = group("A web of relays: one question over the data of all of them.")
 
@@ -21,13 +26,16 @@ Key = Annotated[str, typer.Option(envvar="ODF_WEB_KEY", help="The key of that, P
 Authorities = Annotated[
     str, typer.Option("--ca", envvar="ODF_WEB_CA", help="The authorities of the relays, PEM.", metavar="FILE")
 ]
+RequireComplete = Annotated[bool, typer.Option("--require-complete", help="Fail if the rows of a relay are missing.")]
 Timeout = Annotated[str, typer.Option(help="Seconds for all of it.", metavar="SECONDS")]
 
 
 @command(
     app,
     "odf web sql 'select count(*) from lineitem' --relay grpc+tls://na:50051 --cert ann.pem --key ann.key --ca ca.pem",
-    "odf web sql 'select 1 as one' -o csv --relay grpc+tls://na:50051 --cert a.pem --key a.key --ca ca.pem",
+    "odf web sql 'explain analyze select count(*) from lineitem' --relay grpc+tls://na:50051 --cert a.pem --key a.key"
+    " --ca ca.pem",
+    "odf web sql 'select * from lineitem' --later --relay grpc+tls://na:50051 --cert a.pem --key a.key --ca ca.pem",
 )
 def sql(
     context: typer.Context,
@@ -36,22 +44,116 @@ def sql(
     cert: Cert,
     key: Key,
     ca: Authorities,
-    require_complete: Annotated[
-        bool, typer.Option("--require-complete", help="Fail if the rows of a relay are missing.")
+    require_complete: RequireComplete = False,
+    later: Annotated[
+        bool, typer.Option("--later", help="Have relays store the rows; `odf web fetch` gets them.")
     ] = False,
     timeout: Timeout = "60",
     form: Form = None,
 ) -> None:
-    """Ask a query; relays whose rows are missing are told."""
+    """Ask a query, or EXPLAIN [ANALYZE] one; relays whose rows are missing are told."""
     output = session_of(context).output_as(form)
     seconds = whole_number(timeout, "--timeout", at_least=1) or 1
     with closing(_connected(relay, cert, key, ca)) as web:
+        if later:
+            from odfpy.federation.asking.options import AskOptions
+
+            begun = web.later.start(query, AskOptions(require_complete, seconds))
+            output.text(begun.query)
+            _warn(output, begun.asked.missing)
+            output.say(f"Parts to fetch until {begun.expires}: {len(begun.parts)}. See: odf web status {begun.query}")
+            return
         with web.sql(query, require_complete=require_complete, seconds=seconds) as answer:
-            table = answer.to_arrow()
-        output.arrow(table)
-        for one in answer.missing:
-            output.warn(f"the rows of {one.relay} are missing: {one.why}")
-        output.detail(f"rows of {len(answer.relays)} sources: {', '.join(sorted(set(answer.relays)))}")
+            _show(output, answer)
+
+
+@command(
+    app,
+    "odf web status --relay grpc+tls://na:50051 --cert ann.pem --key ann.key --ca ca.pem",
+    "odf web status 5f2c8a9e --relay grpc+tls://na:50051 --cert ann.pem --key ann.key --ca ca.pem",
+)
+def status(
+    context: typer.Context,
+    relay: Relay,
+    cert: Cert,
+    key: Key,
+    ca: Authorities,
+    query: Annotated[str | None, typer.Argument(help="Id of a query; all by default.", metavar="[ID]")] = None,
+    form: Form = None,
+) -> None:
+    """Show queries whose rows are fetched later, or the parts of one."""
+    output = session_of(context).output_as(form)
+    with closing(_connected(relay, cert, key, ca)) as web:
+        if query is None:
+            records = [
+                {"query": one.query, "at": one.at, "expires": one.expires, "sql": one.asked.sql}
+                for one in web.later.all()
+            ]
+            if not records and output.for_people:
+                output.say("The relay remembers no queries of yours; `odf web sql SQL --later` asks one.")
+                return
+            output.records(records, {"Query": "query", "When": "at", "Until": "expires", "SQL": "sql"})
+            return
+        found = web.later.find(query)
+    parts = [
+        {
+            "fragment": one.fragment,
+            "relay": one.relay,
+            "state": one.state,
+            "rows": one.rows,
+            "bytes": one.bytes,
+            "files": len(one.files),
+            "why": one.why,
+        }
+        for one in found.parts
+    ]
+    columns = {"Part": "fragment", "Relay": "relay", "State": "state", "Rows": "rows", "Bytes": "bytes", "Why": "why"}
+    output.records(parts, columns)
+    _warn(output, found.asked.missing)
+    output.say(f"{found.state}: {found.asked.sql}")
+
+
+@command(app, "odf web fetch 5f2c8a9e -o csv --relay grpc+tls://na:50051 --cert ann.pem --key ann.key --ca ca.pem")
+def fetch(
+    context: typer.Context,
+    query: Annotated[str, typer.Argument(help="Id of the query.", metavar="ID")],
+    relay: Relay,
+    cert: Cert,
+    key: Key,
+    ca: Authorities,
+    folder: Annotated[str | None, typer.Option(help="Keep the files of the parts there.", metavar="PATH")] = None,
+    require_complete: RequireComplete = False,
+    timeout: Timeout = "600",
+    form: Form = None,
+) -> None:
+    """Fetch the rows of a query, when they are made; an interrupted fetch goes on where it was."""
+    from odfpy.federation.asking.options import AskOptions
+
+    output = session_of(context).output_as(form)
+    options = AskOptions(require_complete, whole_number(timeout, "--timeout", at_least=1) or 1)
+    with closing(_connected(relay, cert, key, ca)) as web:
+        target = None if folder is None else Path(folder)
+        with web.later.fetch(query, options, folder=target) as answer:
+            _show(output, answer)
+        if target is None:
+            web.later.forget_files(query)
+
+
+@command(app, "odf web cancel 5f2c8a9e --relay grpc+tls://na:50051 --cert ann.pem --key ann.key --ca ca.pem")
+def cancel(
+    context: typer.Context,
+    query: Annotated[str, typer.Argument(help="Id of the query.", metavar="ID")],
+    relay: Relay,
+    cert: Cert,
+    key: Key,
+    ca: Authorities,
+) -> None:
+    """Have the parts of a query made no further; those that are done stay until they end."""
+    output = session_of(context).output
+    with closing(_connected(relay, cert, key, ca)) as web:
+        found = web.later.cancel(query)
+    stopped = sum(one.state == "cancelled" for one in found.parts)
+    output.say(f"Cancelled {stopped} of {len(found.parts)} parts; the others were at an end")
 
 
 @command(app, "odf web entities --relay grpc+tls://na:50051 --cert ann.pem --key ann.key --ca ca.pem")
@@ -65,6 +167,18 @@ def entities(context: typer.Context, relay: Relay, cert: Cert, key: Key, ca: Aut
             for field in schema
         ]
     output.records(found, {"Entity": "entity", "Column": "column", "Type": "type"})
+
+
+def _show(output: Output, answer: WebAnswer) -> None:
+    """Show the rows of an answer, and who is missing."""
+    output.arrow(answer.to_arrow())
+    _warn(output, answer.missing)
+    output.detail(f"rows of {len(answer.relays)} sources: {', '.join(sorted(set(answer.relays)))}")
+
+
+def _warn(output: Output, missing: Sequence[Missing]) -> None:
+    for one in missing:
+        output.warn(f"the rows of {one.relay} are missing: {one.why}")
 
 
 def _connected(relay: str, cert: str, key: str, ca: str) -> Web:

@@ -124,9 +124,7 @@ def answered(asker: Asker, sql: str, options: AskOptions = DEFAULTS, control: Co
             if how != "plan":
                 reader = PartReader(asker, folder, ends, Allowance(options.largest), inner, options.signed)
                 read = read_parts(reader, found)
-        missing = tuple(dict.fromkeys([*found.missing, *(one.missing for one in read if one.missing is not None)]))
-        if missing and options.require_complete:
-            raise _incomplete(missing)
+        missing = all_missing(found, read, require_complete=options.require_complete)
         rows: RowStream
         if how is not None:
             table = explained(found.answers, read, found.rest)
@@ -174,7 +172,7 @@ def rest_rows(found: Asked, read: Sequence[ReadPart], memory: int, control: Cont
     """
     tables = []
     for name, fragment in found.fragments.items():
-        paths = tuple(str(one.path) for one in read if one.fragment == name and one.path is not None)
+        paths = tuple(str(path) for one in read if one.fragment == name for path in one.paths)
         tables.append(FileTable(name, "parquet", paths, fragment.schema.serialize().to_pybytes()))
     return IsolatedQuery(fork_server(memory), FilesRequest(found.rest, tuple(tables)), control)
 
@@ -195,11 +193,24 @@ class _TellingRelays:
         self._control.forget(self._tell)
 
 
-def _incomplete(missing: Sequence[Missing]) -> IncompleteAnswer:
-    return IncompleteAnswer(
-        f"Rows are missing: {'; '.join(f'{one.relay}: {one.why}' for one in missing)}",
-        hint="Without --require-complete, the answer has the rows of all others.",
-    )
+def all_missing(found: Asked, read: Sequence[ReadPart], *, require_complete: bool) -> tuple[Missing, ...]:
+    """The relays whose rows are not there.
+
+    Args:
+        found: the query.
+        read: its parts.
+        require_complete: whether there may be none.
+
+    Raises:
+        IncompleteAnswer: there are some, and may not be.
+    """
+    missing = tuple(dict.fromkeys([*found.missing, *(one.missing for one in read if one.missing is not None)]))
+    if missing and require_complete:
+        raise IncompleteAnswer(
+            f"Rows are missing: {'; '.join(f'{one.relay}: {one.why}' for one in missing)}",
+            hint="Without --require-complete, the answer has the rows of all others.",
+        )
+    return missing
 
 
 def _left(ends: float) -> float:

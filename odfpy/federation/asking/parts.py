@@ -32,7 +32,7 @@ class ReadPart:
     Attributes:
         fragment: name of the fragment.
         part: what was read.
-        path: the file with its rows; None if they are missing.
+        paths: the files with its rows; none if they are missing.
         missing: why; None if they are there.
         rows: how many there are.
         bytes: of Arrow data that came.
@@ -43,7 +43,7 @@ class ReadPart:
 
     fragment: str
     part: Part
-    path: Path | None = None
+    paths: tuple[Path, ...] = ()
     missing: Missing | None = None
     rows: int = 0
     bytes: int = 0
@@ -135,7 +135,7 @@ class PartReader:
         if self.is_signed and statement is None:
             raise InvalidAnswer(f"The relay {part.relay} has not signed what it has given")
         seconds = time.monotonic() - began
-        return ReadPart(fragment, part, path, None, rows, size, seconds, digest, statement)
+        return ReadPart(fragment, part, (path,), None, rows, size, seconds, digest, statement)
 
     @contextmanager
     def _opened(self, part: Part) -> Iterator[PartRows]:

@@ -27,3 +27,7 @@ class InvalidAnswer(OdfError, code="E788"):
 
 class IncompleteAnswer(OdfError, code="E789"):
     """Rows of a relay are missing in an answer that was to be complete."""
+
+
+class ResultNotReady(OdfError, code="E793"):
+    """The parts of a result are still being made."""

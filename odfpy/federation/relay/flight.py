@@ -244,12 +244,15 @@ def _told(location: str) -> Iterator[None]:
             f"The relay {location} cannot be reached", hint="Is it there, and are both certificates of one authority?"
         ) from error
     except (pa.ArrowException, OSError) as error:
-        raise RelayRefused(f"The relay {location} refuses: {_first(error)}") from error
+        message, hint = _words(error)
+        raise RelayRefused(f"The relay {location} refuses: {message}", hint=hint) from error
 
 
-def _first(error: BaseException) -> str:
-    """The first line of a message, without what gRPC adds."""
-    return str(error).partition("\n")[0].partition(". gRPC client debug context")[0][:_LONGEST_TEXT]
+def _words(error: BaseException) -> tuple[str, str | None]:
+    """The message and the hint that a relay has sent, without what gRPC adds."""
+    text = str(error).partition(". gRPC client debug context")[0].partition(". Detail: ")[0]
+    message, _, hint = text.partition("\nhint: ")
+    return _text(message.partition("\n")[0]), _text(hint.partition("\n")[0]) or None
 
 
 class FlightPeers(Peers):

@@ -228,7 +228,7 @@ class ResultMaker:
 
     @contextmanager
     def _control(self, name: str) -> Iterator[Control]:
-        """What stops the making of a result from elsewhere."""
+        """The control of a result that is being made."""
         with Control(self._seconds) as control:
             with self._lock:
                 self._running[name] = control

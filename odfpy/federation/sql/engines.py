@@ -69,6 +69,9 @@ class SqlWriter(Writer):
         end = f" FOR {length[0]}" if length else ""
         return f"SUBSTRING({value} FROM {start}{end})"
 
+    def _md5(self, value: Expression) -> str:
+        return f"lower(md5({self.write(value)}))"
+
 
 class DuckdbWriter(SqlWriter):
     """Writes duckdb's SQL."""
@@ -81,6 +84,9 @@ class DuckdbWriter(SqlWriter):
 
     def _char_length(self, value: Expression) -> str:
         return f"length({self.write(value)})"
+
+    def _md5(self, value: Expression) -> str:
+        return f"md5({self.write(value)})"
 
 
 class DatafusionWriter(SqlWriter):
@@ -103,6 +109,9 @@ class DatafusionWriter(SqlWriter):
 
     def number_cut_off(self, value: Expression, dtype: pa.DataType) -> str:
         return self._as(self.write(value), dtype)
+
+    def _md5(self, value: Expression) -> str:
+        return f"md5({self.write(value)})"
 
     def comparable(self, value: Expression) -> str:
         text = self.write(value)
@@ -138,6 +147,9 @@ class PostgresWriter(SqlWriter):
     def _max(self, value: Expression) -> str:
         return f"max({self.comparable(value)})"
 
+    def _md5(self, value: Expression) -> str:
+        return f"md5(convert_to({self.write(value)}, 'UTF8'))"
+
     def _div(self, left: Expression, right: Expression) -> str:
         one, other = self.write(left), self.write(right)
         if isinstance(right, Constant) and right.value:
@@ -167,6 +179,9 @@ class TrinoWriter(SqlWriter):
 
     def _char_length(self, value: Expression) -> str:
         return f"length({self.write(value)})"
+
+    def _md5(self, value: Expression) -> str:
+        return f"lower(to_hex(md5(to_utf8({self.write(value)}))))"
 
 
 WRITERS: Final[Mapping[str, Writer]] = {

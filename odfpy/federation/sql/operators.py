@@ -5,6 +5,8 @@ r"""Operators and functions of fragments: what they take, what they give, and wh
 - NaN equals NaN and is greater than all else; -0.0 equals 0.0. Text is compared by its code points.
 - In patterns of LIKE, `\` takes the next `%`, `_` or `\` as it is. Conditions have the three values of SQL.
 - A number that becomes a whole one is cut off.
+- `md5` is that of a text in UTF-8, as 32 hexadecimal digits in small letters. Only sketches have it: no text that
+  people write is read as it.
 
 Arguments of several types become one type first, as `CAST` in the tree. With a column of somebody else, whose type is
 not known here, the type of the result is not known either; whoever has the column reads the text again.
@@ -75,7 +77,8 @@ def can_fail(node: Expression) -> bool:
     return node.operator in _FAILING
 
 
-_FAILING: Final = frozenset(("add", "sub", "mul", "div", "neg", "abs"))
+_FAILING: Final = frozenset(("add", "sub", "mul", "div", "neg", "abs", "md5"))
+"""A database may hold texts that cannot become UTF-8, which `md5` is of."""
 
 
 # --- What each takes and gives ---------------------------------------------------------------------------------------
@@ -273,7 +276,7 @@ OPERATORS: Final[dict[str, Callable[[str, Sequence[Expression]], Expression]]] =
     "like": _like,
     **dict.fromkeys(("add", "sub", "mul", "div", "neg", "abs"), _arithmetic),
     **dict.fromkeys(("case", "coalesce", "nullif"), _choice),
-    **dict.fromkeys(("lower", "upper", "concat", "char_length", "substring"), _of_text),
+    **dict.fromkeys(("lower", "upper", "concat", "char_length", "substring", "md5"), _of_text),
     **dict.fromkeys(("year", "month", "day"), _of_date),
     **dict.fromkeys(("count_all", "count", "sum", "min", "max"), _aggregate),
 }

@@ -24,6 +24,7 @@ from odfpy.federation.sql.splitting.aggregates import partial_aggregates
 from odfpy.federation.sql.splitting.filters import taken_conditions
 from odfpy.federation.sql.splitting.query_tree import QueryTree, query_tree
 from odfpy.federation.sql.splitting.relations import Relation, Relations
+from odfpy.federation.sql.splitting.sketches import Sketched
 from odfpy.federation.sql.types import INT
 
 _TOP: Final = frozenset(
@@ -121,7 +122,9 @@ class _Splitter:
         for alias, relation in relations.items():
             self._put(items[alias], alias, self._rows(select, alias, relation, taken[alias]))
 
-    def _whole(self, select: Any, alias: str, relation: Relation, conditions: list[Expression]) -> Fragment | None:
+    def _whole(
+        self, select: Any, alias: str, relation: Relation, conditions: list[Expression]
+    ) -> Fragment | Sketched | None:
         """A fragment that does more of a query over one table than give its rows."""
         from sqlglot import exp
 
@@ -213,15 +216,23 @@ class _Splitter:
         )
         return found
 
-    def _put(self, item: Any, alias: str, fragment: Fragment) -> None:
-        """Put the answer to a fragment in the place of a table."""
+    def _put(self, item: Any, alias: str, found: Fragment | Sketched) -> None:
+        """Put the answer to a fragment, or what is made of several answers, in the place of a table."""
         from sqlglot import exp
 
-        name = self._fragments.setdefault(fragment, f"{self._prefix}{len(self._fragments) + 1}")
-        table = exp.to_table(name)
+        named = exp.TableAlias(this=exp.to_identifier(alias, quoted=True))
+        if isinstance(found, Sketched):
+            names = {fragment: self._name(fragment) for fragment, _ in found.parts}
+            item.replace(exp.Subquery(this=found.query(names, self._flavor.sqlglot), alias=named))
+            return
+        table = exp.to_table(self._name(found))
         table.this.set("quoted", True)
-        table.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+        table.set("alias", named)
         item.replace(table)
+
+    def _name(self, fragment: Fragment) -> str:
+        """The name of the table that the answer to a fragment is: the same for the same."""
+        return self._fragments.setdefault(fragment, f"{self._prefix}{len(self._fragments) + 1}")
 
 
 def _tables(select: Any) -> dict[str, Any]:

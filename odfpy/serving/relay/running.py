@@ -102,7 +102,7 @@ def _relay_maker(
     credentials: Credentials,
     trusted: bytes,
 ) -> Callable[[str], Relay]:
-    """Return what makes the relay, when it is known where its rows are read."""
+    """The maker of the relay, for when it is known where its rows are read."""
     authorities = Authorities(trusted, is_revoked=knowledge.is_revoked)
 
     def location_of(peer: str) -> str | None:
@@ -136,7 +136,7 @@ def _result_maker(
     connections: Connections,
     signer: RowsSigner,
 ) -> ResultMaker:
-    """Return what makes results that are fetched later."""
+    """The maker of results that are fetched later."""
     section = workspace.config.section(RelaySection)
     folder = workspace.odf / "relay"
     return ResultMaker(

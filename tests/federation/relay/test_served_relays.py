@@ -83,6 +83,9 @@ def test_aggregates_joins_and_counts_are_of_all_rows(web: ServedWeb, ann: Issued
     query = "SELECT flag, count(*) AS n, sum(price) AS s, avg(price) AS a FROM item GROUP BY flag ORDER BY flag"
     assert rows(asked, query) == [("N", 5, 332.75, 83.1875), ("R", 2, 29.5, 14.75)]
     assert rows(asked, "SELECT count(*) AS n FROM item AS a JOIN item AS b ON a.flag = b.flag") == [(29,)]
+    query = "SELECT flag, approx_distinct(id) AS i, approx_distinct(id % 2) AS o, count(*) AS n FROM item GROUP BY 1 ORDER BY 1"
+    assert rows(asked, query.replace("id % 2", "flag")) == [("N", 5, 1, 5), ("R", 2, 1, 2)]
+    assert rows(asked, query) == [("N", 5, 2, 5), ("R", 2, 2, 2)]
     assert rows(asked, "SELECT 1 AS one FROM item WHERE id < 3") == [(1,), (1,)]
     assert rows(asked, "SELECT 1 + 1 AS two") == [(2,)]
 

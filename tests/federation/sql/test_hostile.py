@@ -88,6 +88,8 @@ EVIL = (
     "CASE n WHEN (SELECT 1) THEN 1 END",
     "sum(sum(n))",
     "count(DISTINCT n)",
+    "approx_distinct(n)",
+    "md5(t) = 'a'",
     "sum(n) FILTER (WHERE n > 0)",
     "string_agg(t, ',' ORDER BY t)",
     "n = l",
@@ -120,6 +122,7 @@ EVIL_JSON = (
     ["like", ["column", "t"], ["constant", "string", "a\\"]], ["eq", N, ["column", "l"]], ["eq", N, ["column", "t"]],
     ["substring", ["column", "t"], N], ["substring", ["column", "t"], ["constant", "int64", "0"]], ["year", N],
     ["mul", ["column", "t"], N], ["lower", N], ["coalesce"],
+    ["md5"], ["md5", N], ["md5", ["column", "d"]], ["md5", ["column", "l"]], ["md5", ["column", "t"], ["column", "t"]],
 )  # fmt: skip
 
 
@@ -348,13 +351,21 @@ def test_whatever_passes_is_one_query_over_the_one_relation(text: str, dialect: 
     check_one_query(sql, dialect)
 
 
+@pytest.mark.parametrize("dialect", sorted(WRITERS))
+def test_hashes_for_sketches_are_functions_of_the_engine_and_nothing_else(dialect: str) -> None:
+    fragment = parsed(["min", ["md5", ["cast", "string", N]]], grouped=True, groups=[["md5", ["column", "t"]]])
+    check_one_query(source_sql(fragment, MODEL, "SELECT * FROM raw", VIEW, {}, dialect, schema=SCHEMA), dialect)
+
+
 def check_one_query(sql: str, dialect: str) -> None:
     names = {"datafusion": "postgres", "sql": "duckdb"}
     [tree] = sqlglot.parse(sql, dialect=names.get(dialect, dialect))
     assert isinstance(tree, exp.Select)
     assert {table.name for table in tree.find_all(exp.Table)} == {"raw"}
     assert not list(tree.find_all(exp.DDL, exp.DML, exp.Command, exp.Into, exp.Placeholder, exp.Parameter))
-    assert {one.name.lower() for one in tree.find_all(exp.Anonymous)} <= {"arrow_cast", "with_timezone", "nanvl"}
+    assert {one.name.lower() for one in tree.find_all(exp.Anonymous)} <= {
+        "arrow_cast", "with_timezone", "nanvl", "convert_to",
+    }  # fmt: skip
 
 
 @settings(max_examples=100)

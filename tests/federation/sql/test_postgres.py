@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import psycopg
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from support.federation.answers import answer_of, rows_of, sql_for
 from support.federation.questions import questions
+from support.federation.sketches import sketch_fragment, sketch_in, sketch_of, sketch_sql, values_of
 from support.federation.worlds import World, quoted, worlds
 from support.servers.postgres import postgres
 
@@ -97,3 +99,26 @@ def test_a_division_by_zero_is_that_of_doubles(database: psycopg.Connection[Any]
     sql = source_sql(fragment, model, "SELECT * FROM raw", View((VisiblePart(),)), {}, "postgres", schema=schema)
     found = run(database, sql, rows, fragment.schema).column("q").to_pylist()
     assert [str(one) for one in found] == ["inf", "-inf", "nan", "None", "1.5"]
+
+
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@given(values_of)
+def test_a_sketch_of_postgresql_is_that_of_every_engine(
+    database: psycopg.Connection[Any], drawn: tuple[pa.DataType, list[Any]]
+) -> None:
+    dtype, values = drawn
+    fragment = sketch_fragment(dtype)
+    raw = pa.table({"v": pa.array(values, dtype)})
+    assert sketch_in(run(database, sketch_sql(fragment, dtype, "postgres"), raw, fragment.schema)) == sketch_of(values)
+
+
+def test_a_sketch_does_not_depend_on_how_a_session_writes_dates(database: psycopg.Connection[Any]) -> None:
+    values = [date(2020, 12, 31), date(1, 1, 1), None]
+    raw = pa.table({"v": pa.array(values, pa.date32())})
+    database.execute("SET DateStyle = 'German'")
+    try:
+        fragment = sketch_fragment(pa.date32())
+        sql = sketch_sql(fragment, pa.date32(), "postgres")
+        assert sketch_in(run(database, sql, raw, fragment.schema)) == sketch_of(values)
+    finally:
+        database.execute("RESET DateStyle")

@@ -210,6 +210,14 @@ def test_partial_sums_may_be_larger_than_the_whole() -> None:
     assert answered(world, "SELECT sum(n) AS s FROM e").table.to_pylist() == [{"s": most - 7}]
 
 
+@pytest.mark.parametrize(("dialect", "most"), [("datafusion", (1 << 64) - 1), ("spark", (1 << 63) - 1)])
+def test_a_sum_of_unsigned_numbers_has_the_type_that_the_engine_gives(dialect: str, most: int) -> None:
+    schema = pa.schema([("n", pa.uint64())])
+    rows = ({"n": most - 1}, {"n": 1})
+    world = World({"e": schema}, {"e": [Source((the_same(schema, "e"),), (one,), ((None, None),)) for one in rows]})
+    assert answered(world, "SELECT sum(n) AS s FROM e", dialect).table.to_pylist() == [{"s": most}]
+
+
 def test_names_of_results_are_those_that_the_question_has(world: World) -> None:
     question = 'SELECT l_tax, count(*), l_tax * 2, max(l_tax) AS "Most" FROM lineitem GROUP BY l_tax'
     assert answered(world, question).table.schema.names == ["l_tax", "count(*)", "l_tax * 2", "Most"]

@@ -88,7 +88,9 @@ class ServedRelay:
         workspace: its workspace.
         store: what it knows.
         server: its server.
+        identity: who it is.
         price: its word for the price.
+        running: ends the server.
     """
 
     workspace: Workspace
@@ -96,6 +98,15 @@ class ServedRelay:
     server: RelayServer
     identity: RelayIdentity
     price: str
+    running: ExitStack
+
+    def restart(self) -> None:
+        """End the server, and start another one in the same place."""
+        port = int(self.server.location.rpartition(":")[2])
+        self.running.close()
+        self.server = self.running.enter_context(
+            relay_server(self.workspace, self.identity, self.store, ServeSettings(), host=HOST, port=port)
+        )
 
     def apply(self, text: str) -> None:
         """Apply a document, beside those that were."""
@@ -122,7 +133,9 @@ class ServedWeb:
         self._stack = stack
         (folder / "ca.pem").write_text(self.issued.facts.pem)
 
-    def relay(self, name: str, price: str, rows: str, default: str = N_ONLY) -> ServedRelay:
+    def relay(
+        self, name: str, price: str, rows: str, default: str = N_ONLY, settings: Mapping[str, str] | None = None
+    ) -> ServedRelay:
         """Start a relay.
 
         Args:
@@ -130,15 +143,19 @@ class ServedWeb:
             price: its word for the price.
             rows: lines of CSV.
             default: its default permission.
+            settings: of its workspace.
         """
         workspace = Workspace.init(self._folder / name)
+        for key, value in (settings or {}).items():
+            workspace.config.set(key, value)
         certificate, key = self._folder / f"{name}.pem", self._folder / f"{name}.key"
         self.authority.issue(name, 30, hosts=[HOST]).write(certificate, key)
         identity = RelayIdentity.given(workspace.odf, name, certificate, key, self._folder / "ca.pem")
         store = WebStore.of_workspace(workspace.odf, None)
         self._stack.callback(store.database.close)
-        running = relay_server(workspace, identity, store, ServeSettings(), host=HOST, port=0)
-        relay = ServedRelay(workspace, store, self._stack.enter_context(running), identity, price)
+        running = self._stack.enter_context(ExitStack())
+        server = running.enter_context(relay_server(workspace, identity, store, ServeSettings(), host=HOST, port=0))
+        relay = ServedRelay(workspace, store, server, identity, price, running)
         (workspace.root / "web").mkdir()
         (workspace.root / "web" / "items.csv").write_text(f"id,{price},flag\n{rows}")
         relay.apply(DOCUMENTS.format(price=price, default=default))

@@ -5,6 +5,11 @@
     min(x), max(x)    min(x), max(x)                        min(partial), max(partial)
     avg(x)            sum(x), count(x)                      sum(sums) / sum(counts)
     count(DISTINCT x) x as one more group                   count(DISTINCT x)
+    approx_distinct(x) the least hash of each bucket        an estimate (`sketches`)
+
+One sketch goes along with the sums and counts, which are then of each bucket, so that a source reads its rows once. If
+several values are counted, each sketch is a fragment of its own: buckets of one beside those of another would be far
+more groups. What counting exactly moves less for, or engines write in different ways, is counted exactly.
 
 The mean of whole numbers and doubles is a quotient of doubles; that of decimal numbers has four more digits, as in the
 engines: the quotient is that of the engine itself.
@@ -24,6 +29,7 @@ from odfpy.federation.sql.fragment import Fragment, Output
 from odfpy.federation.sql.operators import NULL, all_of, call
 from odfpy.federation.sql.reading import FindColumn, read_tree
 from odfpy.federation.sql.splitting.relations import Relation
+from odfpy.federation.sql.splitting.sketches import ERROR, Sketched, bucket_of, estimate, least_of, sketch_hash
 from odfpy.federation.sql.types import INT, MOST_DIGITS, kind_of
 
 _GROUPING: Final = ("rollup", "cube", "grouping_sets", "totals", "all")
@@ -31,10 +37,10 @@ _GROUPING: Final = ("rollup", "cube", "grouping_sets", "totals", "all")
 
 def partial_aggregates(
     select: Any, alias: str, relation: Relation, conditions: Sequence[Expression], flavor: Flavor
-) -> Fragment | None:
+) -> Fragment | Sketched | None:
     """Split the aggregates of a query over one table; return None where a source cannot do its part.
 
-    The query is changed, if this succeeds: what it reads are columns of the fragment.
+    The query is changed, if this succeeds: what it reads are columns of the fragment, or of what sketches are.
 
     Args:
         select: the query, whose conditions have all been taken out.
@@ -58,22 +64,17 @@ def partial_aggregates(
             "having": parts.changed(select.args.get("having"), places),
             "order": parts.changed(select.args.get("order"), places),
         }
-        fragment = Fragment(
-            relation.entity,
-            parts.all_outputs(),
-            all_of([*relation.conditions, *conditions]),
-            is_grouped=True,
-            groups=tuple(dict.fromkeys(parts.groups)),
-        )
+        found = parts.found(relation.entity, all_of([*relation.conditions, *conditions]))
     except InvalidFragment:
         return None
-    if any(one.dtype is None for one in fragment.outputs):
+    fragments = [one for one, _ in found.parts] if isinstance(found, Sketched) else [found]
+    if any(one.dtype is None for fragment in fragments for one in fragment.outputs):
         return None  # NULL has no type that sources agree on
     for key, value in changed.items():
         select.set(key, value)
     if group is not None:
         group.set("expressions", [column.copy() for _, column in places])
-    return fragment
+    return found
 
 
 class _Parts:
@@ -82,14 +83,44 @@ class _Parts:
     def __init__(self, alias: str, find: FindColumn, flavor: Flavor) -> None:
         self.groups: list[Expression] = []
         self.outputs: dict[tuple[str, Expression], str] = {}
+        self.sketches: dict[Expression, str] = {}
         self.has_groups = False
         self._alias = alias
         self._find = find
         self._flavor = flavor
 
-    def all_outputs(self) -> tuple[Output, ...]:
-        outputs = tuple(Output(name, expression) for (_, expression), name in self.outputs.items())
-        return outputs or (Output("n", call("count_all")),)
+    def found(self, entity: str, where: Expression | None) -> Fragment | Sketched:
+        """The fragments that sources are asked for, and how their answers are one table.
+
+        Args:
+            entity: the entity.
+            where: conditions on its rows.
+
+        Raises:
+            InvalidFragment: they do not fit together.
+        """
+
+        def grouped(outputs: Sequence[Output], groups: Sequence[Expression]) -> Fragment:
+            unique = tuple(dict.fromkeys(groups))
+            return Fragment(
+                entity, tuple(outputs) or (Output("n", call("count_all")),), where, is_grouped=True, groups=unique
+            )
+
+        outputs = {name: Output(name, expression) for (_, expression), name in self.outputs.items()}
+        sketches = [(Output(name, least_of(one)), bucket_of(one)) for one, name in self.sketches.items()]
+        if not sketches:
+            return grouped(list(outputs.values()), self.groups)
+        keys = [outputs[name] for (prefix, _), name in self.outputs.items() if prefix == "g"]
+        of_keys = [one.expression for one in keys]
+        has_more, is_exact = len(outputs) > len(keys), any(prefix == "d" for prefix, _ in self.outputs)
+        if len(sketches) == 1 and not is_exact:
+            [(output, bucket)] = sketches
+            whole = grouped([*outputs.values(), output], [*of_keys, bucket])
+            parts: list[tuple[Fragment, str | None]] = [(whole, None)] * has_more + [(whole, output.name)]
+        else:
+            parts = [(grouped(list(outputs.values()), self.groups), None)] if has_more else []
+            parts += [(grouped([*keys, output], [*of_keys, bucket]), output.name) for output, bucket in sketches]
+        return Sketched((*outputs, *self.sketches.values()), tuple(one.name for one in keys), tuple(parts))
 
     def key(self, node: Any) -> Any:
         """A column of the fragment for what rows are grouped by."""
@@ -146,7 +177,9 @@ class _Parts:
         if isinstance(node, exp.Filter):
             condition = self._read(node.expression.this)
             node = node.this
-        extra = {key for key, value in node.args.items() if value and key not in ("this", "big_int")}
+        accuracy = node.args.get("accuracy")
+        harmless = ("this", "big_int", "accuracy") if _is_met(accuracy) else ("this", "big_int")
+        extra = {key for key, value in node.args.items() if value and key not in harmless}
         if extra or not isinstance(node, exp.Sum | exp.Count | exp.Min | exp.Max | exp.Avg | exp.ApproxDistinct):
             raise InvalidFragment(f"{node.sql()} needs all rows")
         if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
@@ -170,9 +203,21 @@ class _Parts:
         if len(values) != 1 or (isinstance(node.this, exp.Distinct) and node.this.args.get("on")):
             raise InvalidFragment("Several values are counted together")
         value = self._where(self._read(values[0]), condition)
+        is_estimate = isinstance(node, exp.ApproxDistinct)
+        hashed = sketch_hash(value) if is_estimate else None
+        if hashed is not None:
+            name = self.sketches.setdefault(hashed, f"s{len(self.sketches)}")
+            return self._counted(estimate(self._named(name), self._flavor.sqlglot))
         self.groups.append(value)
-        kind = exp.Count if isinstance(node, exp.ApproxDistinct) else type(node)
-        return kind(this=exp.Distinct(expressions=[self._column("d", value)]))
+        kind = exp.Count if is_estimate else type(node)
+        found = kind(this=exp.Distinct(expressions=[self._column("d", value)]))
+        return self._counted(found) if is_estimate else found
+
+    def _counted(self, found: Any) -> Any:
+        """An estimate as the type that the engine has for it."""
+        from sqlglot import exp
+
+        return exp.cast(found, "BIGINT" if self._flavor.zero_fails else _unsigned(), copy=False)
 
     def _sum_of_counts(self, value: Expression | None) -> Any:
         from sqlglot import exp
@@ -187,7 +232,7 @@ class _Parts:
         match kind_of(value.dtype):
             case "int":
                 unsigned = pa.types.is_unsigned_integer(value.dtype) and not self._flavor.zero_fails
-                return exp.cast(found, "UBIGINT" if unsigned else "BIGINT", copy=False)
+                return exp.cast(found, _unsigned() if unsigned else "BIGINT", copy=False)
             case "decimal":
                 digits = min(MOST_DIGITS, value.dtype.precision + 10)
                 return exp.cast(found, f"DECIMAL({digits}, {value.dtype.scale})", copy=False)
@@ -217,9 +262,11 @@ class _Parts:
 
     def _column(self, prefix: str, expression: Expression) -> Any:
         """A column of the fragment for an expression: the same one for the same."""
+        return self._named(self.outputs.setdefault((prefix, expression), f"{prefix}{len(self.outputs)}"))
+
+    def _named(self, name: str) -> Any:
         from sqlglot import exp
 
-        name = self.outputs.setdefault((prefix, expression), f"{prefix}{len(self.outputs)}")
         column = exp.column(exp.to_identifier(name, quoted=True), exp.to_identifier(self._alias, quoted=True))
         column.meta["fragment"] = True
         return column
@@ -229,3 +276,19 @@ def _quotient(one: Any, other: Any) -> Any:
     from sqlglot import exp
 
     return exp.Div(this=one, expression=other, typed=True, safe=False)
+
+
+def _unsigned() -> Any:
+    """The type of unsigned numbers as DataFusion writes it, which no dialect of sqlglot does."""
+    from sqlglot import exp
+
+    return exp.DataType(this=exp.DType.USERDEFINED, kind="BIGINT UNSIGNED")
+
+
+def _is_met(accuracy: Any) -> bool:
+    """Return whether a sketch is as exact as a query wants it."""
+    from sqlglot import exp
+
+    if not isinstance(accuracy, exp.Literal) or accuracy.is_string:
+        return False
+    return float(str(accuracy.this)) >= ERROR
