@@ -127,7 +127,14 @@ class User(Asker):
 
 
 class Web:
-    """A web, as one relay of it shows it. For all threads."""
+    """A web, as one relay of it shows it. For all threads.
+
+    Attributes:
+        relay: where it is asked.
+        credentials: of whoever asks.
+        authorities: certificates in PEM form, of which those of the relays must be.
+        asker: the way to the relays.
+    """
 
     def __init__(self, relay: str, credentials: Credentials, authorities: bytes) -> None:
         """
@@ -141,6 +148,9 @@ class Web:
         """
         if not LOCATION.fullmatch(relay):
             raise UsageError(f"Not the place of a relay: {relay}", hint="Write grpc+tls://HOST:PORT.")
+        self.relay = relay
+        self.credentials = credentials
+        self.authorities = authorities
         self._connections = Connections(credentials, authorities)
         self.asker = User(relay, credentials, self._connections)
 
