@@ -14,7 +14,7 @@ __all__ = ["Web", "WebAnswer", "connect", "spark_sql"]
 
 
 def __getattr__(name: str) -> Any:
-    """What imports PySpark, when somebody asks for it."""
+    """Import what needs PySpark when somebody asks for it."""
     if name == "spark_sql":
         from odfpy.federation.spark.sql import spark_sql
 

@@ -102,6 +102,7 @@ PACKAGES = {
         "engine",
         "query",
         "coordinator",
+        "sandbox",
         "sharing",
     },
     "automation": {

@@ -9,6 +9,7 @@ import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of, whole_number
 from odfpy.cli.relay.certificates import certificates
+from odfpy.cli.relay.demo import demo
 from odfpy.cli.relay.opened import OpenedRelay, relay_of, who
 from odfpy.cli.relay.serve import serve
 from odfpy.cli.relay.users import users
@@ -21,6 +22,7 @@ app = group("A relay: answers questions over data of one's own and that of peers
 app.add_typer(certificates, name="cert", epilog="odf relay cert list")
 app.add_typer(users, name="user", epilog="odf relay user list")
 command(app, "odf relay serve", "odf relay serve --host 0.0.0.0 --public na.example.com:50051")(serve)
+command(app, "odf relay demo", "odf relay demo --folder /tmp/web --port-base 0")(demo)
 
 
 @command(app, "odf relay init na", "odf relay init na --host na.example.com --folder relay")
