@@ -1,7 +1,7 @@
 """Whole queries in Spark: fragments travel, and Spark does the rest over the frames of their answers.
 
-The relays are asked here, all fragments under one id; Spark's planner and workers get places and tickets. Credentials
-go with the pickled source, not as options, which Spark would show.
+The relays are asked here, all fragments under one id. What is small is read here, too; for the rest, Spark's workers
+get places and tickets. Credentials go with the pickled source, not as options, which Spark would show.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ import secrets
 import threading
 import time
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
 
 from odfpy.errors import OdfError
 from odfpy.federation.asking.asking import Asked, asked
@@ -20,8 +23,10 @@ from odfpy.federation.relay.question import Part, Wants
 from odfpy.federation.spark.access import Access
 from odfpy.federation.spark.options import READING_SECONDS, SECONDS
 from odfpy.federation.spark.scan import Scan, incomplete
+from odfpy.federation.spark.small import SMALL, small_answers
 from odfpy.federation.spark.source import PartsReader
 from odfpy.federation.spark.wishes import DIALECT
+from odfpy.flight.conversion import plain_batch
 from odfpy.flight.spark.schema import arrow_schema, spark_schema
 
 with warnings.catch_warnings():
@@ -45,6 +50,7 @@ def spark_sql(
     require_complete: bool = True,
     seconds: float = SECONDS,
     reading_seconds: float = READING_SECONDS,
+    small: int = SMALL,
 ) -> DataFrame:
     """The answer to a query as a frame: Spark joins and sums up what the relays give.
 
@@ -57,6 +63,7 @@ def spark_sql(
         require_complete: whether an answer without the rows of a relay is an error; otherwise there is a warning.
         seconds: to wait for the relays.
         reading_seconds: for a task to read a part.
+        small: bytes of a fragment that is read at once, so that Spark can send it to all workers; 0 for none.
 
     Raises:
         InvalidQuery: the query is none.
@@ -69,7 +76,8 @@ def spark_sql(
         _tell(incomplete(found.missing, "require_complete=False gives the rows of all others."), require_complete)
     if not found.fragments:
         return session.sql(found.rest)
-    return session.sql(_as_format(found), **_frames(session, web, found, reading_seconds))
+    read = small_answers(web.asker, found, small) if small else {}
+    return session.sql(_as_format(found), **_frames(session, web, found, reading_seconds, read))
 
 
 def _tell(error: OdfError, require_complete: bool) -> None:
@@ -86,11 +94,17 @@ def _as_format(found: Asked) -> str:
     return text
 
 
-def _frames(session: SparkSession, web: Web, found: Asked, seconds: float) -> dict[str, Any]:
+def _frames(
+    session: SparkSession, web: Web, found: Asked, seconds: float, small: Mapping[str, pa.Table]
+) -> dict[str, Any]:
     frames: dict[str, Any] = {}
     access = Access(web.relay, web.credentials.certificates, web.credentials.key, web.authorities)
     for name, fragment in found.fragments.items():
         schema = spark_schema(fragment.schema)
+        if name in small:
+            batches = [plain_batch(batch, arrow_schema(schema)) for batch in small[name].to_batches()]
+            frames[name] = session.createDataFrame(pa.Table.from_batches(batches, arrow_schema(schema)), schema)
+            continue
         scan = Scan(access, fragment.schema, arrow_schema(schema), seconds)
         frames[name] = _frame(session, _Answer(scan, schema, found.answers[name].parts))
     return frames

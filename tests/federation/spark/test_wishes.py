@@ -140,6 +140,6 @@ def test_access_travels_without_files_and_is_not_shown(given: Given) -> None:
     assert "grpc+tls://na:1" in shown
     assert "PRIVATE" not in shown
     assert "CERTIFICATE" not in shown
-    there: Access = pickle.loads(pickle.dumps(options.access))  # noqa: S301
+    there: Access = pickle.loads(pickle.dumps(options.access))
     assert there == options.access
     assert there.user is options.access.user, "one pool of connections for a process"
