@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import odfpy.web
-from odfpy.federation.asking.asking import asked
+from odfpy.federation.asking.asking import Asked, asked
 from odfpy.federation.demo.data import ROWS
 from odfpy.federation.demo.documents import ALL_ACCESS
 from odfpy.federation.demo.layout import WebFolder, web_folder
@@ -85,7 +85,11 @@ def measure(spark: Any, folder: WebFolder, web: odfpy.web.Web, rounds: int) -> N
     ways: dict[str, Callable[[], Any]] = {
         "Spark over the web": over_the_web,
         "Spark over the same Parquet": by_hand,
-        "asking the relays, and Spark's analysis": lambda: odfpy.web.spark_sql(spark, web, QUERY),
+        "Spark over the web, small answers by tasks, too": (
+            lambda: odfpy.web.spark_sql(spark, web, QUERY, small=0).collect()
+        ),
+        "splitting and asking": lambda: question(web),
+        "that, small answers, and Spark's analysis": lambda: odfpy.web.spark_sql(spark, web, QUERY),
         "the relays' rows, counted in this process": lambda: drained(web),
         "Spark reads the three fragments": lambda: read_in_spark(spark, web),
     }
@@ -119,9 +123,14 @@ def close(one: list[Any], other: list[Any]) -> bool:
     )
 
 
+def question(web: odfpy.web.Web) -> Asked:
+    """Split the query, and ask."""
+    return asked(web.asker, QUERY, time.monotonic() + 60, Wants(), dialect="spark")
+
+
 def drained(web: odfpy.web.Web) -> int:
     """The number of rows that come, two parts at a time, as Spark reads them."""
-    answers = asked(web.asker, QUERY, time.monotonic() + 60, Wants(), dialect="spark").answers.values()
+    answers = question(web).answers.values()
 
     def drain(part: Part) -> int:
         with web.asker.rows(part, 600) as chunks:
