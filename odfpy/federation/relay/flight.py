@@ -37,7 +37,7 @@ PATIENCE: Final = 10_000
 
 _LONGEST_TEXT: Final = 500
 _LONGEST_SQL: Final = 100_000
-_PATIENCE: Final = 5.0
+_CANCELLING: Final = 5.0
 """Seconds for a cancellation to reach a relay."""
 
 LOCATION: Final = re.compile(r"grpc\+tls://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9_.-]+):\d{1,5}")
@@ -177,7 +177,7 @@ class Connections:
         Raises:
             OdfError: it could not be told.
         """
-        self.act(location, CANCEL, cancellation.to_json(), _PATIENCE)
+        self.act(location, CANCEL, cancellation.to_json(), _CANCELLING)
 
     def act(self, location: str, name: str, tree: Any, seconds: float) -> Any:
         """Have a relay do something.

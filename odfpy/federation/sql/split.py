@@ -46,13 +46,14 @@ class Split:
     rest: str
 
 
-def split(sql: str, entities: Mapping[str, pa.Schema], dialect: str = "datafusion") -> Split:
+def split(sql: str, entities: Mapping[str, pa.Schema], dialect: str = "datafusion", prefix: str = "f") -> Split:
     """Split a query.
 
     Args:
         sql: the query.
         entities: names and schemas of the asker's model.
         dialect: `datafusion` or `spark`: of the query, and of the rest.
+        prefix: names of fragments begin with it; a number comes after it.
 
     Raises:
         InvalidQuery: it is no query, or names what is not there.
@@ -65,13 +66,13 @@ def split(sql: str, entities: Mapping[str, pa.Schema], dialect: str = "datafusio
     flavor = QUERIES[dialect]
     tree = query_tree(sql, entities, flavor.sqlglot)
     try:
-        return _Splitter(tree, flavor).split()
+        return _Splitter(tree, flavor, prefix).split()
     except RecursionError as error:
         raise QueryTooDeep.anywhere() from error
 
 
 class _Splitter:
-    def __init__(self, query: QueryTree, flavor: Flavor) -> None:
+    def __init__(self, query: QueryTree, flavor: Flavor, prefix: str) -> None:
         from sqlglot import exp
 
         self._query = query
@@ -79,7 +80,7 @@ class _Splitter:
         self._relations = Relations(query, flavor)
         self._fragments: dict[Fragment, str] = {}
         names = {one.name.lower() for one in query.tree.find_all(exp.Identifier)}
-        self._prefix = "f"
+        self._prefix = prefix
         while any(name.startswith(self._prefix) and name[len(self._prefix) :].isdigit() for name in names):
             self._prefix += "_"
 

@@ -1,0 +1,74 @@
+"""Relay and credentials as they travel to Spark's workers: as bytes, so that no worker needs a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from odfpy.errors import UsageError
+from odfpy.federation.asking.user import User
+from odfpy.federation.errors import InvalidCertificate
+from odfpy.federation.relay.flight import LOCATION, Connections
+from odfpy.federation.relay.requesters import Credentials
+
+_USERS_IN_A_PROCESS: Final = 8
+
+
+@dataclass(frozen=True)
+class Access:
+    """A relay, and whoever asks it. Shown, it has nothing but the relay's place.
+
+    Attributes:
+        relay: where it is: `grpc+tls://HOST:PORT`.
+        certificates: of whoever asks, in PEM form.
+        key: of them.
+        authorities: of the relays, in PEM form.
+    """
+
+    relay: str
+    certificates: bytes = field(repr=False)
+    key: bytes = field(repr=False)
+    authorities: bytes = field(repr=False)
+
+    @classmethod
+    def from_files(cls, relay: str, certificate: str, key: str, authorities: str) -> Access:
+        """The access whose certificates are in files.
+
+        Args:
+            relay: where it is.
+            certificate: PEM file of one's certificate.
+            key: PEM file of its key.
+            authorities: PEM file of the authorities of the relays.
+
+        Raises:
+            UsageError: no relay can be there.
+            InvalidCertificate: a file cannot be read, or they do not go together.
+        """
+        if not LOCATION.fullmatch(relay):
+            raise UsageError(f"Not the place of a relay: {relay}", hint="Write grpc+tls://HOST:PORT.")
+        found = cls(relay, _content("cert", certificate), _content("key", key), _content("ca", authorities))
+        Credentials(found.certificates, found.key)
+        return found
+
+    @property
+    def user(self) -> User:
+        """The way to the relays, whose connections are those of all who ask in this process with these credentials."""
+        return _user(self)
+
+
+@lru_cache(_USERS_IN_A_PROCESS)
+def _user(access: Access) -> User:
+    credentials = Credentials(access.certificates, access.key)
+    return User(access.relay, credentials, Connections(credentials, access.authorities))
+
+
+def _content(option: str, path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InvalidCertificate(
+            f"Cannot read {path}: {error.strerror}",
+            hint=f"The option {option} is a PEM file on the machine where Spark plans.",
+        ) from error

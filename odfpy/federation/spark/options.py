@@ -1,0 +1,142 @@
+"""Options of Spark as access to a web and a wish for rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from odfpy.errors import InvalidValue, UsageError, did_you_mean
+from odfpy.federation.relay.question import LONGEST_WAIT
+from odfpy.federation.spark.access import Access
+
+SECONDS: Final = 60.0
+"""To wait for the answer."""
+
+READING_SECONDS: Final = 3600.0
+"""To read a part."""
+
+_ACCESS: Final = ("relay", "cert", "key", "ca")
+_ROWS: Final = ("columns", "filter", "limit")
+_TRUTHS: Final = ("require-complete", "single-use")
+_KNOWN: Final = (*_ACCESS, "entity", "path", *_ROWS, "query", "timeout", "read-timeout", *_TRUTHS)
+_EXAMPLES: Final = {
+    "relay": '"grpc+tls://HOST:50051"',
+    "cert": '"ann.pem"',
+    "key": '"ann.key"',
+    "ca": '"ca.pem"',
+}
+
+
+@dataclass(frozen=True)
+class WebOptions:
+    """Rows of a web, as options of Spark say them.
+
+    Attributes:
+        access: the relay, and who asks.
+        entity: whose rows; None where there is a query.
+        columns: names; all if there are none.
+        filter: a condition in Spark's SQL.
+        limit: rows that each source gives at most.
+        query: a query in Spark's SQL that is rows of one entity.
+        seconds: to wait for the answer.
+        reading_seconds: to read a part.
+        require_complete: whether an answer without the rows of a relay is an error.
+        single_use: whether tickets are to be good for one reading.
+    """
+
+    access: Access
+    entity: str | None = None
+    columns: tuple[str, ...] = ()
+    filter: str | None = None
+    limit: int | None = None
+    query: str | None = None
+    seconds: float = SECONDS
+    reading_seconds: float = READING_SECONDS
+    require_complete: bool = True
+    single_use: bool = False
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> WebOptions:
+        """The wish that options say.
+
+        Args:
+            given: options; their names may be in any case.
+
+        Raises:
+            UsageError, InvalidValue: an option is missing, misspelt or wrong; the message names it.
+            InvalidCertificate: a file cannot be read, or they do not go together.
+        """
+        options = {name.lower(): value for name, value in given.items()}
+        for name in options:
+            if name not in _KNOWN:
+                known = f"Options are {', '.join(_KNOWN)}."
+                raise UsageError(
+                    f"The source odf-web has no option {name!r}", hint=did_you_mean(name, _KNOWN, otherwise=known)
+                )
+        for name in _ACCESS:
+            if not options.get(name):
+                raise UsageError(f"The option {name} is missing", hint=f'.option("{name}", {_EXAMPLES[name]})')
+        entity, query = options.get("entity", options.get("path")), options.get("query")
+        _check_what(options, entity, query)
+        complete, single_use = (_truth(options, name, otherwise=name == _TRUTHS[0]) for name in _TRUTHS)
+        return cls(
+            access=Access.from_files(*(options[name] for name in _ACCESS)),
+            entity=entity,
+            columns=_columns(options.get("columns", "")),
+            filter=options.get("filter"),
+            limit=None if "limit" not in options else _whole(options["limit"]),
+            query=query,
+            seconds=_seconds(options, "timeout", SECONDS, LONGEST_WAIT),
+            reading_seconds=_seconds(options, "read-timeout", READING_SECONDS, float(1 << 31)),
+            require_complete=complete,
+            single_use=single_use,
+        )
+
+
+def _check_what(options: Mapping[str, str], entity: str | None, query: str | None) -> None:
+    if not entity and not query:
+        raise UsageError("The options say neither an entity nor a query", hint='.load("lineitem")')
+    if entity and query:
+        raise UsageError("The options say an entity and a query", hint="Leave one of them out.")
+    for name in _ROWS if query else ():
+        if name in options:
+            raise UsageError(f"The option {name} does not go with a query", hint="Write it into the query.")
+
+
+def _columns(text: str) -> tuple[str, ...]:
+    """Names between commas, or a JSON list of names that have commas themselves."""
+    if not text.lstrip().startswith("["):
+        return tuple(name.strip() for name in text.split(",") if name.strip())
+    try:
+        return tuple(map(str, json.loads(text)))
+    except ValueError as error:
+        raise InvalidValue(f"The option columns is not a list: {error}", hint='Write "a,b" or ["a", "b"].') from error
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal():
+        raise InvalidValue(f"The option limit is {text!r}, not a number of rows")
+    return int(text)
+
+
+def _seconds(options: Mapping[str, str], name: str, otherwise: float, most: float) -> float:
+    text = options.get(name)
+    if text is None:
+        return otherwise
+    try:
+        found = float(text)
+    except ValueError:
+        found = -1.0
+    if not 0 < found <= most:
+        raise InvalidValue(f"The option {name} is {text!r}", hint=f"Write a number of seconds, at most {most:.0f}.")
+    return found
+
+
+def _truth(options: Mapping[str, str], name: str, *, otherwise: bool) -> bool:
+    words = {"true": True, "false": False}
+    text = options.get(name, str(otherwise)).lower()
+    if text not in words:
+        raise InvalidValue(f"The option {name} is {text!r}", hint="Write true or false.")
+    return words[text]
