@@ -49,7 +49,7 @@ class Scan:
                     if chunk.data is not None and chunk.data.num_rows:
                         yield plain_batch(chunk.data, self.wanted)
         except RelayRefused as error:
-            hint = f"{error.hint or 'Tickets end after some minutes.'} In Spark: load() again, so that relays are asked."
+            hint = f"{error.hint or 'Tickets end after some minutes.'} In Spark: load() again."
             raise error.with_message(error.message, hint=hint) from error
 
 
