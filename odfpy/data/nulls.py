@@ -26,7 +26,9 @@ def _emptied(column: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(kind):  # which may have values that no row has
         return _emptied(column.dictionary_decode()).cast(kind)
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):  # these share the bytes of other rows
-        return _emptied(column.cast(pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary())).cast(kind)
+        return _emptied(column.cast(pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary())).cast(
+            kind
+        )
     if not column.null_count or pa.types.is_null(kind):
         return column
     there = column.is_valid()

@@ -67,6 +67,9 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         self._settings = settings
         self._has_ended = False
         self.running = RunningQueries(settings.flight_queries, settings.flight_working, settings.patience)
+        # Whoever answers a question waits for other relays, which perhaps wait for this one: it takes no place of those
+        # who work.
+        self._answering = RunningQueries(0, settings.flight_queries, settings.patience)
         with ExitStack() as stack:
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="odf-relay-")))  # nobody else may enter it
             path = folder / "server"
@@ -111,7 +114,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         if descriptor.descriptor_type != fl.DescriptorType.CMD:
             raise WrongMessage("The descriptor is no question", hint="Ask with `odf web sql`.")
         question = question_of(descriptor.command)
-        with self.running.working():
+        with self._answering.working():
             answer = self._relay.answer(question, caller)
         return info_of(answer, question.fragment.schema, descriptor)
 
@@ -126,7 +129,9 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
             self.running.begin(opened.id, control)
             rows: Rows
             if isinstance(opened, PassedTicket):
-                rows = _Passed(stack.enter_context(self._connections.rows(opened.part, seconds)))
+                rows = _Passed(
+                    stack.enter_context(self._connections.rows(opened.part, seconds, reader=opened.holder.fingerprint))
+                )
             else:
                 rows = self._reader.read(opened, control)
             tell = lambda count: log("relay read", query=opened.id, rows=count)  # noqa: E731

@@ -122,7 +122,9 @@ class ServedWeb:
         self._stack = stack
         (folder / "ca.pem").write_text(self.issued.facts.pem)
 
-    def relay(self, name: str, price: str, rows: str, default: str = N_ONLY) -> ServedRelay:
+    def relay(
+        self, name: str, price: str, rows: str, default: str = N_ONLY, settings: ServeSettings | None = None
+    ) -> ServedRelay:
         """Start a relay.
 
         Args:
@@ -130,6 +132,7 @@ class ServedWeb:
             price: its word for the price.
             rows: lines of CSV.
             default: its default permission.
+            settings: limits of its server.
         """
         workspace = Workspace.init(self._folder / name)
         certificate, key = self._folder / f"{name}.pem", self._folder / f"{name}.key"
@@ -137,7 +140,7 @@ class ServedWeb:
         identity = RelayIdentity.given(workspace.odf, name, certificate, key, self._folder / "ca.pem")
         store = WebStore.of_workspace(workspace.odf, None)
         self._stack.callback(store.database.close)
-        running = relay_server(workspace, identity, store, ServeSettings(), host=HOST, port=0)
+        running = relay_server(workspace, identity, store, settings or ServeSettings(), host=HOST, port=0)
         relay = ServedRelay(workspace, store, self._stack.enter_context(running), identity, price)
         (workspace.root / "web").mkdir()
         (workspace.root / "web" / "items.csv").write_text(f"id,{price},flag\n{rows}")
