@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -28,6 +28,7 @@ from odfpy.engine.datafusion.apart import IsolatedQuery, fork_server
 from odfpy.engine.sql.files import FilesRequest, FileTable
 from odfpy.errors import OdfError, UsageError
 from odfpy.federation.errors import InvalidCertificate
+from odfpy.federation.relay.bounds import RECEIVED, Received
 from odfpy.federation.relay.errors import IncompleteAnswer
 from odfpy.federation.relay.flight import LOCATION, Connections
 from odfpy.federation.relay.question import Answer, Missing, Part, Question
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 SECONDS: Final = 60.0
 MEMORY: Final = 1 << 30
-AT_ONCE: Final = 8
+AT_ONCE: Final = 16
 """Parts that are read at the same time."""
 
 
@@ -161,7 +162,13 @@ class Web:
         return self._connections.entities(self._relay, seconds)
 
     def sql(
-        self, query: str, *, require_complete: bool = False, seconds: float = SECONDS, memory: int = MEMORY
+        self,
+        query: str,
+        *,
+        require_complete: bool = False,
+        seconds: float = SECONDS,
+        memory: int = MEMORY,
+        received: int = RECEIVED,
     ) -> WebAnswer:
         """Ask a query.
 
@@ -170,6 +177,7 @@ class Web:
             require_complete: whether an answer without the rows of a relay is an error.
             seconds: for all of it.
             memory: bytes that putting the answer together may take.
+            received: bytes of Arrow data that all relays together may send; one that sends more is missing.
 
         Raises:
             InvalidQuery: the query is none.
@@ -180,11 +188,12 @@ class Web:
         parts = split(query, self.entities(seconds=seconds))
         fragments = {name: _with_rows(fragment) for name, fragment in parts.fragments.items()}
         answers = self._asked(fragments, ends)
+        counted = Received(received)
         with ExitStack() as stack:
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="odf-web-")))
             tables, missing = [], [one for answer in answers.values() for one in answer.missing]
             for name, fragment in fragments.items():
-                read = self._read(folder / name, fragment, answers[name].parts, ends)
+                read = self._read(folder / name, fragment, answers[name].parts, ends, counted)
                 missing += [one.missing for one in read if one.missing is not None]
                 paths = tuple(str(one.path) for one in read if one.path is not None)
                 tables.append(FileTable(name, "parquet", paths, fragment.schema.serialize().to_pybytes()))
@@ -216,28 +225,47 @@ class Web:
         with ThreadPoolExecutor(min(AT_ONCE, len(fragments))) as threads:
             return dict(zip(fragments, threads.map(ask, fragments.items()), strict=True))
 
-    def _read(self, stem: Path, fragment: Fragment, parts: tuple[Part, ...], ends: float) -> list[_Read]:
+    def _read(
+        self, stem: Path, fragment: Fragment, parts: tuple[Part, ...], ends: float, received: Received
+    ) -> list[_Read]:
         """Read all parts of a fragment, each into a file; one that breaks off is missing as a whole."""
 
         def read(number: int, part: Part) -> _Read:
             path = stem.with_name(f"{stem.name}-{number}.parquet")
             try:
-                self._write(path, fragment.schema, part, ends)
+                self._write(path, fragment.schema, part, ends, received)
             except OdfError as error:
                 path.unlink(missing_ok=True)
                 return _Read(None, Missing(part.relay, error.message))
+            finally:
+                received.end(path)
             return _Read(path, None)
 
         with ThreadPoolExecutor(AT_ONCE) as threads:
-            return list(threads.map(read, range(len(parts)), parts))
+            return list(threads.map(read, range(len(parts)), in_turn(parts)))
 
-    def _write(self, path: Path, schema: pa.Schema, part: Part, ends: float) -> None:
+    def _write(self, path: Path, schema: pa.Schema, part: Part, ends: float, received: Received) -> None:
         with self._connections.rows(part, ends - time.monotonic()) as reader:
             if reader.schema != schema:
                 raise OdfError(f"The relay {part.relay} gives other columns than those that were asked for")
             with pq.ParquetWriter(path, schema, compression="lz4") as writer:
                 for chunk in reader:
-                    writer.write_batch(chunk.data)
+                    if chunk.data is not None:
+                        writer.write_batch(received.taken(path, chunk.data))
+
+
+def in_turn(parts: Sequence[Part]) -> list[Part]:
+    """Parts by turns of their places, so that one place with many, which are slow, does not stand before all others.
+
+    Args:
+        parts: of an answer.
+    """
+    turns: dict[str, int] = {}
+    numbered = []
+    for part in parts:
+        turns[part.location] = turns.get(part.location, -1) + 1
+        numbered.append((turns[part.location], part))
+    return [part for _, part in sorted(numbered, key=lambda one: one[0])]
 
 
 def _with_rows(fragment: Fragment) -> Fragment:

@@ -15,6 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.flight as fl
 
+from odfpy.federation.relay.bounds import MOST_PARTS
 from odfpy.federation.relay.errors import InvalidAnswer, InvalidQuestion, RelayRefused, RelayUnavailable
 from odfpy.federation.relay.peers import Peers
 from odfpy.federation.relay.question import Answer, Missing, Part, Question
@@ -23,7 +24,6 @@ from odfpy.federation.relay.tickets import LONGEST, read_for
 from odfpy.flight.pool import ClientPool
 from odfpy.flight.tls import Tls
 
-MOST_PARTS: Final = 10_000
 LONGEST_QUESTION: Final = 1 << 20
 LONGEST_MESSAGE: Final = 64 << 20
 """Bytes of one message with rows."""

@@ -20,6 +20,7 @@ from odfpy.federation.sources.contract import BATCH_ROWS, ReadLimits, Source
 from odfpy.federation.sources.opened import SourceContext, open_source
 from odfpy.federation.sql.fragment import Fragment
 from odfpy.federation.sql.source import source_sql
+from odfpy.sharing.decisions import View
 
 _GONE = "Ask the question again: what the relay shows has changed."
 
@@ -59,7 +60,7 @@ class SourceReader:
             SourceFailed: the source cannot be read; also while rows are taken.
         """
         data, found, rows, columns = self._found(ticket)
-        view = seen_by_all([self._knowledge.view(ticket.source, one) for one in ticket.seen_by])
+        view = self._view(ticket)
         if view is None:
             raise TicketRefused("Nothing of the source may be read any more", hint=_GONE)
         fragment = Fragment.parse(ticket.fragment.to_json(), columns)
@@ -68,7 +69,17 @@ class SourceReader:
         schema = source.schema(relation, control)
         sql = source_sql(fragment, rows.expressions, relation, view, {}, source.engine, schema=schema)
         batches = source.read(sql, fragment.schema, self._limits, control)
-        return pa.RecordBatchReader.from_batches(fragment.schema, even(batches))
+        return pa.RecordBatchReader.from_batches(fragment.schema, self._while_granted(ticket, view, even(batches)))
+
+    def _view(self, ticket: Ticket) -> View | None:
+        return seen_by_all([self._knowledge.view(ticket.source, one) for one in ticket.seen_by])
+
+    def _while_granted(self, ticket: Ticket, view: View, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Batches, as long as the holder of their ticket may see what they may see now."""
+        for batch in batches:
+            if self._view(ticket) != view:
+                raise TicketRefused("What may be read of the source has changed meanwhile", hint=_GONE)
+            yield batch
 
     def _found(self, ticket: Ticket) -> tuple[LocalData, DataSource, LocalRows, pa.Schema]:
         """The source of a ticket, its mapping, and the columns of its entity, as they are now."""

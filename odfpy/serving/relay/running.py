@@ -71,7 +71,7 @@ def relay_server(
 
         def location_of(peer: str) -> str | None:
             found = knowledge.web.peers.get(peer)
-            return None if found is None else found.flight_endpoint
+            return None if found is None or knowledge.is_shut_out(found) else found.flight_endpoint
 
         def made(location: str) -> Relay:
             return Relay(

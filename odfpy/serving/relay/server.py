@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.flight as fl
 
 from odfpy.federation.errors import NotBelieved
+from odfpy.federation.relay.bounds import Received
 from odfpy.federation.relay.flight import Connections, info_of, question_of
 from odfpy.federation.relay.reading import SourceReader, columns_of, names_of
 from odfpy.federation.relay.relay import Relay
@@ -129,9 +130,8 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
             self.running.begin(opened.id, control)
             rows: Rows
             if isinstance(opened, PassedTicket):
-                rows = _Passed(
-                    stack.enter_context(self._connections.rows(opened.part, seconds, reader=opened.holder.fingerprint))
-                )
+                passed = self._connections.rows(opened.part, seconds, reader=opened.holder.fingerprint)
+                rows = _Passed(stack.enter_context(passed), Received(self._settings.passed_bytes))
             else:
                 rows = self._reader.read(opened, control)
             tell = lambda count: log("relay read", query=opened.id, rows=count)  # noqa: E731
@@ -183,9 +183,10 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
 class _Passed:
     """The rows of another relay, which go on as they come."""
 
-    def __init__(self, reader: Any) -> None:
+    def __init__(self, reader: Any, received: Received) -> None:
         self.schema: pa.Schema = reader.schema
         self._reader = reader
+        self._received = received
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        return (chunk.data for chunk in self._reader)
+        return (self._received.taken("", chunk.data) for chunk in self._reader if chunk.data is not None)
