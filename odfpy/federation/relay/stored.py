@@ -19,7 +19,8 @@ from odfpy.federation.model.reading import key_of
 from odfpy.federation.model.relations import local_expressions, remote_expressions_of
 from odfpy.federation.relay.knowledge import Knowledge, LocalRows, RemoteRows
 from odfpy.federation.relay.requesters import Identity
-from odfpy.federation.sql.mapping import transformed
+from odfpy.federation.sql.columns import columns_of
+from odfpy.federation.sql.reading import named_columns, read_text
 from odfpy.federation.store.store import WebStore
 from odfpy.sharing.decisions import View
 
@@ -138,4 +139,5 @@ class StoredKnowledge(Knowledge):
 
 def _expressions(trees: Mapping[str, exp.Expr]) -> dict[str, Expression]:
     """The trees of documents, in the words in which fragments are rewritten."""
-    return {name: transformed(tree.sql(DIALECT), name) for name, tree in trees.items()}
+    column = named_columns(columns_of(None))
+    return {name: read_text(tree.sql(DIALECT), column) for name, tree in trees.items()}
