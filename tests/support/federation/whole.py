@@ -9,6 +9,7 @@ import json
 import secrets
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from types import SimpleNamespace
@@ -41,6 +42,10 @@ from odfpy.federation.sources.contract import Batches, ReadLimits, Source
 from odfpy.federation.sql.split import split
 from odfpy.serving.flight.errors import as_flight
 from odfpy.serving.flight.streams import fitting
+
+
+NOW = 2e9
+"""Of the clock of tickets, so that their lengths tell nothing of it."""
 
 
 @dataclass
@@ -139,7 +144,8 @@ class Exchange:
         missing: who is missing, and why.
         schemas: of the streams.
         batches: rows of each batch of each stream.
-        sent: bytes of each stream.
+        sent: how many bytes each stream has.
+        streams: these bytes.
         errors: texts.
     """
 
@@ -148,8 +154,8 @@ class Exchange:
     schemas: list[pa.Schema] = field(default_factory=list)
     batches: list[tuple[int, ...]] = field(default_factory=list)
     sent: list[int] = field(default_factory=list)
+    streams: list[bytes] = field(default_factory=list)
     errors: Counter[str] = field(default_factory=Counter)
-    tables: list[pa.Table] = field(default_factory=list)
 
 
 class WholeWeb:
@@ -160,8 +166,15 @@ class WholeWeb:
         nodes: its relays.
     """
 
-    def __init__(self, web: RandomWeb) -> None:
+    def __init__(self, web: RandomWeb, *, in_order: bool = False) -> None:
+        """
+        Args:
+            web: the web.
+            in_order: whether each relay asks its peers one after the other, so that a source is always reached by the
+                same way.
+        """
         self.web = web
+        self._in_order = in_order
         self.nodes = {name: self._node(name) for name in web.nodes}
 
     def close(self) -> None:
@@ -175,7 +188,7 @@ class WholeWeb:
         web = Web.of(specs)
         store = MemoryStore(web)
         knowledge = StoredKnowledge(cast("Any", store))
-        tickets = Tickets(secrets.token_bytes(32), is_first=knowledge.is_first)
+        tickets = Tickets(secrets.token_bytes(32), is_first=knowledge.is_first, clock=lambda: NOW)
         reader = SourceReader(knowledge, cast("Any", None), ReadLimits())
         for source, (_, stored) in self.web.nodes[name].stored.items():
             reader._open[source] = web.local_data[source], TableSource(source, stored)  # noqa: SLF001 - no files
@@ -191,7 +204,10 @@ class WholeWeb:
             vouch=lambda who, query, seconds: own.credentials.token(
                 query, seconds=seconds, on_behalf_of=who.certificate
             ),
+            clock=lambda: NOW,
         )
+        if self._in_order:
+            relay._threads = ThreadPoolExecutor(1)  # noqa: SLF001
         return RunningNode(relay, tickets, reader, store)
 
     def read(self, location: str, ticket: str, caller: Identity) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
@@ -236,7 +252,7 @@ class WholeWeb:
                 writer.write_batch(batch)
         seen.schemas.append(schema)
         seen.batches.append(tuple(batch.num_rows for batch in read))
-        seen.sent.append(len(sink.getvalue()))
-        table = pa.ipc.open_stream(sink.getvalue()).read_all()
-        seen.tables.append(table)
-        return table
+        stream = bytes(sink.getvalue())
+        seen.sent.append(len(stream))
+        seen.streams.append(stream)
+        return pa.ipc.open_stream(stream).read_all()
