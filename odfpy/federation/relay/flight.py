@@ -23,6 +23,7 @@ from odfpy.federation.relay.requesters import Credentials
 from odfpy.federation.relay.tickets import LONGEST, read_for
 from odfpy.flight.pool import ClientPool
 from odfpy.flight.tls import Tls
+from odfpy.visible import visible
 
 LONGEST_QUESTION: Final = 1 << 20
 LONGEST_MESSAGE: Final = 64 << 20
@@ -92,9 +93,10 @@ def _part(endpoint: Any) -> Part:
 
 
 def _text(value: Any) -> str:
+    """A text of a stranger, fit to be shown."""
     if not isinstance(value, str):
         raise TypeError(value)
-    return value[:_LONGEST_TEXT]
+    return visible(value[:_LONGEST_TEXT])
 
 
 class Connections:

@@ -16,7 +16,9 @@ from support.federation.webs import RandomWeb, Stored, webs
 from support.federation.whole import Exchange, WholeWeb
 from support.federation.worlds import value_of
 
-SETTINGS = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much])
+SETTINGS = settings(
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+)
 
 
 @st.composite
@@ -27,7 +29,8 @@ def twins(draw: st.DrawFn) -> tuple[RandomWeb, RandomWeb, str]:
         name: replace(
             node,
             stored={
-                source: (entity, draw(_otherwise(stored, web, name))) for source, (entity, stored) in node.stored.items()
+                source: (entity, draw(_otherwise(stored, web, name)))
+                for source, (entity, stored) in node.stored.items()
             },
         )
         for name, node in web.nodes.items()

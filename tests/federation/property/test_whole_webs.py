@@ -14,7 +14,9 @@ from support.federation.questions import questions
 from support.federation.webs import RandomWeb, webs
 from support.federation.whole import WholeWeb
 
-SETTINGS = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much])
+SETTINGS = settings(
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+)
 
 
 @st.composite

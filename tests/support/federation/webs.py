@@ -230,7 +230,9 @@ def stored_rows(draw: st.DrawFn, types: tuple[pa.DataType, ...]) -> Stored:
             fields.append(pa.field(names[at], step.stored))
     fields.append(pa.field(names[len(types)], draw(st.sampled_from(TYPES))))
     schema = pa.schema(fields)
-    rows = draw(st.lists(st.fixed_dictionaries({one.name: value_of(one.type) for one in fields}), min_size=1, max_size=6))
+    rows = draw(
+        st.lists(st.fixed_dictionaries({one.name: value_of(one.type) for one in fields}), min_size=1, max_size=6)
+    )
     granted = {who for who in ("ann", "bob", "r0", "r1") if draw(st.booleans())}
     default = draw(_pairs(schema, 1))[: draw(st.integers(0, 3))][:1]  # a document has one, or none
     grants = {who: draw(_pairs(schema, 1)) for who in sorted(granted)}
@@ -260,10 +262,7 @@ def _node(draw: st.DrawFn, name: str, names: tuple[str, ...], types: Mapping[str
 def webs(draw: st.DrawFn) -> RandomWeb:
     """A web of up to five relays, with any links."""
     names = RELAYS[: draw(st.sampled_from((3, 4, 2, 5, 1)))]
-    types = {
-        entity: (INT, *draw(st.lists(st.sampled_from(TYPES), min_size=1, max_size=3)))
-        for entity in ENTITIES
-    }
+    types = {entity: (INT, *draw(st.lists(st.sampled_from(TYPES), min_size=1, max_size=3))) for entity in ENTITIES}
     nodes = {name: draw(_node(name, names, types)) for name in names}
     fields = {who: {"subject.CN": who} for who in (*PEOPLE, *RELAYS)}
     down = frozenset(draw(st.sets(st.sampled_from(names), max_size=1))) - {"r0"}
