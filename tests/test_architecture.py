@@ -91,6 +91,7 @@ PACKAGES = {
         "repository",
     },
     "federation": {
+        "visible",
         "errors",
         "extras",
         "files",

@@ -1,4 +1,4 @@
-"""What lies under NULL. An array has a place for every value, also where it says that there is none.
+"""Values under NULL. An array has a place for every value, also where it says that there is none.
 
 Engines leave there what they like: DataFusion makes `CASE WHEN a THEN b END` of `b` and other bits of validity, and
 DuckDB leaves what was in memory before. Arrow's formats send these places as they are. So whoever sends rows to

@@ -318,7 +318,7 @@ def documents(web: RandomWeb, name: str, dtype_name: Any) -> Iterator[tuple[str,
             yield "RemoteMapping", {**remote, "information": information}
     for source, (_, stored) in node.stored.items():
         data = {"name": "rows", "source_sql": "raw", "fields": [{"name": one} for one in stored.schema.names]}
-        default = {"default_permission": _permission(*one) for one in stored.default}
+        default = {"default_permission": _permission(*stored.default[0])} if stored.default else {}
         connection = {"kind": "duckdb", "path": "/nowhere"}
         yield "LocalData", {"name": source, "connection": connection, "data_sources": [{**data, **default}]}
     for who in {*node.known, *node.links}:

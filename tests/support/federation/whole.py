@@ -43,7 +43,6 @@ from odfpy.federation.sql.split import split
 from odfpy.serving.flight.errors import as_flight
 from odfpy.serving.flight.streams import fitting
 
-
 NOW = 2e9
 """Of the clock of tickets, so that their lengths tell nothing of it."""
 
@@ -191,7 +190,7 @@ class WholeWeb:
         tickets = Tickets(secrets.token_bytes(32), is_first=knowledge.is_first, clock=lambda: NOW)
         reader = SourceReader(knowledge, cast("Any", None), ReadLimits())
         for source, (_, stored) in self.web.nodes[name].stored.items():
-            reader._open[source] = web.local_data[source], TableSource(source, stored)  # noqa: SLF001 - no files
+            reader._open[source] = web.local_data[source], TableSource(source, stored)
         own = known[name]
         relay = Relay(
             name,
@@ -207,7 +206,7 @@ class WholeWeb:
             clock=lambda: NOW,
         )
         if self._in_order:
-            relay._threads = ThreadPoolExecutor(1)  # noqa: SLF001
+            relay._threads = ThreadPoolExecutor(1)
         return RunningNode(relay, tickets, reader, store)
 
     def read(self, location: str, ticket: str, caller: Identity) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
