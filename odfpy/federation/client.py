@@ -20,9 +20,10 @@ from odfpy.errors import UsageError
 from odfpy.federation.asking.answer import WebAnswer
 from odfpy.federation.asking.asking import answered
 from odfpy.federation.asking.later import LaterQueries
-from odfpy.federation.asking.options import LARGEST, MEMORY, SECONDS, AskOptions
+from odfpy.federation.asking.options import MEMORY, SECONDS, AskOptions
 from odfpy.federation.asking.user import User
 from odfpy.federation.errors import InvalidCertificate
+from odfpy.federation.relay.bounds import RECEIVED
 from odfpy.federation.relay.flight import LOCATION, Connections
 from odfpy.federation.relay.requesters import Credentials
 
@@ -105,7 +106,7 @@ class Web:
         require_complete: bool = False,
         seconds: float = SECONDS,
         memory: int = MEMORY,
-        largest: int = LARGEST,
+        received: int = RECEIVED,
         single_use: bool = False,
         control: Control | None = None,
     ) -> WebAnswer:
@@ -116,7 +117,7 @@ class Web:
             require_complete: whether an answer without the rows of a relay is an error.
             seconds: for all of it.
             memory: bytes that putting the answer together may take.
-            largest: bytes of Arrow data that all parts together may have.
+            received: bytes of Arrow data that all relays together may send; one that sends more is missing.
             single_use: whether tickets are to be good for one reading.
             control: stops it from elsewhere; then the relays are told.
 
@@ -126,5 +127,5 @@ class Web:
             IncompleteAnswer: a relay is missing, and that is not wanted.
             QueryCancelled, QueryTimedOut: it was stopped.
         """
-        options = AskOptions(require_complete, seconds, memory, largest, single_use)
+        options = AskOptions(require_complete, seconds, memory, received, single_use)
         return answered(self.asker, query, options, control)

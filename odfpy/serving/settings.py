@@ -62,6 +62,7 @@ class ServeSettings:
     flight_queries: int = ServeSection.flight_queries
     flight_working: int = ServeSection.flight_working
     flight_timeout: float = ServeSection.flight_timeout
+    passed_bytes: int = ServeSection.passed_bytes
     webhook_timeout: float = 15.0
     webhook_attempts: int = 12
     webhook_delay: float = 2.0

@@ -138,6 +138,9 @@ class ServeSection(Section):
     flight_working: Annotated[
         Positive, Meaning("Answers over Flight SQL that the server computes at the same time")
     ] = 8
+    passed_bytes: Annotated[
+        Positive, Meaning("Bytes of Arrow data that a relay passes on from one part of another relay")
+    ] = 16 * 1024**3
 
 
 class SharingSection(Section):

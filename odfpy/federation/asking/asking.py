@@ -29,15 +29,16 @@ from odfpy.federation.asking.answer import WebAnswer
 from odfpy.federation.asking.asker import Asker
 from odfpy.federation.asking.explain import explained, without_explain
 from odfpy.federation.asking.options import DEFAULTS, AskOptions
-from odfpy.federation.asking.parts import Allowance, PartReader, ReadPart
+from odfpy.federation.asking.parts import PartReader, ReadPart
+from odfpy.federation.relay.bounds import Received
 from odfpy.federation.relay.errors import IncompleteAnswer
-from odfpy.federation.relay.question import Answer, Missing, Wants
+from odfpy.federation.relay.question import Answer, Missing, Part, Wants
 from odfpy.federation.sources.contract import Batches
 from odfpy.federation.sql.expressions import Constant
 from odfpy.federation.sql.fragment import Fragment, Output
 from odfpy.federation.sql.split import split
 
-AT_ONCE: Final = 8
+AT_ONCE: Final = 16
 """Parts that are read at the same time."""
 
 
@@ -133,7 +134,7 @@ def answered(asker: Asker, sql: str, options: AskOptions = DEFAULTS, control: Co
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="odf-web-")))
             read: Sequence[ReadPart] = ()
             if how != "plan":
-                reader = PartReader(asker, folder, ends, Allowance(options.largest), inner, options.signed)
+                reader = PartReader(asker, folder, ends, Received(options.received), inner, options.signed)
                 read = read_parts(reader, found)
         missing = all_missing(found, read, require_complete=options.require_complete)
         rows: RowStream
@@ -163,10 +164,21 @@ def read_parts(reader: PartReader, found: Asked) -> list[ReadPart]:
     ]
     with ThreadPoolExecutor(AT_ONCE) as threads:
         try:
-            return list(threads.map(lambda one: reader.read(*one), wanted))
+            begun = {at: threads.submit(reader.read, *wanted[at]) for at in _in_turn([one[2] for one in wanted])}
+            return [begun[at].result() for at in range(len(wanted))]
         except BaseException:
             reader.control.cancel()  # or the threads would read on, and be waited for
             raise
+
+
+def _in_turn(parts: Sequence[Part]) -> list[int]:
+    """Numbers of parts by turns of their places: one place with many, which are slow, does not stand before others."""
+    turns: dict[str, int] = {}
+    numbered = []
+    for at, part in enumerate(parts):
+        turns[part.location] = turns.get(part.location, -1) + 1
+        numbered.append((turns[part.location], at))
+    return [at for _, at in sorted(numbered)]
 
 
 def rest_rows(found: Asked, read: Sequence[ReadPart], memory: int, control: Control) -> RowStream:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from odfpy.federation.relay.bounds import RECEIVED
+
 SECONDS: Final = 60.0
 MEMORY: Final = 1 << 30
-LARGEST: Final = 64 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,7 @@ class AskOptions:
         require_complete: whether an answer without the rows of a relay is an error.
         seconds: for all of it.
         memory: bytes that putting the answer together may take.
-        largest: bytes of Arrow data that all parts together may have; a part that goes beyond is missing.
+        received: bytes of Arrow data that all relays together may send; one that sends more is missing.
         single_use: whether tickets are to be good for one reading.
         signed: whether relays are to sign what they give.
     """
@@ -26,7 +27,7 @@ class AskOptions:
     require_complete: bool = False
     seconds: float = SECONDS
     memory: int = MEMORY
-    largest: int = LARGEST
+    received: int = RECEIVED
     single_use: bool = False
     signed: bool = False
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,13 +15,12 @@ import pyarrow.parquet as pq
 from odfpy.data.memory import bytes_of
 from odfpy.data.rows.rows_hash import RowsHasher
 from odfpy.engine.control import Control
-from odfpy.errors import OdfError, ResultTooLarge
+from odfpy.errors import OdfError
 from odfpy.federation.asking.asker import Asker, PartRows
+from odfpy.federation.relay.bounds import Received
 from odfpy.federation.relay.errors import InvalidAnswer
 from odfpy.federation.relay.question import Missing, Part
 from odfpy.federation.relay.statements import LONGEST
-
-_HINT: Final = "Ask for less: other columns, a condition, a LIMIT."
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +50,6 @@ class ReadPart:
     statement: str | None = None
 
 
-class Allowance:
-    """Bytes that all parts of a query may have; for all threads."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._left = most
-        self._lock = threading.Lock()
-
-    def take(self, size: int) -> None:
-        """Take some of them.
-
-        Raises:
-            ResultTooLarge: there are not as many.
-        """
-        with self._lock:
-            self._left -= size
-            if self._left < 0:
-                raise ResultTooLarge(f"The parts of the answer have more than {self._most:,} bytes", hint=_HINT)
-
-
 @dataclass(frozen=True, slots=True)
 class PartReader:
     """Reads the parts of a query.
@@ -80,7 +58,7 @@ class PartReader:
         asker: the way to them.
         folder: where the files go.
         ends: when the time is over, by the monotonic clock.
-        allowance: how much there may be.
+        received: counts the bytes that come, and stops whoever sends too many.
         control: says whether they are still wanted.
         is_signed: whether each part must come with a statement.
     """
@@ -88,7 +66,7 @@ class PartReader:
     asker: Asker
     folder: Path
     ends: float
-    allowance: Allowance
+    received: Received
     control: Control
     is_signed: bool = False
 
@@ -111,6 +89,8 @@ class PartReader:
             path.unlink(missing_ok=True)
             self.control.check()
             return ReadPart(fragment, part, missing=Missing(part.relay, error.message))
+        finally:
+            self.received.end(path)
 
     def _read(self, fragment: str, part: Part, schema: pa.Schema, path: Path) -> ReadPart:
         began = time.monotonic()
@@ -125,12 +105,11 @@ class PartReader:
                 statement = _statement(chunk) or statement
                 if chunk.data is None or not chunk.data.num_rows:
                     continue
-                taken = bytes_of(chunk.data)
-                self.allowance.take(taken)
-                rows, size = rows + chunk.data.num_rows, size + taken
-                writer.write_batch(chunk.data)
+                batch = self.received.taken(path, chunk.data)
+                rows, size = rows + batch.num_rows, size + bytes_of(batch)
+                writer.write_batch(batch)
                 if hasher is not None:
-                    hasher.update(chunk.data)
+                    hasher.update(batch)
             digest = None if hasher is None else str(hasher.finish())
         if self.is_signed and statement is None:
             raise InvalidAnswer(f"The relay {part.relay} has not signed what it has given")

@@ -18,16 +18,16 @@ import pyarrow.flight as fl
 
 from odfpy.errors import OdfError
 from odfpy.federation.relay.actions import CANCEL, body_of
+from odfpy.federation.relay.bounds import MOST_PARTS
 from odfpy.federation.relay.errors import InvalidAnswer, InvalidQuestion, RelayRefused, RelayUnavailable
 from odfpy.federation.relay.peers import Peers
 from odfpy.federation.relay.question import Answer, Cancellation, Missing, Part, Question
 from odfpy.federation.relay.requesters import Credentials
-from odfpy.federation.relay.tickets import LONGEST
+from odfpy.federation.relay.tickets import LONGEST, read_for
 from odfpy.flight.pool import ClientPool
 from odfpy.flight.tls import Tls
 from odfpy.visible import visible
 
-MOST_PARTS: Final = 10_000
 LONGEST_QUESTION: Final = 1 << 20
 LONGEST_MESSAGE: Final = 64 << 20
 """Bytes of one message with rows."""
@@ -219,23 +219,25 @@ class Connections:
             return {info.descriptor.path[0].decode(): info.schema for info in infos}
 
     @contextmanager
-    def rows(self, part: Part, seconds: float) -> Iterator[Any]:
+    def rows(self, part: Part, seconds: float, *, reader: str | None = None) -> Iterator[Any]:
         """The rows of a part, as a reader that is cancelled at the end.
 
         Args:
             part: what is read.
             seconds: for all of it.
+            reader: fingerprint of whom it is read for; None for oneself.
 
         Raises:
             RelayUnavailable: the relay is not there, or not any more.
             OdfError: it has refused.
         """
         with _told(part.location), self._pool.client(part.location, self._tls) as pooled:
-            reader = pooled.client.do_get(fl.Ticket(part.ticket.encode()), _options(seconds))
+            ticket = part.ticket if reader is None else read_for(part.ticket, reader)
+            stream = pooled.client.do_get(fl.Ticket(ticket.encode()), _options(seconds))
             try:
-                yield reader
+                yield stream
             finally:
-                reader.cancel()
+                stream.cancel()
 
 
 def _options(seconds: float) -> Any:

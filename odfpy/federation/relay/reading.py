@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -17,7 +17,7 @@ from odfpy.federation.relay.knowledge import LocalRows, seen_by_all
 from odfpy.federation.relay.requesters import Identity
 from odfpy.federation.relay.stored import StoredKnowledge
 from odfpy.federation.relay.tickets import Ticket
-from odfpy.federation.sources.contract import ReadLimits, Source
+from odfpy.federation.sources.contract import BATCH_ROWS, ReadLimits, Source
 from odfpy.federation.sources.opened import SourceContext, open_source
 from odfpy.federation.sql.expressions import Column
 from odfpy.federation.sql.fragment import Fragment, Output
@@ -68,7 +68,15 @@ class SourceReader:
         relation = relation_sql(data, found)
         schema = source.schema(relation, control)
         sql = source_sql(fragment, rows.expressions, relation, view, {}, source.engine, schema=schema)
-        return source.read(sql, fragment.schema, self._limits, control)
+        batches = source.read(sql, fragment.schema, self._limits, control)
+        return pa.RecordBatchReader.from_batches(fragment.schema, self._while_granted(ticket, view, even(batches)))
+
+    def _while_granted(self, ticket: Ticket, view: View, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Batches, as long as the holder of their ticket may see what they may see now."""
+        for batch in batches:
+            if self.view(ticket) != view:
+                raise TicketRefused("What may be read of the source has changed meanwhile", hint=_GONE)
+            yield batch
 
     def view(self, ticket: Ticket) -> View:
         """The cells that the holder of a ticket may see now.
@@ -103,6 +111,26 @@ class SourceReader:
                 # One that was declared anew is not closed: somebody may be reading it.
                 known = self._open[data.name] = data, open_source(data, self._context)
             return known[1]
+
+
+def even(batches: Iterable[pa.RecordBatch], rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of one size, but the last one: those of a source show where hidden rows were left out.
+
+    Args:
+        batches: of one schema.
+        rows: of a batch.
+    """
+    waiting: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        waiting.append(batch)
+        count += batch.num_rows
+        while count >= rows:
+            whole = waiting[0] if len(waiting) == 1 else pa.concat_batches(waiting)
+            yield whole.slice(0, rows)
+            waiting, count = [whole.slice(rows)], count - rows
+    if count:
+        yield pa.concat_batches(waiting)
 
 
 def names_of(knowledge: StoredKnowledge, wanted: str, caller: Identity) -> Sequence[str]:

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 from odfpy.engine.control import Control
 from odfpy.errors import NotFound, OdfError, QueryCancelled
 from odfpy.federation.errors import NotBelieved
+from odfpy.federation.relay.bounds import fitting
 from odfpy.federation.relay.knowledge import Knowledge, RemoteRows, seen_by_all
 from odfpy.federation.relay.peers import Peers
 from odfpy.federation.relay.question import Answer, Cancellation, Missing, Part, Question
@@ -225,7 +226,8 @@ class Relay:
         """The answers that came in time, and who has given none."""
         futures: set[Future[Any]] = {one for one in waited.values() if isinstance(one, Future)}
         _wait(futures, seconds, control)
-        answers, missing = [], []
+        answers: dict[str, Answer] = {}
+        missing = []
         for name, one in waited.items():
             peer = name.partition(" ")[0]
             if isinstance(one, Missing):
@@ -234,13 +236,15 @@ class Relay:
                 one.cancel()
                 missing.append(Missing(peer, "it has not answered in time"))
             elif (error := one.exception()) is None:
-                answers.append(one.result())
+                answers[name] = one.result()
             elif isinstance(error, OdfError):
                 missing.append(Missing(peer, error.message))
             else:
                 _LOGGER.error("asking %s: a bug", peer, exc_info=error)
                 missing.append(Missing(peer, f"{self.name} failed to ask it"))
-        return answers, missing
+        taken = fitting(answers)
+        missing += [Missing(name.partition(" ")[0], "its answer is too long") for name in answers if name not in taken]
+        return [answers[name] for name in answers if name in taken], missing
 
 
 def _wait(futures: set[Future[Any]], seconds: float, control: Control) -> None:

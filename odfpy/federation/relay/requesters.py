@@ -81,14 +81,20 @@ class Requester:
 
 
 def identity_of(certificate: bytes) -> Identity:
-    """Return who holds the key of a certificate that was checked in a TLS handshake.
+    """Return who holds the key of a certificate that was checked in a TLS handshake, perhaps long ago.
 
     Args:
         certificate: in DER form.
+
+    Raises:
+        NotBelieved: it has ended since then.
     """
     from cryptography import x509
 
-    return replace(_identity(x509.load_der_x509_certificate(certificate)), certificate=certificate)
+    found = x509.load_der_x509_certificate(certificate)
+    if found.not_valid_after_utc.timestamp() < time.time():
+        raise NotBelieved("The certificate of the caller has ended", hint="Connect with a new one.")
+    return replace(_identity(found), certificate=certificate)
 
 
 def _identity(certificate: x509.Certificate) -> Identity:

@@ -23,6 +23,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.engine.control import Control
 from odfpy.errors import OdfError, ResultTooLarge
 from odfpy.federation.errors import WebObjectNotFound
+from odfpy.federation.relay.bounds import Received
 from odfpy.federation.relay.errors import TicketRefused
 from odfpy.federation.relay.flight import Connections
 from odfpy.federation.relay.reading import SourceReader
@@ -199,7 +200,8 @@ class ResultMaker:
             folder = Path(stack.enter_context(TemporaryDirectory(dir=self._work, prefix="result-")))
             seen = self._seen(ticket)
             if isinstance(ticket, PassedTicket):
-                rows: Rows = PassedRows(stack.enter_context(self._connections.rows(ticket.part, self._seconds)))
+                stream = self._connections.rows(ticket.part, self._seconds, reader=ticket.holder.fingerprint)
+                rows: Rows = PassedRows(stack.enter_context(stream), Received(self._largest))
             else:
                 rows = self._reader.read(ticket, control)
                 rows = HashedRows(rows) if ticket.is_signed else rows

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from odfpy.data.multihash import Multihash
 from odfpy.data.rows.rows_hash import RowsHasher
+from odfpy.federation.relay.bounds import Received
 
 
 class Rows(Protocol):
@@ -49,14 +50,20 @@ class PassedRows:
         statement: what the other one says of them, when all have come.
     """
 
-    def __init__(self, reader: Any) -> None:
+    def __init__(self, reader: Any, received: Received) -> None:
+        """
+        Args:
+            reader: of the stream.
+            received: counts the bytes that come, and stops a stream without end.
+        """
         self.schema: pa.Schema = reader.schema
         self.statement: str | None = None
         self._reader = reader
+        self._received = received
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for chunk in self._reader:
             if chunk.app_metadata is not None:
                 self.statement = chunk.app_metadata.to_pybytes().decode("ascii", "replace")
             if chunk.data is not None and chunk.data.num_rows:
-                yield chunk.data
+                yield self._received.taken("", chunk.data)

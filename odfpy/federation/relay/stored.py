@@ -15,16 +15,19 @@ from odfpy.errors import OdfError
 from odfpy.federation.model.arrow_types import parse_dtype
 from odfpy.federation.model.expressions import DIALECT
 from odfpy.federation.model.permissions import view_of
+from odfpy.federation.model.reading import key_of
 from odfpy.federation.model.relations import local_expressions, remote_expressions_of
 from odfpy.federation.relay.knowledge import Knowledge, LocalRows, RemoteRows
 from odfpy.federation.relay.requesters import Identity
-from odfpy.federation.sql.mapping import transformed
+from odfpy.federation.sql.columns import columns_of
+from odfpy.federation.sql.reading import named_columns, read_text
 from odfpy.federation.store.store import WebStore
 from odfpy.sharing.decisions import View
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
+    from odfpy.federation.model.documents import PeerRelay
     from odfpy.federation.model.web import Web
     from odfpy.federation.sql.expressions import Expression
 
@@ -118,6 +121,16 @@ class StoredKnowledge(Knowledge):
         """
         return self._store.certificates.is_revoked(fingerprint, Timestamp.now())
 
+    def is_shut_out(self, peer: PeerRelay) -> bool:
+        """Return whether all certificates of a peer are revoked: then it is not asked any more, either.
+
+        Args:
+            peer: the peer.
+        """
+        known = self._store.certificates.all(key_of(peer))
+        now = Timestamp.now()
+        return bool(known) and all(one.revoked_at is not None and one.revoked_at <= now for one in known)
+
     def is_first(self, key: str, seconds: float) -> bool:
         """Return whether a key was never seen before, and remember it.
 
@@ -131,4 +144,5 @@ class StoredKnowledge(Knowledge):
 
 def _expressions(trees: Mapping[str, exp.Expr]) -> dict[str, Expression]:
     """The trees of documents, in the words in which fragments are rewritten."""
-    return {name: transformed(tree.sql(DIALECT), name) for name, tree in trees.items()}
+    column = named_columns(columns_of(None))
+    return {name: read_text(tree.sql(DIALECT), column) for name, tree in trees.items()}

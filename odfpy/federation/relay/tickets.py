@@ -2,6 +2,9 @@
 
 A ticket is sealed: nobody else can read the words of the relay in it, or change them. It says what is read, and not
 that it may be read: grants are looked up again when it comes back, from whoever holds the key that it is bound to.
+
+A relay that reads for somebody holds tickets for many, which all other relays on the way have seen. So it says for whom
+it reads one: else somebody could be given the ticket of another one.
 """
 
 from __future__ import annotations
@@ -27,6 +30,18 @@ _PREFIX: Final = 44
 """Characters that tell two tickets apart: what is random in them comes first."""
 
 _USE: Final = "ticket of a relay"
+_READ_FOR: Final = "~"
+"""Is between a ticket and the fingerprint of whom it is read for; neither has it."""
+
+
+def read_for(ticket: str, reader: str) -> str:
+    """The text that a relay shows with a ticket of another one, which it reads for somebody.
+
+    Args:
+        ticket: the ticket.
+        reader: fingerprint of whoever has asked it.
+    """
+    return f"{ticket}{_READ_FOR}{reader}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +129,22 @@ class Tickets:
         """The ticket of a text.
 
         Args:
-            text: what `close` gave.
+            text: what `close` gave; with `read_for`, for whom it is read.
             caller: who shows it.
 
         Raises:
             TicketRefused: it is none of this relay, has ended, was used, or is somebody else's.
         """
+        text, _, reader = text.partition(_READ_FOR)
         tree = self._opened(text)
         seen_by = tuple(Identity(*one) for one in tree["by"])
         if seen_by[0].fingerprint != caller.fingerprint:
             raise TicketRefused(
                 "The ticket is bound to another key", hint="Whoever has asked reads it, with the same key."
+            )
+        if reader != (seen_by[1].fingerprint if len(seen_by) > 1 else ""):
+            raise TicketRefused(
+                "The ticket is for somebody else", hint="Whoever has asked reads it, at the relay that they have asked."
             )
         left = tree["ends"] - self._clock()
         if left <= 0:
@@ -142,7 +162,7 @@ class Tickets:
         Raises:
             TicketRefused: it is none of this relay.
         """
-        return _ticket_of(self._opened(text))
+        return _ticket_of(self._opened(text.partition(_READ_FOR)[0]))
 
     def _opened(self, text: str) -> Mapping[str, Any]:
         tree: Mapping[str, Any] | None = self.seal.open(text, _USE)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from odfpy.errors import OdfError
+from odfpy.federation.relay.bounds import Received
 from odfpy.federation.relay.errors import IncompleteAnswer, InvalidAnswer, RelayRefused
 from odfpy.federation.relay.question import Missing, Part
 from odfpy.federation.spark.access import Access
@@ -45,9 +46,10 @@ class Scan:
             with self.access.user.rows(part, self.seconds) as found:
                 if found.schema != self.sent:
                     raise InvalidAnswer(f"The relay {part.relay} gives other columns than those that were asked for")
+                received = Received()
                 for chunk in found:
                     if chunk.data is not None and chunk.data.num_rows:
-                        yield plain_batch(chunk.data, self.wanted)
+                        yield plain_batch(received.taken(part.ticket, chunk.data), self.wanted)
         except RelayRefused as error:
             hint = f"{error.hint or 'Tickets end after some minutes.'} In Spark: load() again."
             raise error.with_message(error.message, hint=hint) from error

@@ -12,12 +12,11 @@ from typing import Final
 
 import pyarrow as pa
 
-from odfpy.data.memory import bytes_of
 from odfpy.engine.control import Control
 from odfpy.errors import OdfError
 from odfpy.federation.asking.asker import Asker, PartRows
 from odfpy.federation.asking.asking import AT_ONCE, Asked
-from odfpy.federation.asking.parts import Allowance
+from odfpy.federation.relay.bounds import Received
 from odfpy.federation.relay.question import Part
 
 SMALL: Final = 4 << 20
@@ -55,7 +54,7 @@ class _Try:
     def __init__(self, asker: Asker, schema: pa.Schema, most: int, seconds: float) -> None:
         self.schema = schema
         self._asker = asker
-        self._allowance = Allowance(most)
+        self._received = Received(most)
         self._seconds = seconds
         self._control = Control()
 
@@ -70,19 +69,18 @@ class _Try:
             with self._asker.rows(part, self._seconds) as found:
                 self._control.on_stop(found.cancel)
                 try:
-                    return self._taken(found)
+                    return self._taken(part, found)
                 finally:
                     self._control.forget(found.cancel)
         except BaseException:
             self._control.cancel()
             raise
 
-    def _taken(self, found: PartRows) -> list[pa.RecordBatch]:
+    def _taken(self, part: Part, found: PartRows) -> list[pa.RecordBatch]:
         batches = []
         for chunk in found:
             if chunk.data is not None and chunk.data.num_rows:
                 if chunk.data.schema != self.schema:
                     raise OdfError("Other columns than those that were asked for")
-                self._allowance.take(bytes_of(chunk.data))
-                batches.append(chunk.data)
+                batches.append(self._received.taken(part.ticket, chunk.data))
         return batches

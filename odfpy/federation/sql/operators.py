@@ -28,6 +28,9 @@ NULL: Final = Constant(None, UNKNOWN)
 TRUE: Final = Constant(True, BOOL)
 FALSE: Final = Constant(False, BOOL)
 
+_MOST_WILDCARDS: Final = 100
+"""Engines make regular expressions of patterns: of one with thousands they compile for half a minute."""
+
 
 def call(operator: str, *arguments: Expression) -> Expression:
     """An operator or function applied to arguments, typed.
@@ -127,6 +130,8 @@ def _like(operator: str, arguments: Sequence[Expression]) -> Expression:
     escaped = pattern.value.replace("\\\\", "").replace("\\%", "").replace("\\_", "")
     if "\\" in escaped:
         raise InvalidFragment("In a pattern, `\\` stands before %, _ or another one")
+    if escaped.count("%") > _MOST_WILDCARDS:
+        raise InvalidFragment(f"A pattern has at most {_MOST_WILDCARDS} %")
     return Call(operator, (value, pattern), BOOL)
 
 

@@ -34,7 +34,13 @@ from odfpy.errors import (
     UsageError,
 )
 from odfpy.federation.errors import NotBelieved, SourceFailed
-from odfpy.federation.relay.errors import IncompleteAnswer, TicketRefused
+from odfpy.federation.relay.errors import (
+    IncompleteAnswer,
+    InvalidAnswer,
+    RelayRefused,
+    RelayUnavailable,
+    TicketRefused,
+)
 from odfpy.serving.http.logs import log
 
 _Call = TypeVar("_Call", bound=Callable[..., Any])
@@ -97,6 +103,7 @@ _STATUSES: Final[tuple[tuple[type[OdfError], Callable[[str], Exception]], ...]] 
     (Unauthenticated, fl.FlightUnauthenticatedError),
     (NotBelieved, fl.FlightUnauthenticatedError),
     (TicketRefused, fl.FlightUnauthorizedError),
+    *((kind, fl.FlightUnauthorizedError) for kind in (RelayRefused, RelayUnavailable, InvalidAnswer)),
     (SourceFailed, fl.FlightUnavailableError),
     (IncompleteAnswer, fl.FlightUnavailableError),
     (TooBusy, fl.FlightUnavailableError),

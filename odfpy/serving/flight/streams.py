@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 import pyarrow as pa
 
 from odfpy.data.memory import bytes_of
+from odfpy.data.nulls import emptied
 from odfpy.engine.control import Control
 from odfpy.errors import QueryCancelled
 from odfpy.serving.flight.errors import TooBusy, as_client_errors
@@ -200,10 +201,14 @@ class Batches:
 
 
 def fitting(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of a batch in batches that are not too large, with exactly the columns of a schema."""
+    """The rows of a batch in batches that are not too large, with exactly the columns of a schema.
+
+    Nothing is under NULL: cells that somebody may not see are NULL, and engines leave their values there.
+    """
     if batch.schema != schema:
         arrays = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
         batch = pa.record_batch(arrays, schema=schema)
+    batch = emptied(batch)
     pieces = max(-(-batch.num_rows // BATCH_ROWS), min(batch.num_rows, -(-bytes_of(batch) // _BATCH_BYTES)))
     rows = -(-batch.num_rows // pieces) if pieces else 0
     return (batch.slice(start, rows) for start in range(0, batch.num_rows, rows)) if rows else iter(())

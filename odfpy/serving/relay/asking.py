@@ -118,7 +118,7 @@ class RelayAsker(Asker):
         """
         opened = self._tickets.open(part.ticket, self._caller)
         if isinstance(opened, PassedTicket):
-            with self._connections.rows(opened.part, seconds) as found:
+            with self._connections.rows(opened.part, seconds, reader=opened.holder.fingerprint) as found:
                 yield found
             return
         with Control(seconds) as control:

@@ -107,7 +107,7 @@ def _relay_maker(
 
     def location_of(peer: str) -> str | None:
         found = knowledge.web.peers.get(peer)
-        return None if found is None else found.flight_endpoint
+        return None if found is None or knowledge.is_shut_out(found) else found.flight_endpoint
 
     def vouch(who: Identity, query: str, seconds: float) -> str:
         return credentials.token(query, seconds=seconds, on_behalf_of=who.certificate)

@@ -21,6 +21,7 @@ import pyarrow.flight as fl
 
 from odfpy.federation.errors import NotBelieved
 from odfpy.federation.relay.actions import CANCEL, body_of, tree_of
+from odfpy.federation.relay.bounds import Received
 from odfpy.federation.relay.flight import Connections, info_of, query_of, question_of
 from odfpy.federation.relay.question import Cancellation, Question
 from odfpy.federation.relay.reading import SourceReader, columns_of, names_of, whole_entity
@@ -94,6 +95,9 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         self._results, self._signer = results, signer
         self._has_ended = False
         self.running = RunningQueries(settings.flight_queries, settings.flight_working, settings.patience)
+        # Whoever answers a question waits for other relays, which perhaps wait for this one: it takes no place of those
+        # who work.
+        self._answering = RunningQueries(0, settings.flight_queries, settings.patience)
         self._sql = FlightSql(self._asker, SqlTickets(tickets.seal), self.running, settings)
         self._actions: Mapping[str, Callable[[Identity, bytes], bytes]] = {
             "CancelFlightInfo": self._cancel_info,
@@ -154,7 +158,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
             question = Question(f"{secrets.token_hex(16)} f1", fragment)
         control = CallControl(context)
         try:
-            with self.running.working():
+            with self._answering.working():
                 answer = self._relay.answer(question, caller, control)
         finally:
             control.leave()
@@ -177,7 +181,8 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
             rows: Rows
             statement: Callable[[], str | None]
             if isinstance(opened, PassedTicket):
-                rows = passed = PassedRows(stack.enter_context(self._connections.rows(opened.part, seconds)))
+                stream = self._connections.rows(opened.part, seconds, reader=opened.holder.fingerprint)
+                rows = passed = PassedRows(stack.enter_context(stream), Received(self._settings.passed_bytes))
                 statement = lambda: passed.statement  # noqa: E731
             elif opened.is_signed:
                 rows = hashed = HashedRows(self._reader.read(opened, control))

@@ -111,7 +111,7 @@ def test_who_signs_no_token_sees_what_both_they_and_the_relay_may_see_and_reads_
         ]
         own, passed = (made.ticket(part) for part in answer.parts)
         assert own.seen_by == (ASKER,)
-        theirs = made.ticket(passed.part, identity("a"))
+        theirs = made.ticket(passed.part, identity("a"), reader=ASKER)
         assert theirs.seen_by == (identity("a"), ASKER)
         view = made.relays["b"].view("b rows", theirs.seen_by)
     assert view is not None

@@ -178,7 +178,7 @@ def test_a_relay_that_begins_again_goes_on_with_what_was_not_finished(
 
 def test_results_go_when_their_time_is_over(tmp_path: Path) -> None:
     with served_web(tmp_path) as made:
-        relay = made.relay("alone", "price", NA, settings={"relay.resultLifetime": "1"})
+        relay = made.relay("alone", "price", NA, configured={"relay.resultLifetime": "1"})
         later = made.asks(made.user("ann"), "alone").later
         query = later.start("SELECT id FROM item").query
         folder = relay.workspace.odf / "relay" / "results"
@@ -194,7 +194,7 @@ def test_results_are_kept_in_a_bucket(tmp_path: Path, monkeypatch: pytest.Monkey
     with s3_buckets() as address, served_web(tmp_path) as made:
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-        relay = made.relay("alone", "price", NA, settings={"relay.results": f"s3+http://{address}/data/results"})
+        relay = made.relay("alone", "price", NA, configured={"relay.results": f"s3+http://{address}/data/results"})
         later = made.asks(made.user("ann"), "alone").later
         query = later.start("SELECT id, price FROM item ORDER BY id").query
         with later.fetch(query, ASKED) as answer:

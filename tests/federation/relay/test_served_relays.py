@@ -355,6 +355,6 @@ def test_a_query_that_is_stopped_ends_with_the_reason(web: ServedWeb, ann: Issue
 
 
 def test_parts_that_are_too_large_are_missing(web: ServedWeb, ann: Issued) -> None:
-    with web.asks(ann, "na").sql(ALL, largest=100) as answer:
+    with web.asks(ann, "na").sql(ALL, received=100) as answer:
         assert not answer.is_complete
-        assert {one.why for one in answer.missing} == {"The parts of the answer have more than 100 bytes"}
+        assert all("more than 100 bytes" in one.why for one in answer.missing)

@@ -134,7 +134,13 @@ class ServedWeb:
         (folder / "ca.pem").write_text(self.issued.facts.pem)
 
     def relay(
-        self, name: str, price: str, rows: str, default: str = N_ONLY, settings: Mapping[str, str] | None = None
+        self,
+        name: str,
+        price: str,
+        rows: str,
+        default: str = N_ONLY,
+        settings: ServeSettings | None = None,
+        configured: Mapping[str, str] | None = None,
     ) -> ServedRelay:
         """Start a relay.
 
@@ -143,10 +149,11 @@ class ServedWeb:
             price: its word for the price.
             rows: lines of CSV.
             default: its default permission.
-            settings: of its workspace.
+            settings: limits of its server.
+            configured: settings of its workspace.
         """
         workspace = Workspace.init(self._folder / name)
-        for key, value in (settings or {}).items():
+        for key, value in (configured or {}).items():
             workspace.config.set(key, value)
         certificate, key = self._folder / f"{name}.pem", self._folder / f"{name}.key"
         self.authority.issue(name, 30, hosts=[HOST]).write(certificate, key)
@@ -154,8 +161,8 @@ class ServedWeb:
         store = WebStore.of_workspace(workspace.odf, None)
         self._stack.callback(store.database.close)
         running = self._stack.enter_context(ExitStack())
-        server = running.enter_context(relay_server(workspace, identity, store, ServeSettings(), host=HOST, port=0))
-        relay = ServedRelay(workspace, store, server, identity, price, running)
+        serving = relay_server(workspace, identity, store, settings or ServeSettings(), host=HOST, port=0)
+        relay = ServedRelay(workspace, store, running.enter_context(serving), identity, price, running)
         (workspace.root / "web").mkdir()
         (workspace.root / "web" / "items.csv").write_text(f"id,{price},flag\n{rows}")
         relay.apply(DOCUMENTS.format(price=price, default=default))

@@ -17,7 +17,7 @@ from odfpy.federation.relay.peers import Peers
 from odfpy.federation.relay.question import Answer, Cancellation, Part, Question
 from odfpy.federation.relay.relay import Relay
 from odfpy.federation.relay.requesters import Identity, Requester
-from odfpy.federation.relay.tickets import Tickets
+from odfpy.federation.relay.tickets import Tickets, read_for
 from odfpy.federation.sql.expressions import Expression
 from odfpy.federation.sql.mapping import transformed
 from odfpy.sharing.decisions import ALL, View
@@ -170,6 +170,7 @@ class SimulatedWeb:
         for relay in self.relays.values():
             relay.close()
 
-    def ticket(self, part: Part, caller: Identity | None = None) -> Any:
-        """The ticket of a part, which is for the asker."""
-        return Tickets(KEY, is_first=lambda *_: True).open(part.ticket, caller or ASKER)
+    def ticket(self, part: Part, caller: Identity | None = None, reader: Identity | None = None) -> Any:
+        """The ticket of a part, which is for the asker; or for a relay that reads it for somebody."""
+        text = part.ticket if reader is None else read_for(part.ticket, reader.fingerprint)
+        return Tickets(KEY, is_first=lambda *_: True).open(text, caller or ASKER)

@@ -23,6 +23,9 @@ SMALL, EXACT, TIME = pa.int32(), pa.decimal128(12, 2), pa.timestamp("us")
 TYPES = (INT, DOUBLE, TEXT, DATE, BOOL, SMALL, EXACT, TIME)
 
 ATTRIBUTES = {"region": "north", "level": "3", "quote": "o'brien"}
+ASKER = "attributes of who asks"
+"""Has them in a row, where they are not `ATTRIBUTES`."""
+
 NAMES = ("id", "Größe", "a b", 'q"q', "order", "x%y", "o'k", "select", "v_1", "{v}", "__shows", "g0", "a0", "rows")
 TEXTS = ("", "a", "ab", "A", "b", "north", "o'brien", "%", "a_b", "100%", "é", "Ü", "\\", "日本", "x", "3")
 
@@ -270,8 +273,10 @@ def rules(draw: st.DrawFn, schema: pa.Schema, depth: int = 2) -> Rule:
         kind = draw(st.sampled_from(("attribute", "like", "null", "in", "equal")))
         if kind == "attribute":
             attribute = draw(st.sampled_from((*ATTRIBUTES, "none")))
-            wanted = ATTRIBUTES.get(attribute)
-            return Rule(f"{sql} = recipient('{attribute}')", lambda row: _compared(row[name], wanted, str.__eq__))
+            return Rule(
+                f"{sql} = recipient('{attribute}')",
+                lambda row: _compared(row[name], row.get(ASKER, ATTRIBUTES).get(attribute), str.__eq__),
+            )
         if kind == "like":
             return Rule(f"{sql} LIKE '%b'", lambda row: _compared(row[name], "b", str.endswith))
         if kind == "in":

@@ -1,0 +1,36 @@
+"""Values under NULL. An array has a place for every value, also where it says that there is none.
+
+Engines leave there what they like: DataFusion makes `CASE WHEN a THEN b END` of `b` and other bits of validity, and
+DuckDB leaves what was in memory before. Arrow's formats send these places as they are. So whoever sends rows to
+others empties them first.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def emptied(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows, with nothing but zeros under NULL, and with no bytes of other rows.
+
+    Args:
+        batch: rows that are about to leave.
+    """
+    columns = [_emptied(column) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _emptied(column: pa.Array) -> pa.Array:
+    kind = column.type
+    if pa.types.is_dictionary(kind):  # which may have values that no row has
+        return _emptied(column.dictionary_decode()).cast(kind)
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):  # these share the bytes of other rows
+        return _emptied(column.cast(pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary())).cast(
+            kind
+        )
+    if not column.null_count or pa.types.is_null(kind):
+        return column
+    there = column.is_valid()
+    places = pc.subtract(pc.cumulative_sum(there.cast(pa.int64())), 1)
+    return column.drop_null().take(pc.if_else(there, places, None))
