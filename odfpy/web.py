@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from odfpy.federation.asking.answer import WebAnswer
-from odfpy.federation.client import Web, connect
+from odfpy.federation.client import Web, connect, verify
 
-__all__ = ["Web", "WebAnswer", "connect"]
+__all__ = ["Web", "WebAnswer", "connect", "verify"]
