@@ -131,7 +131,12 @@ class Web:
         return answered(self.asker, query, options, control)
 
     def sql_into(
-        self, query: str, workspace: Workspace, name: str, options: AskOptions = DEFAULTS, control: Control | None = None
+        self,
+        query: str,
+        workspace: Workspace,
+        name: str,
+        options: AskOptions = DEFAULTS,
+        control: Control | None = None,
     ) -> Verification:
         """Ask a query, and keep the answer as a dataset, with what the relays have signed.
 
@@ -147,14 +152,29 @@ class Web:
             OdfError: what `sql` and `keep` raise.
         """
         from odfpy.federation.evidence.keeping import check_columns
-        from odfpy.federation.evidence.place import AnswerPlace
 
-        AnswerPlace(workspace, name).check()
+        self.check_free(workspace, name)
         if without_explain(query)[1] is not None:
             raise UsageError("An explanation cannot be kept", hint="Ask the query itself.")
         wanted = replace(options, signed=True)
         with answered(self.asker, query, wanted, control, check=check_columns) as answer:
             return self.keep(answer, workspace, name, wanted, control)
+
+    @staticmethod
+    def check_free(workspace: Workspace, name: str) -> None:
+        """Check that an answer can be kept under a name, before anything is asked or fetched.
+
+        Args:
+            workspace: where it is to go.
+            name: of its dataset.
+
+        Raises:
+            AlreadyExists: the name is taken.
+            InvalidValue: it is no name of a dataset.
+        """
+        from odfpy.federation.evidence.place import AnswerPlace
+
+        AnswerPlace(workspace, name).check()
 
     def keep(
         self,
@@ -194,9 +214,7 @@ class Web:
         )
 
 
-def verify(
-    workspace: Workspace, name: str, authorities: str | Path, *, control: Control | None = None
-) -> Verification:
+def verify(workspace: Workspace, name: str, authorities: str | Path, *, control: Control | None = None) -> Verification:
     """Verify an answer that was kept: offline, from its datasets alone.
 
     Args:

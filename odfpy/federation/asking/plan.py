@@ -96,7 +96,8 @@ class Plan:
         """Names of the columns of the answer, as far as the query says them."""
         from sqlglot import parse_one
 
-        return list(parse_one(self.rest, dialect=QUERIES["datafusion"].sqlglot).named_selects)
+        rest: Any = parse_one(self.rest, dialect=QUERIES["datafusion"].sqlglot)
+        return list(rest.named_selects)
 
 
 @dataclass(frozen=True, slots=True)

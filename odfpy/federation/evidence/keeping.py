@@ -19,14 +19,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import odfpy
-from odfpy.chain.block import DatasetSnapshot
-from odfpy.chain.events import AddPushSource, SetAttachments, SetInfo
-from odfpy.chain.read_steps import ReadParquet
-from odfpy.chain.sources import MergeAppend
-from odfpy.dataset.attachments import AttachmentEmbedded, AttachmentsEmbedded
-from odfpy.dataset.kind import DatasetKind
-from odfpy.dataset.names import DatasetAlias
+from odfpy import __version__
 from odfpy.engine.control import Control
 from odfpy.errors import UsageError
 from odfpy.federation.asking.answer import WebAnswer
@@ -36,9 +29,9 @@ from odfpy.federation.asking.parts import ReadPart
 from odfpy.federation.asking.plan import Plan
 from odfpy.federation.errors import AnswerNotKept, NotBelieved
 from odfpy.federation.evidence.again import AnswerRows, counted
-from odfpy.federation.evidence.place import KEYWORD, AnswerPlace
-from odfpy.federation.evidence.record import ATTACHMENT, AnswerRecord, KeptPart, PartsDataset, signed_text
-from odfpy.federation.evidence.rows import SYSTEM, PartFiles, write_parts
+from odfpy.federation.evidence.place import AnswerPlace
+from odfpy.federation.evidence.record import AnswerRecord, KeptPart, PartsDataset, signed_text
+from odfpy.federation.evidence.rows import SYSTEM, PartFiles, batches_of, write_parts
 from odfpy.federation.evidence.statements import Statements
 from odfpy.federation.evidence.verifying import Verification, verify
 from odfpy.federation.relay.question import Missing
@@ -144,15 +137,15 @@ class _Keeper:
         read = [one for one in answer.parts if one.missing is None]
         if any(one.statement is None for one in read):
             raise UsageError("The relays have not signed what they have given", hint=_UNSIGNED)
-        statements = Statements(answer.query, self._credentials.fingerprint, self._authorities)
+        statements = Statements(self._plan, self._credentials.fingerprint, self._authorities)
         for one in read:
             try:
-                signed = statements.take(one.fragment, one.statement or "")
-                if counted(_batches(one.paths)) != (signed.rows, signed.hash):
-                    raise NotBelieved("it has signed for other rows than those that have come")
-                self._parts.append(one)
+                size = counted(batches_of(one.paths, self._plan.fragments[one.fragment].schema))
+                statements.take_with(one.fragment, one.statement or "", size)
             except NotBelieved as error:
                 self.missing.append(Missing(one.part.relay, error.message))
+            else:
+                self._parts.append(one)
 
     def write(self) -> Verification:
         """Steps 2 to 5.
@@ -169,7 +162,7 @@ class _Keeper:
         path = self._folder / "answer.parquet"
         rows, digest = self._write_rest(path, files)
         record = AnswerRecord(
-            software=f"odfpy {odfpy.__version__}",
+            software=f"odfpy {__version__}",
             requester=self._credentials.fingerprint,
             plan=self._plan,
             missing=tuple(dict.fromkeys(self.missing)),
@@ -180,16 +173,16 @@ class _Keeper:
         )
         what = f"Answer of a web of relays to: {self._plan.sql[:_LONGEST_SQL]}"
         attachment = signed_text(record, self._credentials)
-        self._place.make(_snapshot(self._place.unfinished, what, attachment), path, rows)
+        self._place.make(self._place.unfinished, what, path, attachment)
         return self._verified()
 
     def _write_parts(self, alias: str, fragment: str) -> str:
         """Step 2; gives the id of the dataset."""
         path = self._folder / "parts.parquet"
         parts = ((number, one.paths) for number, one in enumerate(self._parts) if one.fragment == fragment)
-        rows = write_parts(path, self._plan.fragments[fragment].schema, parts)
+        write_parts(path, self._plan.fragments[fragment].schema, parts)
         what = f"Parts of the answer {self._place.name}, as relays have given them"
-        return self._place.make(_snapshot(alias, what), path, rows)
+        return self._place.make(alias, what, path)
 
     def _read_parts(self, dataset: str, fragment: str) -> list[Path]:
         numbers = [number for number, one in enumerate(self._parts) if one.fragment == fragment]
@@ -208,9 +201,7 @@ class _Keeper:
     def _verified(self) -> Verification:
         """Step 5."""
         place = self._place
-        found = verify(
-            place.workspace, place.unfinished, self._authorities, memory=self._memory, control=self._control
-        )
+        found = verify(place.workspace, place.unfinished, self._authorities, memory=self._memory, control=self._control)
         if not found.holds:
             raise AnswerNotKept(
                 f"The answer could not be verified afterwards: {'; '.join(found.findings)}",
@@ -218,24 +209,6 @@ class _Keeper:
                 "The file of authorities needs that of your certificate, too.",
             )
         return found
-
-
-def _snapshot(alias: str, what: str, attachment: str | None = None) -> DatasetSnapshot:
-    """The dataset of an answer, with its record, or of parts."""
-    attached = () if attachment is None else (AttachmentEmbedded(ATTACHMENT, attachment),)
-    return DatasetSnapshot(
-        DatasetAlias.parse(alias),
-        DatasetKind.ROOT,
-        (
-            AddPushSource(source_name="default", read=ReadParquet(), merge=MergeAppend()),
-            SetInfo(what, (KEYWORD,)),
-            *((SetAttachments(AttachmentsEmbedded(attached)),) if attached else ()),
-        ),
-    )
-
-
-def _batches(paths: Sequence[Path]) -> Iterator[pa.RecordBatch]:
-    return (batch for path in paths for batch in pq.ParquetFile(path).iter_batches())
 
 
 def _written(rows: AnswerRows, writer: pq.ParquetWriter) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""Where an answer is kept: a dataset of its name, and one for the parts of each fragment below it.
+"""Places where answers are kept: a dataset of the name, and one for the parts of each fragment below it.
 
     NAME               the answer
     NAME.parts.1       rows of the parts of the first fragment, and so on
@@ -15,12 +15,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from odfpy.chain.block import DatasetSnapshot
+from odfpy.chain.events import AddPushSource, MetadataEvent, SetAttachments, SetInfo
+from odfpy.chain.read_steps import ReadParquet
+from odfpy.chain.sources import MergeAppend
 from odfpy.coordinator.storage.locks import writer_lock
+from odfpy.dataset.attachments import AttachmentEmbedded, AttachmentsEmbedded
+from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import AlreadyExists
+from odfpy.federation.evidence.record import ATTACHMENT
 
 if TYPE_CHECKING:
-    from odfpy.chain.block import DatasetSnapshot
     from odfpy.coordinator.workspace import Workspace
 
 KEYWORD: Final = "odf-web-answer"
@@ -85,20 +91,26 @@ class AnswerPlace:
                     self._remove(self._left())
                 raise
 
-    def make(self, snapshot: DatasetSnapshot, file: Path, rows: int) -> str:
-        """Make a dataset, and take the rows of a file in; gives its id.
+    def make(self, name: str, what: str, file: Path, attachment: str | None = None) -> str:
+        """Make a dataset of a file; gives its id.
 
         Args:
-            snapshot: of the dataset.
-            file: a Parquet file.
-            rows: how many are in it; without any, none are taken in.
+            name: of the dataset.
+            what: it is, for people.
+            file: a Parquet file, perhaps without rows, but with columns.
+            attachment: the record of an answer.
 
         Raises:
             OdfError: it cannot be made.
         """
-        [made] = self.workspace.add([snapshot])
-        if rows:
-            list(self.workspace.ingest(str(snapshot.name), [file]))
+        events: list[MetadataEvent] = [
+            AddPushSource(source_name="default", read=ReadParquet(), merge=MergeAppend()),
+            SetInfo(what, (KEYWORD,)),
+        ]
+        if attachment is not None:
+            events.append(SetAttachments(AttachmentsEmbedded((AttachmentEmbedded(ATTACHMENT, attachment),))))
+        [made] = self.workspace.add([DatasetSnapshot(DatasetAlias.parse(name), DatasetKind.ROOT, tuple(events))])
+        list(self.workspace.ingest(name, [file]))
         return str(made.handle.id)
 
     def finish(self) -> None:
@@ -123,7 +135,8 @@ class AnswerPlace:
                 info = dataset.state.info
                 if info is None or KEYWORD not in (info.keywords or ()):
                     raise AlreadyExists(
-                        f"A dataset {name!r} is there already, where parts of the answer go", hint="Choose another name."
+                        f"A dataset {name!r} is there already, where parts of the answer go",
+                        hint="Choose another name.",
                     )
                 found.append(name)
         return found

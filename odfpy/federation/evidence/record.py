@@ -115,11 +115,13 @@ class AnswerRecord:
                 rows=tree["answer"]["rows"],
                 hash=tree["answer"]["hash"],
             )
-            if plain_json(found.to_json()) != plain_json(tree):
-                raise NotBelieved("The record of the answer says two things at once")
-            return found
+            _check_types(found)
+            again = plain_json(found.to_json())
         except (KeyError, TypeError, ValueError, AttributeError, InvalidValue) as error:
             raise NotBelieved("The record of the answer is none") from error
+        if again != plain_json(tree):
+            raise NotBelieved("The record of the answer says two things at once")
+        return found
 
 
 def signed_text(record: AnswerRecord, credentials: Credentials) -> str:
@@ -183,6 +185,15 @@ class SignedRecord:
         if claims.get("hash") != self.digest or claims.get("query") != self.record.plan.query:
             raise NotBelieved("The record of the answer was changed since it was signed")
         return signer, claims["iat"]
+
+
+def _check_types(record: AnswerRecord) -> None:
+    texts = [record.software, record.requester, record.hash]
+    texts += [text for one in record.missing for text in (one.relay, one.why)]
+    texts += [text for one in record.datasets.values() for text in (one.id, one.name)]
+    texts += [text for one in record.parts for text in (one.fragment, one.statement)]
+    if type(record.rows) is not int or any(not isinstance(one, str) for one in texts):
+        raise TypeError("another type")
 
 
 def _hash_of(tree: Any) -> str:

@@ -52,23 +52,34 @@ def parts_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([pa.field(_PART, pa.int64()), *columns])
 
 
-def write_parts(path: Path, schema: pa.Schema, parts: Iterable[tuple[int, Sequence[Path]]]) -> int:
-    """Write the rows of parts into one file, as their dataset keeps them; gives how many there are.
+def write_parts(path: Path, schema: pa.Schema, parts: Iterable[tuple[int, Sequence[Path]]]) -> None:
+    """Write the rows of parts into one file, as their dataset keeps them.
 
     Args:
         path: the file.
         schema: of the fragment.
         parts: number of each part, and the files that it is in.
     """
-    kept, rows = parts_schema(schema), 0
+    kept = parts_schema(schema)
     with pq.ParquetWriter(path, kept) as writer:
         for number, paths in parts:
-            for batch in (one for file in paths for one in pq.ParquetFile(file).iter_batches()):
+            for batch in batches_of(paths, schema):
                 numbers = pa.repeat(pa.scalar(number, pa.int64()), batch.num_rows)
                 columns = [_cast(column, _carrier(column.type)) for column in batch.columns]
                 writer.write_batch(pa.record_batch([numbers, *columns], schema=kept))
-                rows += batch.num_rows
-    return rows
+
+
+def batches_of(paths: Iterable[Path], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a part, with the types that they came with: Parquet does not have all of them.
+
+    Args:
+        paths: its files.
+        schema: of the fragment.
+    """
+    for path in paths:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches():
+                yield batch.cast(schema)
 
 
 class PartFiles:
@@ -202,9 +213,7 @@ def _kept_column(column: pa.Array) -> pa.Array:
 # --- Rows of any dataset of evidence ---
 
 
-def rows_of(
-    workspace: Workspace, dataset: str, columns: Sequence[str], control: Control
-) -> Iterator[pa.RecordBatch]:
+def rows_of(workspace: Workspace, dataset: str, columns: Sequence[str], control: Control) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a dataset in their order, without the system's columns.
 
     Args:
@@ -214,11 +223,11 @@ def rows_of(
         control: stops it from elsewhere.
 
     Raises:
+        DatasetNotFound: it is not there.
         NotBelieved: it has other columns, or its rows were corrected or retracted.
         OdfError: it cannot be read.
     """
-    if workspace.datasets.state(dataset).schema is None:  # no rows ever came
-        return
+    workspace.datasets.handle(dataset)
     text = f'SELECT * FROM "{dataset}"'  # noqa: S608  an id
     with workspace.queries.service.run(Query(text, "datafusion"), control) as answer:
         if list(answer.schema.names) != [*SYSTEM, *columns]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from odfpy.federation.asking.plan import Plan
 from odfpy.federation.errors import NotBelieved
 from odfpy.federation.model.certificates import subject_of
 from odfpy.federation.relay.requesters import Authorities
@@ -38,14 +39,15 @@ class SignedPart:
 class Statements:
     """The statements about the parts of an answer."""
 
-    def __init__(self, query: str, requester: str, authorities: Authorities) -> None:
+    def __init__(self, plan: Plan, requester: str, authorities: Authorities) -> None:
         """
         Args:
-            query: id of the query.
+            plan: the query.
             requester: fingerprint of whoever has asked.
             authorities: whose certificates are trusted.
         """
-        self._query = query
+        self._query = plan.query
+        self._fragments = plan.fragments.keys()
         self._requester = requester
         self._authorities = authorities
         self._seen: set[tuple[str, str, str]] = set()
@@ -61,7 +63,7 @@ class Statements:
             NotBelieved: it is of nobody who is trusted, or about something else, or has come before.
         """
         statement, signer = verified(text, self._authorities)
-        if statement.question != f"{self._query} {fragment}":
+        if fragment not in self._fragments or statement.question != f"{self._query} {fragment}":
             raise NotBelieved(f"{statement.relay} has signed for another question than {fragment} of this query")
         if statement.requester != self._requester:
             raise NotBelieved(f"{statement.relay} has signed for somebody else who has asked")
@@ -79,3 +81,19 @@ class Statements:
             at=statement.at,
             sql=statement.sql,
         )
+
+    def take_with(self, fragment: str, text: str, size: tuple[int, str]) -> SignedPart:
+        """Check the statement about a part whose rows are here.
+
+        Args:
+            fragment: name of the fragment.
+            text: what the relay has signed.
+            size: how many rows there are, and their hash.
+
+        Raises:
+            NotBelieved: as with `take`; or the relay has signed for other rows.
+        """
+        found = self.take(fragment, text)
+        if size != (found.rows, found.hash):
+            raise NotBelieved(f"{found.relay} has signed for other rows than those that have come")
+        return found

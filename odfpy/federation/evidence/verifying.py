@@ -19,12 +19,12 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from odfpy.engine.control import Control
-from odfpy.errors import OdfError, UsageError
+from odfpy.errors import DatasetNotFound, OdfError, UsageError
 from odfpy.federation.asking.options import MEMORY
 from odfpy.federation.asking.plan import planned
 from odfpy.federation.errors import NotBelieved
 from odfpy.federation.evidence.again import AnswerRows, counted
-from odfpy.federation.evidence.record import ATTACHMENT, AnswerRecord, SignedRecord
+from odfpy.federation.evidence.record import ATTACHMENT, SignedRecord
 from odfpy.federation.evidence.rows import PartFiles, rows_of
 from odfpy.federation.evidence.statements import SignedPart, Statements
 from odfpy.federation.model.certificates import subject_of
@@ -180,13 +180,11 @@ class _Verifier:
     def _statements(self) -> dict[int, SignedPart | None]:
         """Step 3."""
         record = self._record
-        statements = Statements(record.plan.query, record.requester, self._authorities)
+        statements = Statements(record.plan, record.requester, self._authorities)
         found: dict[int, SignedPart | None] = {}
         for number, part in enumerate(record.parts):
             found[number] = None
             try:
-                if part.fragment not in record.plan.fragments:
-                    raise NotBelieved(f"The query has no fragment {part.fragment}")
                 found[number] = statements.take(part.fragment, part.statement)
             except NotBelieved as error:
                 self._found(f"part {number} ({part.fragment})", error)
@@ -204,6 +202,10 @@ class _Verifier:
                 schema = self._record.plan.fragments[name].schema
                 found = PartFiles(name, schema, numbers, self._folder)
                 found.read(self._workspace, dataset.id, self._control)
+            except DatasetNotFound:
+                where = f"dataset {dataset.id}, which was {dataset.name} where the answer was kept"
+                self._findings.append(f"parts of {name}: they are not in this workspace: pull the {where}")
+                continue
             except OdfError as error:
                 self._found(f"parts of {name} ({dataset.name})", error)
                 continue
@@ -232,4 +234,3 @@ class _Verifier:
         if kept != again:
             what = f"the dataset has {kept[0]:,} rows, which are not the {again[0]:,} that the query gives"
             self._findings.append(f"answer: {what}")
-
