@@ -10,7 +10,7 @@ anybody uses; whoever keeps an answer of that name next removes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -24,9 +24,11 @@ from odfpy.dataset.attachments import AttachmentEmbedded, AttachmentsEmbedded
 from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import AlreadyExists
-from odfpy.federation.evidence.record import ATTACHMENT
+from odfpy.federation.errors import NotBelieved
+from odfpy.federation.evidence.record import ATTACHMENT, SignedRecord
 
 if TYPE_CHECKING:
+    from odfpy.coordinator.storage.stored_dataset import StoredDataset
     from odfpy.coordinator.workspace import Workspace
 
 KEYWORD: Final = "odf-web-answer"
@@ -122,25 +124,43 @@ class AnswerPlace:
         self.workspace.datasets.rename(self.unfinished, self.name)
 
     def _left(self) -> list[str]:
-        """The datasets that somebody has left unfinished."""
-        prefix = f"{self.name}.parts.".lower()
-        found = []
-        for dataset in self.workspace.storage.datasets():
-            name = str(dataset.handle)
-            if name.lower() == self.name.lower():
+        """The datasets that somebody has left unfinished here: parts of no answer, and an answer without its name."""
+        below = f"{self.name}.parts.".lower()
+        datasets = {str(one.handle).lower(): one for one in self.workspace.storage.datasets()}
+        if self.name.lower() in datasets:
+            raise AlreadyExists(
+                f"A dataset {self.name!r} is there already",
+                hint="Choose another name, or remove it and its parts with `odf delete`.",
+            )
+        found = [one for name, one in datasets.items() if name.startswith(below)]
+        used = self._used(datasets.values()) if found else set()
+        for one in found:
+            is_own = self.workspace.storage.keys.get(one.handle.id) is not None
+            if not is_own or not _is_of_answer(one) or str(one.handle.id) in used:
                 raise AlreadyExists(
-                    f"A dataset {name!r} is there already", hint="Choose another name, or remove it with `odf delete`."
+                    f"A dataset {str(one.handle)!r} is there already, where parts of the answer go",
+                    hint="Choose another name.",
                 )
-            if name.lower().startswith(prefix):
-                info = dataset.state.info
-                if info is None or KEYWORD not in (info.keywords or ()):
-                    raise AlreadyExists(
-                        f"A dataset {name!r} is there already, where parts of the answer go",
-                        hint="Choose another name.",
-                    )
-                found.append(name)
+        return [str(one.handle) for one in found]
+
+    def _used(self, datasets: Iterable[StoredDataset]) -> set[str]:
+        """Ids of the parts of answers that are complete; they may have another name by now."""
+        found: set[str] = set()
+        for one in datasets:
+            attached = one.state.attachments if _is_of_answer(one) else None
+            if attached is None or str(one.handle).lower() == self.unfinished.lower():
+                continue
+            for file in attached.attachments.items:
+                with suppress(NotBelieved):
+                    record = SignedRecord.parse(file.content).record
+                    found |= {parts.id for parts in record.datasets.values()}
         return found
 
     def _remove(self, names: list[str]) -> None:
         if names:
             self.workspace.datasets.delete(names)
+
+
+def _is_of_answer(dataset: StoredDataset) -> bool:
+    info = dataset.state.info
+    return info is not None and KEYWORD in (info.keywords or ())

@@ -53,7 +53,7 @@ def _keep(odf: Odf, asked: tuple[str, ...]) -> None:
     query = "SELECT * FROM customer"
     kept = odf("web", "sql", query, "--into", "customers", *asked)
     assert (kept.code, kept.out) == (0, ""), kept.err
-    assert "rows as customers, signed by 1 relays: odf web verify customers" in kept.err
+    assert "rows as customers, signed by na: odf web verify customers" in kept.err
     again = odf("web", "sql", query, "--into", "customers", *asked)
     assert (again.code, "there already" in again.err) == (1, True)
     later = odf("web", "sql", query, "--later", "--signed", *asked).out.strip()

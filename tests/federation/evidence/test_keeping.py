@@ -162,6 +162,11 @@ def test_what_was_asked_for_later_is_kept_when_it_is_fetched(
     assert verify(workspace, "answer", trusted).holds
 
 
+def test_a_long_query(web: ServedWeb, ann: Issued, workspace: Workspace) -> None:
+    query = f"SELECT id FROM item WHERE id IN ({', '.join(map(str, range(7_000)))})"
+    assert len(web.asks(ann, "na").sql_into(query, workspace, "answer").signed) == 2
+
+
 # --- What is not kept ---
 
 
@@ -193,6 +198,24 @@ def test_names_that_are_taken_are_refused_before_anybody_is_asked(
     with pytest.raises(UsageError):
         asked.sql_into(IDS, workspace, "no name")
     assert names(workspace) == ["below.parts.1", "Taken"]
+
+
+def test_parts_of_an_answer_that_has_another_name_now_stay(
+    web: ServedWeb, ann: Issued, workspace: Workspace, trusted: Authorities, tmp_path: Path
+) -> None:
+    asked = web.asks(ann, "na")
+    asked.sql_into(IDS, workspace, "answer")
+    workspace.datasets.rename("answer", "renamed")
+    other = Workspace.init(tmp_path / "other")
+    place = (tmp_path / "shelf").as_uri()
+    list(workspace.push(["answer.parts.1"], to=f"{place}/parts"))
+    list(other.pull([f"{place}/parts"], as_name="answer.parts.1"))
+    for one in (workspace, other):
+        before = names(one)
+        with pytest.raises(AlreadyExists, match=r"answer\.parts\.1"):
+            asked.sql_into(IDS, one, "answer")
+        assert names(one) == before
+    assert verify(workspace, "renamed", trusted).holds
 
 
 def _manifest(folder: Path, name: str) -> Path:

@@ -6,6 +6,7 @@ import copy
 import json
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from odfpy.federation.errors import NotBelieved
 from odfpy.federation.evidence import verifying
 from odfpy.federation.evidence.record import SignedRecord
 from odfpy.federation.evidence.verifying import verify
+from odfpy.federation.relay import requesters
 from odfpy.federation.relay.requesters import Authorities, Credentials
 
 SUMS = "SELECT flag, count(*) AS n, sum(price) AS s FROM item GROUP BY flag"
@@ -190,6 +192,22 @@ def test_another_authority_believes_nothing(sums: Forger) -> None:
     assert len(found.findings) == 3
     assert all("of no authority that is trusted" in one for one in found.findings)
     assert (found.signed, found.subject, found.at) == ((), None, None)
+
+
+def test_certificates_that_have_ended_since_do_not_matter(
+    sums: Forger, trusted: Authorities, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = time.time() + 1_000 * 24 * 3600
+    monkeypatch.setattr(requesters, "time", SimpleNamespace(time=lambda: later))
+    assert verify(sums.workspace, "sums", trusted).holds
+
+
+def test_what_was_signed_before_the_certificate_was_good(
+    kept: Workspace, own: Credentials, trusted: Authorities
+) -> None:
+    early = Forger(kept, "sums", own, 1_500_000_000)
+    name = early.forge(lambda record: record.update(software="x"))
+    assert "record: The certificate of the caller is of no authority" in findings(early, name, trusted)
 
 
 # --- The question ---
