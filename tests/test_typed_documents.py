@@ -35,6 +35,7 @@ class Document:
 DOCUMENTS = [
     Document("README.md", "## Five minutes", "/home/you/odfpy", not_run=1, at_least=12),  # the installation
     Document("docs/guide.md", "# Guide", "/home/you", not_run=1, at_least=30),  # the installation
+    Document("docs/federation.md", "## A web of two relays", "/home/you", not_run=1, at_least=12),
     Document("docs/tutorial.md", "# Tutorial", "/home/you", not_run=0, at_least=40),
 ]
 
@@ -55,7 +56,7 @@ def test_a_document_shows_what_its_commands_print(document: Document, tmp_path: 
     folder, home = tmp_path / "you", tmp_path / "home"
     home.mkdir()
     shutil.copytree(REPOSITORY / "snapshots", folder / "snapshots")
-    replaced = {document.folder: str(folder), "8000": str(free_port())}
+    replaced = {document.folder: str(folder), **{port: str(free_port()) for port in ("8000", "50051", "50052")}}
     commands = list(commands_in(text))
     assert len(commands) >= document.at_least
     typed = type_in(commands, folder, home, replaced)

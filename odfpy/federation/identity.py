@@ -18,7 +18,8 @@ from cryptography import x509
 from odfpy.errors import AlreadyExists, OdfError
 from odfpy.federation.authority import RELAY_DAYS, Authority, load_pair, write_new
 from odfpy.federation.errors import InvalidCertificate, NoRelay
-from odfpy.federation.model.certificates import facts_of, read_certificates
+from odfpy.federation.model.certificates import CertificateFacts, facts_of, read_certificates
+from odfpy.files import replace_file
 from odfpy.sharing.names import check_name
 
 _HERE: Final = ("localhost", "127.0.0.1")
@@ -139,6 +140,37 @@ class RelayIdentity:
                 hint="Have the certificate issued where the others come from, and name it in a document.",
             )
         return Authority.open(self.authorities, self.authority_key)
+
+    def trust(self, file: Path) -> list[CertificateFacts]:
+        """Trust the authorities of a file, beside those before; gives those that are new. A server learns of it when it
+        begins again.
+
+        Args:
+            file: PEM file.
+
+        Raises:
+            InvalidCertificate: it has none, or one is no certificate of an authority.
+            OdfError: what is trusted cannot be written.
+        """
+        if self.authority_key is None:
+            raise InvalidCertificate(
+                f"What is trusted is in {self.authorities}, which was given to the relay", hint="Add it there yourself."
+            )
+        known = {CertificateFacts.of(one).fingerprint for one in self.trusted}
+        given = [CertificateFacts.of(one) for one in read_certificates(str(file.absolute()), Path())]
+        for one in given:
+            if not one.is_authority:
+                raise InvalidCertificate(
+                    f"{file} has the certificate of {one.subject}, which is no authority",
+                    hint="Name the ca.pem of the other relay. Its relay.pem belongs into a document, as a peer.",
+                )
+        new = list({one.fingerprint: one for one in given if one.fingerprint not in known}.values())
+        text = self.authorities.read_text(encoding="ascii").rstrip("\n")
+        try:
+            replace_file(self.authorities, "\n".join((text, *(one.pem.rstrip("\n") for one in new), "")).encode())
+        except OSError as error:
+            raise OdfError(f"Cannot write {self.authorities}: {error.strerror}") from error
+        return new
 
     def _pair(self) -> x509.Certificate:
         return load_pair(self.certificate, self.key)[0]

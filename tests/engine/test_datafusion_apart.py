@@ -137,6 +137,29 @@ def test_all_of_them_end_with_whoever_has_asked():
     wait_until(lambda: not Path(f"/proc/{server}").exists() and not Path(f"/proc/{query}").exists())
 
 
+def test_what_nobody_asks_for_a_while_gives_its_memory_back_and_starts_anew():
+    server = ForkServer(MEMORY, idle=0.2)
+    engine = DataFusionEngine(server)
+    one = request("SELECT 1 AS one")
+    assert run(engine, one).to_pylist() == [{"one": 1}]
+    first = server.pid
+    wait_until(lambda: Path(f"/proc/{first}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
+    assert run(engine, one).to_pylist() == [{"one": 1}]
+    assert server.pid != first
+
+
+def test_it_stays_as_long_as_a_query_runs():
+    server = ForkServer(MEMORY, idle=0.05)
+    rows = DataFusionEngine(server).stream(request(LARGE), Control())
+    until = time.monotonic() + 20 * server.idle
+    while time.monotonic() < until:
+        assert next(iter(rows)).num_rows
+    (query,) = children(server.pid)
+    assert server.pid in children(os.getpid())
+    rows.close()
+    wait_until(lambda: not Path(f"/proc/{query}").exists())
+
+
 # --- Processes -------------------------------------------------------------------------------------------------------
 
 

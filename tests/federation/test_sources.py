@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from support.federation.stored import duckdb_file, files
 
@@ -82,3 +83,31 @@ class TestCsv(TestParquet):
 
 class TestNdjson(TestCsv):
     suffix = "ndjson"
+
+
+def test_parquet_with_texts_as_arrow_rs_lays_them_out(tmp_path: Path) -> None:
+    names = pa.array(["N", "R", None], pa.string_view())
+    lists = pa.array([["x"], None, []], pa.list_(pa.string_view()))
+    table = pa.table({"flag": names, "more": lists, "id": [1, 2, 3]})
+    pq.write_table(table, tmp_path / "we[i]rd %41 1.parquet")
+    pq.write_table(table.append_column("late", pa.array([7, 8, 9])), tmp_path / "we[i]rd %41 2.parquet")
+    tables = {"t": {"location": str(tmp_path), "format": "parquet"}}
+    connection = FilesConnection.model_validate({"kind": "files", "tables": tables})
+    source = FilesSource("files", connection, copies=tmp_path / "copies", memory=MEMORY)
+    wanted = pa.schema([("flag", pa.string()), ("id", pa.int64()), ("late", pa.int64())])
+    found = source.read("SELECT flag, id, late FROM t WHERE flag = 'N'", wanted).read_all()
+    assert found.to_pylist() == [{"flag": "N", "id": 1, "late": None}, {"flag": "N", "id": 1, "late": 7}]
+
+
+def test_columns_of_files_that_were_changed_are_looked_up_again(tmp_path: Path) -> None:
+    connection = FilesConnection.model_validate(
+        {"kind": "files", "tables": {"t": {"location": str(tmp_path / "t.csv")}}}
+    )
+    source = FilesSource("files", connection, copies=tmp_path / "copies", memory=MEMORY)
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    assert source.schema("SELECT * FROM t") == source.schema("SELECT * FROM t") == pa.schema([("a", pa.int64())])
+    (tmp_path / "t.csv").write_text("a,b\nx,2\n")
+    assert source.schema("SELECT * FROM t") == pa.schema([("a", pa.string()), ("b", pa.int64())])
+    (tmp_path / "t.csv").unlink()
+    with pytest.raises(SourceFailed):
+        source.schema("SELECT * FROM t")

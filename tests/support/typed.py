@@ -72,7 +72,7 @@ def type_in(commands: list[Typed], folder: Path, home: Path, replaced: Mapping[s
             command = command.replace(text, here)
         program.append(f"{command}\necho; echo '{_END}' $?\n")
         if command.endswith("&"):
-            program.append("sleep 2\n")
+            program.append("sleep 5\n")
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("XDG_")},
         "HOME": str(home),

@@ -37,6 +37,25 @@ def new(
     session_of(context).output.say(f"Wrote {path} and its key: whoever has both is {owner.name}")
 
 
+@command(certificates, "odf relay cert trust ca.pem", name="trust")
+def trust(
+    context: typer.Context,
+    file: Annotated[str, typer.Argument(help="The authority of another relay, PEM.", metavar="FILE")],
+) -> None:
+    """Trust another authority: whom it has issued a certificate may connect, and sees what everybody sees."""
+    from pathlib import Path
+
+    output = session_of(context).output
+    with relay_of(context) as relay:
+        new = relay.identity.trust(Path(file))
+        lines = [f"+ authority {one.fingerprint[:16]} ({one.subject})" for one in new]
+        if lines:
+            relay.store.applies.remark(lines, who=who(), action="cert trust")
+    for line in lines:
+        output.text(line)
+    output.say("A server of the relay learns of it when it begins again" if new else f"{file} is trusted already")
+
+
 @command(certificates, "odf relay cert list", "odf relay cert list ann", name="list")
 def list_(
     context: typer.Context,

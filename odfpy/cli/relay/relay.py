@@ -9,6 +9,7 @@ import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of, whole_number
 from odfpy.cli.relay.certificates import certificates
+from odfpy.cli.relay.demo import demo
 from odfpy.cli.relay.opened import OpenedRelay, relay_of, who
 from odfpy.cli.relay.serve import serve
 from odfpy.cli.relay.users import users
@@ -21,6 +22,7 @@ app = group("A relay: answers questions over data of one's own and that of peers
 app.add_typer(certificates, name="cert", epilog="odf relay cert list")
 app.add_typer(users, name="user", epilog="odf relay user list")
 command(app, "odf relay serve", "odf relay serve --host 0.0.0.0 --public na.example.com:50051")(serve)
+command(app, "odf relay demo", "odf relay demo --folder web-demo --port-base 0")(demo)
 
 
 @command(app, "odf relay init na", "odf relay init na --host na.example.com --folder relay")
@@ -87,6 +89,8 @@ def status(
     form: Form = None,
 ) -> None:
     """Show the relay: certificate, objects, and with --check whether its sources answer."""
+    from odfpy.federation.model.certificates import CertificateFacts
+
     with relay_of(context) as relay:
         state = relay.store.applies.state()
         web = state.web
@@ -95,6 +99,7 @@ def status(
             "name": relay.identity.name,
             "fingerprint": relay.identity.fingerprint,
             "certificateExpires": relay.identity.expires,
+            "trusts": [CertificateFacts.of(one).subject for one in relay.identity.trusted],
             "revision": state.revision,
             "entities": list(web.entities),
             "localData": list(web.local_data),

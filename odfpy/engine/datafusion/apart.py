@@ -47,6 +47,9 @@ PLANNING_MEMORY: Final = 1 << 30
 PLANNING_SECONDS: Final = 60.0
 """Seconds that it may take."""
 
+IDLE_SECONDS: Final = 600.0
+"""Seconds after which a process that all others are forked from is not kept for the next request."""
+
 _COMPUTING: Final = b"q"
 _ATTEMPTS: Final = 2
 _SETTINGS: Final = {
@@ -63,15 +66,17 @@ Ending: TypeAlias = Result | Breakdown
 
 
 class ForkServer:
-    """Starts processes for requests; threads may share it. It ends with this process.
+    """Starts processes for requests; threads may share it. It ends with this process, or when nobody asks for a while.
 
     Attributes:
         memory: bytes that a request may take.
+        idle: seconds without a request after which it gives its memory back; the next request starts it anew.
         pid: of the process that all others are forked from, once there is one.
     """
 
-    def __init__(self, memory: int) -> None:
+    def __init__(self, memory: int, idle: float = IDLE_SECONDS) -> None:
         self.memory = memory
+        self.idle = idle
         self._lock = threading.Lock()
         self._control: socket.socket | None = None
         self._owner: int | None = None
@@ -129,7 +134,7 @@ class ForkServer:
         mine, theirs = socket.socketpair()
         with theirs:
             process = subprocess.Popen(
-                python_command("odfpy.engine.datafusion.fork_server", str(self.memory)),
+                python_command("odfpy.engine.datafusion.fork_server", str(self.memory), str(self.idle)),
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,  # where Rust tells that it has no memory

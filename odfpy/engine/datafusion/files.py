@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -72,7 +73,10 @@ def _name_table(context: SessionContext, table: FileTable) -> None:
         )
         is_cast = table.format == "ndjson" and given is not None
         inferred = given is None or is_cast
-        schema = factory.inspect(promote_options="permissive").remove_metadata() if inferred else given
+        schema: pa.Schema = factory.inspect(promote_options="permissive").remove_metadata() if inferred else given
+        if table.format == "parquet" and any(_has_views(field.type) for field in schema):
+            _name_parquet(context, table, schema)
+            return
         found = _Files(schema, [factory.finish(schema)])
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InvalidQuery(f"The files of {table.name!r} cannot be read: {error}") from error
@@ -82,6 +86,26 @@ def _name_table(context: SessionContext, table: FileTable) -> None:
     as_written = f"__odf_files_{table.name}"
     context.register_dataset(quoted(as_written), found)
     context.register_view(quoted(table.name), _cast(context, as_written, schema, given))
+
+
+def _name_parquet(context: SessionContext, table: FileTable, schema: pa.Schema) -> None:
+    """Let DataFusion read the files itself: pyarrow has no filters for the layouts that arrow-rs writes."""
+    parts = []
+    for number, path in enumerate(table.paths):
+        name = quoted(f"__odf_files_{table.name}_{number}")
+        # As a URL, in which no sign stands for several files; the name of a copy does not end with `.parquet`.
+        context.register_parquet(name, Path(path).as_uri(), file_extension="", schema=schema)
+        parts.append(context.table(name))
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole.union(part)
+    context.register_view(quoted(table.name), whole)
+
+
+def _has_views(kind: pa.DataType) -> bool:
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        return True
+    return any(_has_views(kind.field(at).type) for at in range(kind.num_fields))
 
 
 def _cast(context: SessionContext, name: str, schema: pa.Schema, wanted: pa.Schema) -> DataFrame:

@@ -1,9 +1,10 @@
 """A process that has imported DataFusion and otherwise does nothing but fork itself: one child for each request.
 
-It is given the greatest number of bytes of memory that a child may take, and a socket as its standard input. Over that
-comes each request as two descriptors: a socket, for the request and the response, and a pipe, for the rows of a query.
-A child ends with its request, with whoever asked, or when it wants more memory; native code cannot be ended in any
-other way. How it ended, if not well, whoever asked hears from this process. See `odfpy.engine.datafusion.apart`.
+It is given the greatest number of bytes of memory that a child may take, after how many seconds without a request it
+ends, and a socket as its standard input. Over that comes each request as two descriptors: a socket, for the request and
+the response, and a pipe, for the rows of a query. A child ends with its request, with whoever asked, or when it wants
+more memory; native code cannot be ended in any other way. How it ended, if not well, whoever asked hears from this
+process. See `odfpy.engine.datafusion.apart`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import sys
 import traceback
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from odfpy.extras import do_without_pandas
 
@@ -51,7 +52,7 @@ def main() -> None:
     # The collector of a child would write to every object, and with that copy the memory that all of them share.
     gc.freeze()
     with socket.socket(fileno=sys.stdin.fileno()) as control:
-        while (given := socket.recv_fds(control, 1, 2))[0]:
+        while (given := _next(control))[0]:
             kind, (asked, rows) = given[0], given[1]
             signal.pthread_sigmask(signal.SIG_BLOCK, _CHILD_ENDS)  # until it is noted
             if (child := os.fork()) == 0:
@@ -62,6 +63,17 @@ def main() -> None:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _CHILD_ENDS)
             _import_more(control)
     os._exit(0)
+
+
+def _next(control: socket.socket) -> tuple[bytes, list[int], int, Any]:
+    """The next request, and its descriptors; nothing when there is none to come any more.
+
+    Whoever is not asked for a while takes no more requests, and ends with the last one that is on its way.
+    """
+    while not select.select([control], [], [], float(sys.argv[2]))[0]:
+        if not _children:
+            control.shutdown(socket.SHUT_RD)
+    return socket.recv_fds(control, 1, 2)
 
 
 def _import_more(control: socket.socket) -> None:

@@ -47,6 +47,17 @@ class CertificateFacts:
         """
         return facts_of(load_pem(pem))
 
+    @property
+    def is_authority(self) -> bool:
+        """Return whether it may issue others."""
+        from cryptography import x509
+
+        try:
+            found = load_pem(self.pem).extensions.get_extension_for_class(x509.BasicConstraints)
+        except (x509.ExtensionNotFound, ValueError):
+            return False
+        return found.value.ca
+
     def is_good_at(self, time: Timestamp) -> bool:
         """Return whether a time is in its life."""
         return self.not_before <= time < self.not_after

@@ -32,6 +32,9 @@ LONGEST_QUESTION: Final = 1 << 20
 LONGEST_MESSAGE: Final = 64 << 20
 """Bytes of one message with rows."""
 
+PATIENCE: Final = 10_000
+"""Milliseconds for a connection to be made, and at most between two tries."""
+
 _LONGEST_TEXT: Final = 500
 _LONGEST_SQL: Final = 100_000
 _PATIENCE: Final = 5.0
@@ -135,7 +138,14 @@ class Connections:
             authorities: certificates in PEM form, of which those of the relays must be.
         """
         self._tls = Tls(roots=authorities, certificate=credentials.certificates, key=credentials.key)
-        self._pool = ClientPool(options=[("grpc.max_receive_message_length", LONGEST_MESSAGE)])
+        self._pool = ClientPool(
+            options=[
+                ("grpc.max_receive_message_length", LONGEST_MESSAGE),
+                # 20 s for a handshake, and 120 s until it looks again whether a relay is back, are gRPC's own.
+                ("grpc.min_reconnect_backoff_ms", PATIENCE),
+                ("grpc.max_reconnect_backoff_ms", PATIENCE),
+            ]
+        )
 
     def close(self) -> None:
         """Close all of them."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from odfpy.engine.control import Control
 from odfpy.errors import NotFound, OdfError, QueryCancelled
@@ -23,6 +23,7 @@ from odfpy.federation.relay.question import Answer, Cancellation, Missing, Part,
 from odfpy.federation.relay.requesters import Identity, Requester
 from odfpy.federation.relay.tickets import LIFE, PassedTicket, Ticket, Tickets
 from odfpy.federation.relay.under_way import QueryKey, UnderWay
+from odfpy.federation.sql.expressions import Expression
 from odfpy.federation.sql.fragment import Fragment, explained
 from odfpy.federation.sql.mapping import rewritten
 from odfpy.sharing.decisions import View
@@ -36,6 +37,7 @@ MARGIN: Final = 0.2
 AT_ONCE: Final = 64
 """Peers that are asked at the same time, of all questions together."""
 
+_Rewritings: TypeAlias = dict[tuple[str, tuple[tuple[str, Expression], ...]], Fragment]
 _LEAST: Final = 0.05
 _LOOK: Final = 0.25
 """Seconds between two looks at whether a question is still wanted."""
@@ -198,6 +200,7 @@ class Relay:
     def _forward(self, question: Question, fragment: Fragment) -> dict[str, Future[Answer] | Missing]:
         """Ask all peers that have rows of the entity, each in its own words."""
         found: dict[str, Future[Answer] | Missing] = {}
+        rewritings: _Rewritings = {}
         for rows in self._knowledge.remote(fragment.entity):
             name = rows.peer if rows.peer not in found else f"{rows.peer} ({rows.entity})"
             if question.hops <= 0:
@@ -205,11 +208,14 @@ class Relay:
             elif question.seconds < _LEAST:
                 found[name] = Missing(rows.peer, "no time was left to ask it")
             else:
-                found[name] = self._threads.submit(self._ask, rows, question, fragment)
+                found[name] = self._threads.submit(self._ask, rows, question, fragment, rewritings)
         return found
 
-    def _ask(self, rows: RemoteRows, question: Question, fragment: Fragment) -> Answer:
-        theirs = rewritten(fragment, rows.entity, rows.expressions)
+    def _ask(self, rows: RemoteRows, question: Question, fragment: Fragment, rewritings: _Rewritings) -> Answer:
+        words = rows.entity, tuple(rows.expressions.items())  # those of many peers may be the same
+        theirs = rewritings.get(words)
+        if theirs is None:
+            theirs = rewritings[words] = rewritten(fragment, rows.entity, rows.expressions)
         seconds = question.seconds * (1 - MARGIN)
         return self._peers.ask(rows.peer, replace(question, fragment=theirs, hops=question.hops - 1, seconds=seconds))
 

@@ -75,7 +75,11 @@ class PassedTicket:
 
 
 class Tickets:
-    """Makes tickets, and opens those that it has made."""
+    """Makes tickets, and opens those that it has made.
+
+    Attributes:
+        seal: with the key of the relay; for other uses, what else it gives away to have it back.
+    """
 
     def __init__(
         self, key: bytes, *, is_first: Callable[[str, float], bool], clock: Callable[[], float] = time.time
@@ -86,7 +90,7 @@ class Tickets:
             is_first: says of a key whether it was never seen before, for tickets that are good once.
             clock: tells the time, in seconds since 1970.
         """
-        self._seal = Seal(key, longest=LONGEST)
+        self.seal = Seal(key, longest=LONGEST)
         self._is_first = is_first
         self._clock = clock
 
@@ -104,7 +108,7 @@ class Tickets:
                 "single": ticket.is_single,
                 "signed": ticket.is_signed,
             }
-        return self._seal.close(tree, _USE)
+        return self.seal.close(tree, _USE)
 
     def open(self, text: str, caller: Identity) -> Ticket | PassedTicket:
         """The ticket of a text.
@@ -141,7 +145,7 @@ class Tickets:
         return _ticket_of(self._opened(text))
 
     def _opened(self, text: str) -> Mapping[str, Any]:
-        tree: Mapping[str, Any] | None = self._seal.open(text, _USE)
+        tree: Mapping[str, Any] | None = self.seal.open(text, _USE)
         if tree is None:
             raise TicketRefused("This relay has not given this ticket", hint="Ask the question again.")
         return tree

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odfpy.engine.datafusion.apart import IsolatedQuery, fork_server
 from odfpy.engine.sql.files import FilesRequest, FileTable
@@ -35,6 +35,7 @@ _SUFFIXES: Final = {
     "csv": (".csv", ".csv.gz"),
     "ndjson": (".ndjson", ".jsonl", ".json", ".ndjson.gz"),
 }
+_Version: TypeAlias = tuple[tuple[str, int, int, int], ...]
 _HIDDEN: Final = (".", "_")
 _MOST_COPIED: Final = 100 << 30
 _KEPT_SECONDS: Final = 86_400
@@ -70,6 +71,37 @@ class FilesSource(Source):
         self._memory = memory
         self._forbidden = None if forbidden is None else forbidden.resolve()
         self._most_copied = most_copied
+        self._known: dict[str, tuple[_Version, pa.Schema]] = {}
+
+    def schema(self, relation: str, control: Control | None = None) -> pa.Schema:
+        """The columns of a relation; they are looked up again only if its files are others, or were changed.
+
+        Args:
+            relation: one SELECT.
+            control: stops it from elsewhere.
+
+        Raises:
+            SourceFailed: the files are not there, or have no such columns.
+        """
+        version = self._version(relation)
+        known = self._known.get(relation)
+        if known is not None and version is not None and known[0] == version:
+            return known[1]
+        found = super().schema(relation, control)
+        if version is not None:
+            self._known[relation] = version, found
+        return found
+
+    def _version(self, relation: str) -> _Version | None:
+        """The files of a relation, and their states; None if they cannot be told."""
+        used = _tables_of(relation, self.dialect)
+        tables = [table for name, table in self._connection.tables.items() if name in used]
+        try:
+            files = [file for table in tables for file in _listed(table)]
+            local = [file for file in files if isinstance(file, Path)]
+            return tuple(map(_state, local)) if len(local) == len(files) else None
+        except OSError:
+            return None
 
     def _stream(self, sql: str, wanted: pa.Schema | None, limits: ReadLimits, control: Control) -> RowStream:
         del wanted  # types are certain
@@ -136,6 +168,11 @@ class FilesSource(Source):
             with suppress(OSError):
                 if one.stat().st_mtime < before:
                     one.unlink()
+
+
+def _state(file: Path) -> tuple[str, int, int, int]:
+    found = file.stat()
+    return str(file), found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _listed(table: connections.FileTable) -> list[Path | BucketFile]:

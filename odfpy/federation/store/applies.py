@@ -104,6 +104,23 @@ class Applies:
                 hint="`odf relay log` shows what they did. Try again.",
             ) from error
 
+    def remark(self, lines: Iterable[str], *, who: str, action: str) -> None:
+        """Write down a change that is none of objects.
+
+        Args:
+            lines: what.
+            who: by whom.
+            action: by which command.
+
+        Raises:
+            ConcurrentApply: there has been another change at the same time.
+        """
+        try:
+            with self._database.writing() as connection:
+                note(connection, who, action, lines)
+        except ConcurrentChange as error:
+            raise ConcurrentApply("Somebody else has changed the relay at the same time", hint="Try again.") from error
+
     def log(self, num: int) -> list[Apply]:
         """The last changes, the newest first."""
         with self._database.reading() as connection:

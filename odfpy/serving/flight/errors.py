@@ -34,7 +34,7 @@ from odfpy.errors import (
     UsageError,
 )
 from odfpy.federation.errors import NotBelieved, SourceFailed
-from odfpy.federation.relay.errors import TicketRefused
+from odfpy.federation.relay.errors import IncompleteAnswer, TicketRefused
 from odfpy.serving.http.logs import log
 
 _Call = TypeVar("_Call", bound=Callable[..., Any])
@@ -98,6 +98,7 @@ _STATUSES: Final[tuple[tuple[type[OdfError], Callable[[str], Exception]], ...]] 
     (NotBelieved, fl.FlightUnauthenticatedError),
     (TicketRefused, fl.FlightUnauthorizedError),
     (SourceFailed, fl.FlightUnavailableError),
+    (IncompleteAnswer, fl.FlightUnavailableError),
     (TooBusy, fl.FlightUnavailableError),
     (NotConfined, fl.FlightUnauthorizedError),
     (EngineUnavailable, fl.FlightUnavailableError),

@@ -1,6 +1,6 @@
 """Metadata for tools: catalogs, schemas, tables, keys, types; columns as in the standard.
 
-There is one catalog and one schema, both called `odf`. A table is a dataset, under its whole name.
+There is one catalog and one schema, both called `odf`.
 """
 
 from __future__ import annotations
@@ -10,14 +10,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from odfpy.coordinator.storage.storage import StoredDataset
-from odfpy.data.slices.slice import slice_schema
-from odfpy.errors import OdfError
-from odfpy.serving.callers.resolver import CallerResolver
 from odfpy.serving.flight.like import Like
 from odfpy.serving.flight.messages import name_of
 from odfpy.serving.flight.names import CATALOG, DB_SCHEMA, DEFAULT_DIALECT
 from odfpy.serving.flight.sql_info import sql_info
+from odfpy.serving.flight.tables import Tables
 from odfpy.serving.flight.types import type_info
 
 TABLE: Final = "TABLE"
@@ -66,18 +63,18 @@ def metadata_schema(command: Any) -> pa.Schema:
     return schema
 
 
-def metadata(command: Any, resolver: CallerResolver, dialect: str) -> pa.Table:
+def metadata(command: Any, tables: Tables, dialect: str) -> pa.Table:
     """The answer to a command.
 
     Args:
         command: a message.
-        resolver: the datasets that whoever asks may see.
+        tables: those that whoever asks may see.
         dialect: the SQL of the question.
     """
     name = name_of(command)
     if name in _WHOLE:
         return _WHOLE[name](command, dialect)
-    rows = _ROWS[name](command, resolver) if name in _ROWS else iter(())
+    rows = _ROWS[name](command, tables) if name in _ROWS else iter(())
     schema = metadata_schema(command)
     return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
 
@@ -90,64 +87,52 @@ _WHOLE: Final[dict[str, Callable[[Any, str], pa.Table]]] = {
 }
 
 
-def _catalogs(command: Any, resolver: CallerResolver) -> Iterator[tuple[Any, ...]]:
-    del command, resolver
+def _catalogs(command: Any, tables: Tables) -> Iterator[tuple[Any, ...]]:
+    del command, tables
     yield (CATALOG,)
 
 
-def _db_schemas(command: Any, resolver: CallerResolver) -> Iterator[tuple[Any, ...]]:
-    del resolver
+def _db_schemas(command: Any, tables: Tables) -> Iterator[tuple[Any, ...]]:
+    del tables
     if _is_here(command, "catalog", "db_schema_filter_pattern"):
         yield CATALOG, DB_SCHEMA
 
 
-def _tables(command: Any, resolver: CallerResolver) -> Iterator[tuple[Any, ...]]:
+def _tables(command: Any, tables: Tables) -> Iterator[tuple[Any, ...]]:
     if not _is_here(command, "catalog", "db_schema_filter_pattern"):
         return
     if command.table_types and TABLE not in command.table_types:
         return
-    for name in resolver.names():
+    for name in tables.names():
         if not _fits(command, "table_name_filter_pattern", name):
             continue
         if not command.include_schema:
             yield CATALOG, DB_SCHEMA, name, TABLE
             continue
-        schema = table_schema(resolver.find(name), resolver)
+        schema = tables.schema(name)
         yield CATALOG, DB_SCHEMA, name, TABLE, (schema or pa.schema([])).serialize().to_pybytes()
 
 
-def _table_types(command: Any, resolver: CallerResolver) -> Iterator[tuple[Any, ...]]:
-    del command, resolver
+def _table_types(command: Any, tables: Tables) -> Iterator[tuple[Any, ...]]:
+    del command, tables
     yield (TABLE,)
 
 
-def _primary_keys(command: Any, resolver: CallerResolver) -> Iterator[tuple[Any, ...]]:
-    """Of what a dataset stands for: in its log, a key may come more than once."""
+def _primary_keys(command: Any, tables: Tables) -> Iterator[tuple[Any, ...]]:
     if not _is_in(command, "catalog", CATALOG) or not _is_in(command, "db_schema", DB_SCHEMA):
         return
-    if command.table in resolver.names():
-        for number, column in enumerate(resolver.find(command.table).state.primary_key or (), start=1):
+    if command.table in tables.names():
+        for number, column in enumerate(tables.primary_key(command.table), start=1):
             yield CATALOG, DB_SCHEMA, command.table, column, f"{command.table}_key", number
 
 
-_ROWS: Final[dict[str, Callable[[Any, CallerResolver], Iterator[tuple[Any, ...]]]]] = {
+_ROWS: Final[dict[str, Callable[[Any, Tables], Iterator[tuple[Any, ...]]]]] = {
     "CommandGetCatalogs": _catalogs,
     "CommandGetDbSchemas": _db_schemas,
     "CommandGetTables": _tables,
     "CommandGetTableTypes": _table_types,
     "CommandGetPrimaryKeys": _primary_keys,
 }
-
-
-def table_schema(dataset: StoredDataset, resolver: CallerResolver) -> pa.Schema | None:
-    """The columns of a dataset, None where it has none yet, or is damaged."""
-    try:
-        state = dataset.state
-        if state.schema is None:
-            return None
-        return slice_schema(resolver.schema_file(state.schema), vocab=state.vocab)
-    except OdfError:
-        return None
 
 
 def _is_here(command: Any, catalog: str, pattern: str) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from odfpy.data.schemas.arrow import to_arrow
-from odfpy.query.dialects import with_parameters
+from odfpy.query.dialects import Dialect, with_parameters
 from odfpy.query.plan import Plan
 
 if TYPE_CHECKING:
@@ -31,14 +32,24 @@ def parameter_schema(found: Plan) -> pa.Schema:
 
     Whatever a client sends instead is taken all the same.
     """
+    return parameter_types(found.query.text, found.dialect, found.num_parameters, _columns(found))
+
+
+def parameter_types(text: str, dialect: Dialect, number: int, columns: Mapping[str, pa.DataType]) -> pa.Schema:
+    """The parameters of a query, as `parameter_schema` gives them.
+
+    Args:
+        text: the query.
+        dialect: the SQL that it is written in.
+        number: of its parameters.
+        columns: of the tables that it names.
+    """
     from sqlglot import exp
 
-    if not found.num_parameters:
+    if not number:
         return pa.schema([])
-    types: dict[str, pa.DataType] = {f"{_MARK}{number}": pa.string() for number in range(1, found.num_parameters + 1)}
-    text = found.query.text.rstrip().rstrip(";")
-    tree = found.dialect.tree(with_parameters(text, found.dialect, [*types]))
-    columns = _columns(found)
+    types: dict[str, pa.DataType] = {f"{_MARK}{one}": pa.string() for one in range(1, number + 1)}
+    tree = dialect.tree(with_parameters(text.rstrip().rstrip(";"), dialect, [*types]))
     for literal in tree.find_all(exp.Literal) if tree is not None else ():
         if literal.name in types:
             types[literal.name] = _type(literal, columns)
@@ -50,7 +61,7 @@ def _columns(found: Plan) -> dict[str, pa.DataType]:
     return {field.name: field.type for schema in schemas if schema is not None for field in to_arrow(schema)}
 
 
-def _type(place: exp.Literal, columns: dict[str, pa.DataType]) -> pa.DataType:
+def _type(place: exp.Literal, columns: Mapping[str, pa.DataType]) -> pa.DataType:
     """The type of what stands beside a parameter, or beside the calculation that it is part of."""
     from sqlglot import exp
 
@@ -71,7 +82,7 @@ def _type(place: exp.Literal, columns: dict[str, pa.DataType]) -> pa.DataType:
     return pa.string()
 
 
-def _type_of(one: exp.Expr, columns: dict[str, pa.DataType]) -> pa.DataType | None:
+def _type_of(one: exp.Expr, columns: Mapping[str, pa.DataType]) -> pa.DataType | None:
     """The type of something that is no parameter, where it is plain to see."""
     from sqlglot import exp
 

@@ -27,14 +27,25 @@ from odfpy.serving.callers.registry import ServedRegistry
 from odfpy.serving.callers.resolver import CallerResolver
 from odfpy.serving.flight.asking import Asking
 from odfpy.serving.flight.binding import bound_values
-from odfpy.serving.flight.errors import NotSupported, ReadOnly, WrongMessage, as_arrow, guarded
+from odfpy.serving.flight.commands import (
+    CANCELLED,
+    CLOSED,
+    expect,
+    no_action,
+    no_rows,
+    no_writing,
+    option_bytes,
+    refuse_transaction,
+)
+from odfpy.serving.flight.errors import NotSupported, WrongMessage, as_arrow, guarded
 from odfpy.serving.flight.guard import FlightGuard, client_of
 from odfpy.serving.flight.messages import message, name_of, parse, unwrap, wrap
-from odfpy.serving.flight.metadata import is_metadata, metadata, metadata_schema, table_schema
+from odfpy.serving.flight.metadata import is_metadata, metadata, metadata_schema
 from odfpy.serving.flight.names import CATALOG, DB_SCHEMA, DEFAULT_DIALECT
 from odfpy.serving.flight.sessions import MIDDLEWARE, Everybody, Middleware, MiddlewareFactory, Sessions, set_option
 from odfpy.serving.flight.statements import PlannedStatement, Schemas, Statement, Statements, plan_answer
 from odfpy.serving.flight.streams import Batches, CallControl, RunningQueries
+from odfpy.serving.flight.tables import DatasetTables
 from odfpy.serving.flight.tickets import QueryTicket, Ticket
 from odfpy.serving.http.budget import BudgetHolder, MemoryBudget
 from odfpy.serving.http.logs import log
@@ -42,8 +53,6 @@ from odfpy.serving.http.tls import Tls
 from odfpy.serving.settings import ServeSettings
 
 _READ_ONLY: Final = "Use `odf ingest` or `odf pull`: SQL only reads."
-_CANCELLED: Final = 1
-_CLOSED: Final = 1
 
 
 class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
@@ -113,14 +122,14 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
     def list_flights(self, context: Any, criteria: bytes) -> Iterator[Any]:
         """The datasets that the caller may see, as plain Flights; with criteria, those whose name has these in it."""
         resolver = self._asking(context).resolver
+        tables = DatasetTables(resolver)
         wanted = criteria.decode("utf-8", "replace")
         infos = []
         for name in resolver.names():
-            dataset = resolver.find(name)
-            schema = table_schema(dataset, resolver) if wanted in name else None
+            schema = tables.schema(name) if wanted in name else None
             if schema is not None:
                 descriptor = fl.FlightDescriptor.for_path(name)
-                infos.append(fl.FlightInfo(schema, descriptor, [], dataset.state.num_records, -1))
+                infos.append(fl.FlightInfo(schema, descriptor, [], resolver.find(name).state.num_records, -1))
         return iter(infos)
 
     @guarded
@@ -152,7 +161,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         command = unwrap(ticket.ticket)
         if is_metadata(command):
             with self.running.working():
-                return fl.RecordBatchStream(metadata(command, asking.resolver, asking.dialect))
+                return fl.RecordBatchStream(metadata(command, DatasetTables(asking.resolver), asking.dialect))
         if name_of(command) != "TicketStatementQuery":
             raise WrongMessage(f"{name_of(command)} is no ticket", hint="Take tickets as GetFlightInfo gives them.")
         batches = self._run(context, asking, Ticket.parse(command.statement_handle))
@@ -185,7 +194,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         asking = self._asking(context)
         command = _command(descriptor)
         if name_of(command) != "CommandPreparedStatementQuery":
-            raise ReadOnly(f"{_write(command)} would change data", hint=_READ_ONLY)
+            raise no_writing(command, _READ_ONLY)
         handle = command.prepared_statement_handle
         statement = self._statements.get(handle)
         question = replace(statement.question, parameters=bound_values(reader))
@@ -220,14 +229,13 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         """Everything that is neither a question nor rows."""
         call = _ACTIONS.get(action.type)
         if call is None:
-            hint = "Queries only read, each for itself; connect with autocommit." if action.type in _WRITING else None
-            raise NotSupported(f"There is no action {action.type[:100]!r} here", hint=hint)
+            raise no_action(action.type)
         return iter([call(self, context, action.body.to_pybytes())])
 
     def _prepare(self, context: Any, body: bytes) -> bytes:
         """Prepare a statement."""
-        request = _expect(unwrap(body), "ActionCreatePreparedStatementRequest")
-        _refuse_transaction(request)
+        request = expect(unwrap(body), "ActionCreatePreparedStatementRequest")
+        refuse_transaction(request)
         asking = self._asking(context)
         planned = self._plan(asking, asking.question(request.query))
         handle = self._statements.add(
@@ -245,7 +253,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
     def _close_prepared(self, context: Any, body: bytes) -> bytes:
         """Close a prepared statement."""
         del context
-        request = _expect(unwrap(body), "ActionClosePreparedStatementRequest")
+        request = expect(unwrap(body), "ActionClosePreparedStatementRequest")
         self._statements.close(request.prepared_statement_handle)
         return b""
 
@@ -253,13 +261,13 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         """Stop a query."""
         del context
         self._cancel(parse("CancelFlightInfoRequest", body).info)
-        return bytes(message("CancelFlightInfoResult", status=_CANCELLED).SerializeToString())
+        return bytes(message("CancelFlightInfoResult", status=CANCELLED).SerializeToString())
 
     def _cancel_query(self, context: Any, body: bytes) -> bytes:
         """Stop a query, as older clients say it."""
         del context
-        self._cancel(_expect(unwrap(body), "ActionCancelQueryRequest").info)
-        return wrap(message("ActionCancelQueryResult", result=_CANCELLED))
+        self._cancel(expect(unwrap(body), "ActionCancelQueryRequest").info)
+        return wrap(message("ActionCancelQueryResult", result=CANCELLED))
 
     def _cancel(self, data: bytes) -> None:
         info = as_arrow(lambda: fl.FlightInfo.deserialize(data), "Not a FlightInfo")
@@ -274,7 +282,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         middleware: Middleware = context.get_middleware(MIDDLEWARE)
         if middleware.is_known:
             self._sessions.end(middleware.session)
-        return bytes(message("CloseSessionResult", status=_CLOSED).SerializeToString())
+        return bytes(message("CloseSessionResult", status=CLOSED).SerializeToString())
 
     def _set_options(self, context: Any, body: bytes) -> bytes:
         """Choose the SQL of the session, by its option `dialect`."""
@@ -284,14 +292,16 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
             option = parse("SessionOption", entry)
             problem = set_option(session, option.key, parse("SessionOptionValue", option.value).string_value)
             if problem:
-                errors.append(_option(option.key, message("SessionOptionError", value=problem)))
+                errors.append(option_bytes(option.key, message("SessionOptionError", value=problem)))
         return bytes(message("SetSessionOptionsResult", errors=errors).SerializeToString())
 
     def _get_options(self, context: Any, body: bytes) -> bytes:
         """The options of the session."""
         parse("GetSessionOptionsRequest", body)
         values = {"dialect": self._asking(context).dialect, "catalog": CATALOG, "schema": DB_SCHEMA}
-        options = [_option(key, message("SessionOptionValue", string_value=value)) for key, value in values.items()]
+        options = [
+            option_bytes(key, message("SessionOptionValue", string_value=value)) for key, value in values.items()
+        ]
         return bytes(message("GetSessionOptionsResult", session_options=options).SerializeToString())
 
     # --- Pieces ---
@@ -306,13 +316,11 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         """Return how the question in a command is answered."""
         match name_of(command):
             case "CommandStatementQuery":
-                _refuse_transaction(command)
+                refuse_transaction(command)
                 return self._plan(asking, asking.question(command.query))
             case "CommandPreparedStatementQuery":
                 return self._plan(asking, self._statements.get(command.prepared_statement_handle).question)
-            case "CommandStatementSubstraitPlan":
-                raise NotSupported("Substrait plans are not read here", hint="Ask in SQL.")
-        raise ReadOnly(f"{_write(command)} gives no rows", hint=_READ_ONLY)
+        raise no_rows(command, _READ_ONLY)
 
     def _plan(self, asking: Asking, question: QueryTicket) -> PlannedStatement:
         with self.running.working():
@@ -328,7 +336,6 @@ _ACTIONS: Final[dict[str, Callable[[FlightSqlServer, Any, bytes], bytes]]] = {
     "SetSessionOptions": FlightSqlServer._set_options,  # noqa: SLF001
     "GetSessionOptions": FlightSqlServer._get_options,  # noqa: SLF001
 }
-_WRITING: Final = ("BeginTransaction", "EndTransaction", "BeginSavepoint", "EndSavepoint")
 
 
 def _command(descriptor: Any) -> Any:
@@ -345,32 +352,6 @@ def _command(descriptor: Any) -> Any:
 def _who(asking: Asking, context: Any) -> BudgetHolder:
     token = asking.middleware.session.caller.token
     return BudgetHolder.of_token(token.name) if token else BudgetHolder.at(client_of(context.peer()).rpartition(":")[0])
-
-
-def _option(key: str, value: Any) -> bytes:
-    return bytes(message("SessionOption", key=key, value=value.SerializeToString()).SerializeToString())
-
-
-def _expect(found: Any, name: str) -> Any:
-    if name_of(found) != name:
-        raise WrongMessage(f"A {name} is expected, not a {name_of(found)}")
-    return found
-
-
-def _refuse_transaction(request: Any) -> None:
-    if request.HasField("transaction_id") and request.transaction_id:
-        raise NotSupported("There are no transactions here", hint="Queries only read, each for itself.")
-
-
-def _write(command: Any) -> str:
-    match name_of(command):
-        case "CommandStatementIngest":
-            return f"Ingestion into {command.table!r}"
-        case "CommandStatementUpdate":
-            return "An update"
-        case "CommandPreparedStatementUpdate":
-            return "A prepared statement that is run as an update, as executemany does it,"
-    return name_of(command)
 
 
 def _since(began: float) -> float:

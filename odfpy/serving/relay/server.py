@@ -1,5 +1,7 @@
 """The calls of a relay: GetFlightInfo answers a question, DoGet reads a ticket, ListFlights names the entities.
 
+Commands and tickets that are messages with a name, and no text, are of Flight SQL (`odfpy.serving.relay.flight_sql`).
+
 A call of GetFlightInfo that its client has left, and the actions CancelFlightInfo and `odf.web.Cancel`, cancel a query
 here and at all relays that were asked.
 
@@ -29,18 +31,25 @@ from odfpy.federation.relay.statements import RowsSigner
 from odfpy.federation.relay.stored import StoredKnowledge
 from odfpy.federation.relay.tickets import PassedTicket, Tickets
 from odfpy.federation.relay.under_way import QueryKey
+from odfpy.serving.flight.commands import CANCELLED, no_action
 from odfpy.serving.flight.errors import NotSupported, Unauthenticated, WrongMessage, as_arrow, guarded
 from odfpy.serving.flight.guard import FlightGuard
 from odfpy.serving.flight.messages import message, parse
+from odfpy.serving.flight.sessions import Everybody
 from odfpy.serving.flight.streams import Batches, CallControl, Rows, RunningQueries
 from odfpy.serving.http.budget import MemoryBudget
 from odfpy.serving.http.logs import log
 from odfpy.serving.http.tls import Tls
+from odfpy.serving.relay.asking import RelayAsker
+from odfpy.serving.relay.flight_sql import FlightSql, cancelled_query
+from odfpy.serving.relay.headers import MIDDLEWARE, CallHeadersFactory
 from odfpy.serving.relay.results import ResultCalls
 from odfpy.serving.relay.rows import StatedRows
+from odfpy.serving.relay.sql_tickets import SqlTickets
 from odfpy.serving.settings import ServeSettings
 
-_CANCELLED: Final = 1
+_MESSAGE: Final = b"\n"
+"""The first byte of a message that came together with its name; texts do not begin with it."""
 
 
 class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
@@ -83,13 +92,16 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         self._knowledge, self._reader, self._tickets, self._connections = knowledge, reader, tickets, connections
         self._settings = settings
         self._results, self._signer = results, signer
-        self._actions: Mapping[str, Callable[[Identity, bytes], bytes]] = {
-            "CancelFlightInfo": self._cancel_info,
-            CANCEL: self._cancel_query,
-            **results.actions,
-        }
         self._has_ended = False
         self.running = RunningQueries(settings.flight_queries, settings.flight_working, settings.patience)
+        self._sql = FlightSql(self._asker, SqlTickets(tickets.seal), self.running, settings)
+        self._actions: Mapping[str, Callable[[Identity, bytes], bytes]] = {
+            "CancelFlightInfo": self._cancel_info,
+            "CancelQuery": self._cancel_sql,
+            CANCEL: self._cancel_query,
+            **results.actions,
+            **self._sql.actions,
+        }
         with ExitStack() as stack:
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="odf-relay-")))  # nobody else may enter it
             path = folder / "server"
@@ -98,7 +110,9 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
             self.location = f"grpc+tls://{public or f'{host}:{self._guard.port}'}"
             self._relay = relay(self.location)
             stack.callback(self._relay.close)
-            super().__init__(f"grpc+unix://{path}")
+            super().__init__(
+                f"grpc+unix://{path}", auth_handler=Everybody(), middleware={MIDDLEWARE: CallHeadersFactory()}
+            )
             self._resources = stack.pop_all()
 
     def shutdown(self) -> None:
@@ -121,14 +135,18 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @guarded
     def get_schema(self, context: Any, descriptor: Any) -> Any:
-        """The columns of an entity, which the path names."""
-        self._caller(context)
+        """The columns of an entity, which the path names, or of an answer of Flight SQL."""
+        caller = self._caller(context)
+        if _is_sql(descriptor):
+            return fl.SchemaResult(self._sql.schema(caller, descriptor.command))
         return fl.SchemaResult(columns_of(self._knowledge, _entity_of(descriptor)))
 
     @guarded
     def get_flight_info(self, context: Any, descriptor: Any) -> Any:
         """Answer a question; a path is one for all rows of an entity."""
         caller = self._caller(context)
+        if _is_sql(descriptor):
+            return self._sql.info(context, caller, descriptor)
         if descriptor.descriptor_type == fl.DescriptorType.CMD:
             question = question_of(descriptor.command)
         else:
@@ -148,6 +166,8 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         caller = self._caller(context)
         if ticket.ticket.startswith(b"{"):
             return self._results.file(ticket.ticket, caller)
+        if ticket.ticket.startswith(_MESSAGE):
+            return self._sql.rows(context, caller, ticket.ticket)
         opened = self._tickets.open(ticket.ticket.decode("ascii", "replace"), caller)
         seconds = self._settings.flight_timeout
         control = CallControl(context, seconds)
@@ -170,7 +190,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
 
     @guarded
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
-        """Nothing is written.
+        """Give a prepared statement of Flight SQL its parameters; nothing is written.
 
         Args:
             context: the context of the call.
@@ -178,8 +198,10 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
             reader: the stream from the client.
             writer: the stream to the client.
         """
-        del context, descriptor, reader, writer
-        raise NotSupported("Nothing is written here", hint="Relays only read.")
+        caller = self._caller(context)
+        if not _is_sql(descriptor):
+            raise NotSupported("Nothing is written here", hint="Relays only read.")
+        self._sql.bind(caller, descriptor, reader, writer)
 
     @guarded
     def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
@@ -205,15 +227,19 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         """Everything that is neither a question nor rows."""
         call = self._actions.get(action.type)
         if call is None:
-            raise NotSupported(f"There is no action {action.type[:100]!r} here")
+            raise no_action(action.type)
         return iter([call(self._caller(context), action.body.to_pybytes())])
 
     def _cancel_info(self, caller: Identity, body: bytes) -> bytes:
         """Cancel the query of a FlightInfo, here and at all relays that were asked."""
-        found = parse("CancelFlightInfoRequest", body).info
-        info = as_arrow(lambda: fl.FlightInfo.deserialize(found), "Not a FlightInfo")
-        self._cancel(Cancellation(query_of(info)), caller)
-        return bytes(message("CancelFlightInfoResult", status=_CANCELLED).SerializeToString())
+        self._cancel(Cancellation(_query_in(parse("CancelFlightInfoRequest", body).info)), caller)
+        return bytes(message("CancelFlightInfoResult", status=CANCELLED).SerializeToString())
+
+    def _cancel_sql(self, caller: Identity, body: bytes) -> bytes:
+        """Cancel the query of a FlightInfo, as older clients say it."""
+        info, told = cancelled_query(body)
+        self._cancel(Cancellation(_query_in(info)), caller)
+        return told
 
     def _cancel_query(self, caller: Identity, body: bytes) -> bytes:
         """Cancel a query by its id, here and at all relays that were asked."""
@@ -223,6 +249,10 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
     def _cancel(self, cancellation: Cancellation, caller: Identity) -> None:
         self.running.cancel(str(self._relay.cancel(cancellation, caller)))
 
+    def _asker(self, caller: Identity) -> RelayAsker:
+        found = self._relay, self._knowledge, self._reader, self._tickets, self._connections, self.running
+        return RelayAsker(*found, caller)
+
     def _caller(self, context: Any) -> Identity:
         certificate = self._guard.certificate_of(context.peer())
         if certificate is None:
@@ -231,6 +261,16 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         if self._knowledge.is_revoked(caller.fingerprint):
             raise NotBelieved("The certificate was revoked", hint="Ask the operator of the relay for a new one.")
         return caller
+
+
+def _is_sql(descriptor: Any) -> bool:
+    """Return whether a descriptor has a command of Flight SQL, and not a question or the name of an entity."""
+    return bool(descriptor.descriptor_type == fl.DescriptorType.CMD and descriptor.command.startswith(_MESSAGE))
+
+
+def _query_in(data: bytes) -> str:
+    """The query of a FlightInfo."""
+    return query_of(as_arrow(lambda: fl.FlightInfo.deserialize(data), "Not a FlightInfo"))
 
 
 def _entity_of(descriptor: Any) -> str:

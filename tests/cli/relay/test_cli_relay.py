@@ -172,3 +172,20 @@ def test_certificates_that_somebody_else_issues(odf: Odf, workspace: Workspace, 
     assert odf("relay", "apply", "-f", "web").out.splitlines() == ["+ user eve"]
     (listed,) = odf("relay", "cert", "list", "-o", "json").json
     assert (listed["name"], listed["declared"], listed["good"]) == ("eve", True, True)
+
+
+def test_other_authorities_are_trusted(odf: Odf, relay: Workspace, tmp_path: Path) -> None:
+    other = RelayIdentity.make(tmp_path / "other", "eu")
+    found = odf("relay", "cert", "trust", str(other.authorities))
+    assert (found.code, "(CN=eu authority)" in found.out) == (0, True)
+    again = odf("relay", "cert", "trust", str(other.authorities))
+    assert "is trusted already" in again.err + again.out
+    status = odf("relay", "status", "-o", "json").json
+    assert status["trusts"] == ["CN=na authority", "CN=eu authority"]
+    odf("relay", "user", "add", "bob")
+    assert odf("relay", "cert", "new", "bob").code == 0  # by its own authority, as before
+    assert odf("relay", "log", "-o", "json").json[-1]["action"] == "cert trust"
+    for wrong, says in ((str(other.certificate), "is no authority"), ("nowhere.pem", "Cannot read")):
+        refused = odf("relay", "cert", "trust", wrong)
+        assert (refused.code, says in refused.says) == (2, True)
+    assert len(RelayIdentity.open(relay.odf).trusted) == 2

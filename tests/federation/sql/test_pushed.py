@@ -251,3 +251,20 @@ def test_a_table_that_is_made_of_itself_is_more_than_its_first_rows(world: World
 )  # fmt: skip
 def test_questions_of_many_forms(world: World, question: str) -> None:
     assert rows_of(answered(world, question).table) == rows_of(expected(world, question))
+
+
+@pytest.mark.parametrize(
+    ("question", "columns"),
+    [
+        ("SELECT x.* FROM customer x LIMIT 200", ["c_custkey", "c_mktsegment"]),
+        ("SELECT customer.* FROM customer", ["c_custkey", "c_mktsegment"]),
+        ("SELECT t.* FROM (SELECT c_custkey FROM customer) t", ["c_custkey"]),
+        ("SELECT a.*, b.c_custkey AS k FROM customer a JOIN orders o ON a.c_custkey = o.o_custkey, customer b", None),
+    ],
+)
+def test_a_star_of_one_table_is_its_columns(question: str, columns: list[str] | None) -> None:
+    found = split(question, {"customer": CUSTOMER, "orders": ORDERS})
+    assert "*" not in found.rest
+    if columns is not None:
+        (fragment,) = found.fragments.values()
+        assert [one.name for one in fragment.outputs] == columns

@@ -144,8 +144,9 @@ def _estimated(table: pa.Table) -> list[str]:
 
     def plain(name: str, value: Any) -> Any:
         if isinstance(value, list) or (value is None and name.startswith("a")):
-            return estimate_of(sketch_of(value or ()))
-        return float(value) + 0.0 if isinstance(value, float) or (name == "m" and value is not None) else value
+            value = estimate_of(sketch_of(value or ()))
+        is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+        return float(value) + 0.0 if is_number else value
 
     return sorted(repr({name: plain(name, value) for name, value in row.items()}) for row in table.to_pylist())
 

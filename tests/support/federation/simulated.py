@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from odfpy.federation.relay.question import Answer, Cancellation, Part, Question
 from odfpy.federation.relay.relay import Relay
 from odfpy.federation.relay.requesters import Identity, Requester
 from odfpy.federation.relay.tickets import Tickets
+from odfpy.federation.sql.expressions import Expression
 from odfpy.federation.sql.mapping import transformed
 from odfpy.sharing.decisions import ALL, View
 
@@ -45,6 +47,12 @@ def requester(text: str) -> Requester:
 ASKER = identity("asker")
 
 
+@cache
+def _words(price: str) -> Mapping[str, Expression]:
+    """The words of a peer, read once, as relays do."""
+    return {"key": transformed("{v}", "key", COLUMNS), "price": transformed(price, "price", COLUMNS)}
+
+
 @dataclass
 class KnownHere(Knowledge):
     """What a relay of a test knows.
@@ -69,12 +77,7 @@ class KnownHere(Knowledge):
         return [LocalRows(source, own) for source in self.sources]
 
     def remote(self, entity: str) -> list[RemoteRows]:
-        return [
-            RemoteRows(
-                peer, ENTITY, {"key": transformed("{v}", "key", COLUMNS), "price": transformed(text, "price", COLUMNS)}
-            )
-            for peer, text in self.links.items()
-        ]
+        return [RemoteRows(peer, ENTITY, _words(text)) for peer, text in self.links.items()]
 
     def peers(self) -> list[str]:
         return list(self.links)

@@ -67,6 +67,8 @@ def query_tree(sql: str, entities: Mapping[str, pa.Schema], dialect: str) -> Que
         places = _place_entities(tree, named)
         known: dict[str, object] = {place: dict.fromkeys(named[entity], "unknown") for place, entity in places.items()}
         schema = MappingSchema(known or {_TABLE: {"x": "int"}}, dialect=dialect, normalize=False)
+        if any(star.table for star in tree.find_all(exp.Column) if isinstance(star.this, exp.Star)):
+            tree = qualify(tree, dialect=dialect, schema=schema)  # with other aliases, `x.*` would be of nobody
         tree = qualify(tree, dialect=dialect, schema=schema, canonicalize_table_aliases=True)
         tree = pushdown_projections(tree)
         for unnamed in tree.find_all(exp.Table):

@@ -1,0 +1,216 @@
+"""The documents of the relays of the reference web, as an operator would write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from odfpy.federation.demo.words import (
+    OFFLINE,
+    TABLES,
+    TAX_AMOUNT,
+    UNIT_PRICE,
+    RelayWords,
+    Word,
+    columns_of,
+    peers_of,
+    words_of,
+)
+from odfpy.federation.model.documents import API_VERSION
+
+ALL_ACCESS: Final = "all_access"
+"""The user who sees all rows of lineitem."""
+
+GUEST: Final = "guest"
+"""A user of whom no relay knows anything: they have a certificate of the authority, and see what everybody sees."""
+
+MORE_LINES: Final = "more_lines.csv"
+"""The file that na_us has beside the tables."""
+
+_DATA: Final = "tpch"
+_MORE: Final = "more"
+_ROWS: Final = {"lineitem": "l_returnflag = 'N'", "customer": "c_acctbal > 0", "orders": "true"}
+_HIDDEN: Final = {"customer": frozenset(("address", "phone")), "orders": frozenset[str]()}
+_LETTERS: Final = {"lineitem": "l_", "customer": "c_", "orders": "o_"}
+_FROM_FRACTIONS: Final = {
+    TAX_AMOUNT: "CAST(l_tax AS DOUBLE) * CAST(l_extendedprice AS DOUBLE)",
+    UNIT_PRICE: "CAST(l_extendedprice AS DOUBLE) / CAST(l_quantity AS DOUBLE)",
+}
+_FROM_PERCENT: Final = {
+    TAX_AMOUNT: "tax_percent / 100 * extendedprice",
+    UNIT_PRICE: "extendedprice / quantity",
+}
+_FROM_PEER: Final = {TAX_AMOUNT: "tax * extendedprice", UNIT_PRICE: "extendedprice / quantity"}
+
+Document = tuple[str, Mapping[str, Any]]
+"""A kind, and its spec."""
+
+
+def documents_of(relay: str, locations: Mapping[str, str], *, offline: bool) -> dict[str, str]:
+    """The documents of a relay: text by name of the file.
+
+    Args:
+        relay: its name.
+        locations: of all relays, by name.
+        offline: whether the relay that never answers is a peer.
+    """
+    peers = dict(peers_of(relay, offline=offline))
+    remote = [("RemoteMapping", _remote(relay, peer, table)) for peer, tables in peers.items() for table in tables]
+    files: dict[str, list[Document]] = {
+        "entities.yaml": [("Entity", _entity(relay, table)) for table in TABLES],
+        "data.yaml": [("LocalData", _local_data(relay)), *([("LocalData", _more())] if _has_more(relay) else [])],
+        "mappings.yaml": [("LocalMapping", _local_mapping(relay, table)) for table in TABLES],
+        "peers.yaml": [*(("PeerRelay", _peer(peer, locations)) for peer in peers), *remote],
+        "users.yaml": [("User", _user(relay))],
+    }
+    return {name: _text(documents) for name, documents in files.items()}
+
+
+def write_documents(folder: Path, relay: str, locations: Mapping[str, str], *, offline: bool) -> None:
+    """Write the documents of a relay into a folder, in the place of those that are there.
+
+    Args:
+        folder: of the documents.
+        relay: its name.
+        locations: of all relays, by name.
+        offline: whether the relay that never answers is a peer.
+    """
+    folder.mkdir(exist_ok=True)
+    for name, text in documents_of(relay, locations, offline=offline).items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _text(documents: list[Document]) -> str:
+    import yaml
+
+    trees = [{"apiVersion": API_VERSION, "kind": kind, "spec": spec} for kind, spec in documents]
+    return str(yaml.safe_dump_all(trees, sort_keys=False, default_flow_style=None, width=120))
+
+
+def _entity(relay: str, table: str) -> dict[str, Any]:
+    columns = columns_of(relay, table)
+    return {"name": table, "information": [{"name": name, "arrow_dtype": dtype} for name, dtype in columns.items()]}
+
+
+# --- What a relay has itself ---
+
+
+def _local_data(relay: str) -> dict[str, Any]:
+    return {
+        "name": _DATA,
+        "connection": {
+            "kind": "files",
+            "tables": {table: {"location": f"../data/{table}.parquet"} for table in TABLES},
+        },
+        "data_sources": [_data_source(relay, table) for table in TABLES],
+    }
+
+
+def _data_source(relay: str, table: str) -> dict[str, Any]:
+    words = words_of(relay) if table == "lineitem" else RelayWords({}, hidden=_HIDDEN[table])
+    letter = _LETTERS[table]
+    shown = [f"{letter}{column}" for column in TABLES[table] if column not in words.hidden]
+    return {
+        "name": table,
+        "source_sql": _with(table, _FROM_FRACTIONS, words.more) if words.more else table,
+        "fields": [{"name": name} for name in (*(f"{letter}{column}" for column in TABLES[table]), *words.more)],
+        "default_permission": {"allowed_columns": [*shown, *words.more], "allowed_rows": _ROWS[table]},
+    }
+
+
+def _with(table: str, made: Mapping[str, str], names: Iterable[str]) -> str:
+    """Return a SELECT of all columns of a table, and more that are made of them."""
+    more = ", ".join(f"{made[name]} AS {name}" for name in names)
+    return f"SELECT *, {more} FROM {table}"  # noqa: S608 - made of constants
+
+
+def _has_more(relay: str) -> bool:
+    return relay == "na_us"
+
+
+def _more_columns() -> dict[str, str]:
+    """The columns of the CSV of na_us: its own words, without that for orders."""
+    words = words_of("na_us")
+    columns = columns_of("na_us", "lineitem")
+    return {name: dtype for name, dtype in columns.items() if name != "orderkey" and name not in words.more}
+
+
+def _more() -> dict[str, Any]:
+    words = words_of("na_us")
+    columns = _more_columns()
+    fields = [*columns, *words.more]
+    shown = [name for name in fields if name not in words.hidden]
+    return {
+        "name": _MORE,
+        "connection": {
+            "kind": "files",
+            "tables": {"lines": {"location": f"../data/{MORE_LINES}", "columns": columns}},
+        },
+        "data_sources": [
+            {
+                "name": "lines",
+                "source_sql": _with("lines", _FROM_PERCENT, words.more),
+                "fields": [{"name": name} for name in fields],
+                "default_permission": {"allowed_columns": shown, "allowed_rows": "returnflag = 'N'"},
+            }
+        ],
+    }
+
+
+def _local_mapping(relay: str, table: str) -> dict[str, Any]:
+    words = words_of(relay) if table == "lineitem" else RelayWords({})
+    fields = [
+        _named("field", f"{_LETTERS[table]}{column}", words.word(column).name, words.word(column).made)
+        for column in TABLES[table]
+    ]
+    fields += [_named("field", name, name, None) for name in words.more]
+    mappings = [{"data": _DATA, "source": table, "fields": fields}]
+    if table == "lineitem" and _has_more(relay):
+        more = [_named("field", name, name, None) for name in (*_more_columns(), *words.more)]
+        mappings.append({"data": _MORE, "source": "lines", "fields": more})
+    return {"entity": table, "mappings": mappings}
+
+
+# --- Whom it asks, and who asks ---
+
+
+def _peer(peer: str, locations: Mapping[str, str]) -> dict[str, Any]:
+    found = {"name": peer, "flight_endpoint": locations[peer]}
+    return found if peer == OFFLINE else {**found, "certificates": [f"../../keys/{peer}.pem"]}
+
+
+def _remote(relay: str, peer: str, table: str) -> dict[str, Any]:
+    mapping: dict[str, Any] = {"entity": table, "relay": peer, "remote_entity": table}
+    if table != "lineitem":
+        return {**mapping, "information": [_named("remote", name, name, None) for name in TABLES[table]]}
+    here, there = words_of(relay), words_of(peer)
+    if made := [name for name in here.more if name not in there.more]:
+        mapping["sql"] = _with(table, _FROM_PEER, made)
+    found = [_translated(here.word(column), there.word(column)) for column in TABLES[table]]
+    return {**mapping, "information": [*found, *(_named("remote", name, name, None) for name in here.more)]}
+
+
+def _translated(here: Word, there: Word) -> dict[str, Any]:
+    """The word of a relay, made of that of a peer."""
+    transformation = None
+    if here != there:
+        back, made = there.back or "{v}", here.made or "{v}"
+        transformation = back if made == "{v}" else made.replace("{v}", "{v}" if back == "{v}" else f"({back})")
+    return _named("remote", there.name, here.name, transformation)
+
+
+def _named(key: str, name: str, information: str, transformation: str | None) -> dict[str, Any]:
+    found = {"information": information, key: name}
+    return found if transformation is None else {**found, "transformation": transformation}
+
+
+def _user(relay: str) -> dict[str, Any]:
+    sources = [(_DATA, "lineitem"), *([(_MORE, "lines")] if _has_more(relay) else [])]
+    return {
+        "name": ALL_ACCESS,
+        "certificates": [f"../../keys/{ALL_ACCESS}.pem"],
+        "permissions": [
+            {"data": data, "source": source, "allowed_columns": "*", "allowed_rows": "true"} for data, source in sources
+        ],
+    }

@@ -1,0 +1,94 @@
+"""Commands and bodies of actions, as every server of Flight SQL looks at them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from odfpy.serving.flight.errors import NotSupported, ReadOnly, WrongMessage
+from odfpy.serving.flight.messages import message, name_of
+
+CANCELLED: Final = 1
+"""What is answered to whoever cancels a query."""
+
+CLOSED: Final = 1
+"""What is answered to whoever closes a session."""
+
+_WRITING: Final = ("BeginTransaction", "EndTransaction", "BeginSavepoint", "EndSavepoint")
+
+
+def expect(found: Any, name: str) -> Any:
+    """The message, if it is one of a name.
+
+    Args:
+        found: the message.
+        name: which one is expected.
+
+    Raises:
+        WrongMessage: it is another one.
+    """
+    if name_of(found) != name:
+        raise WrongMessage(f"A {name} is expected, not a {name_of(found)}")
+    return found
+
+
+def refuse_transaction(request: Any) -> None:
+    """Refuse what is part of a transaction.
+
+    Raises:
+        NotSupported: it is.
+    """
+    if request.HasField("transaction_id") and request.transaction_id:
+        raise NotSupported("There are no transactions here", hint="Queries only read, each for itself.")
+
+
+def no_rows(command: Any, hint: str) -> NotSupported | ReadOnly:
+    """The error for a command that is no query.
+
+    Args:
+        command: a message.
+        hint: for those who want to write.
+    """
+    if name_of(command) == "CommandStatementSubstraitPlan":
+        return NotSupported("Substrait plans are not read here", hint="Ask in SQL.")
+    return ReadOnly(f"{_words(command)} gives no rows", hint=hint)
+
+
+def no_writing(command: Any, hint: str) -> ReadOnly:
+    """The error for a command that somebody puts.
+
+    Args:
+        command: a message.
+        hint: for those who want to write.
+    """
+    return ReadOnly(f"{_words(command)} would change data", hint=hint)
+
+
+def no_action(name: str) -> NotSupported:
+    """The error for an action that there is not.
+
+    Args:
+        name: of the action.
+    """
+    hint = "Queries only read, each for itself; connect with autocommit." if name in _WRITING else None
+    return NotSupported(f"There is no action {name[:100]!r} here", hint=hint)
+
+
+def option_bytes(key: str, value: Any) -> bytes:
+    """A session option as it travels.
+
+    Args:
+        key: its name.
+        value: a message with its value, or with what is wrong with it.
+    """
+    return bytes(message("SessionOption", key=key, value=value.SerializeToString()).SerializeToString())
+
+
+def _words(command: Any) -> str:
+    match name_of(command):
+        case "CommandStatementIngest":
+            return f"Ingestion into {command.table!r}"
+        case "CommandStatementUpdate":
+            return "An update"
+        case "CommandPreparedStatementUpdate":
+            return "A prepared statement that is run as an update, as executemany does it,"
+    return name_of(command)

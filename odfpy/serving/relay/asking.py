@@ -1,0 +1,212 @@
+"""A relay that asks for a client who cannot sign tokens: it asks as itself, on behalf of the client.
+
+Other relays show what both the relay and the client may see. Rows are read here: those of the relay's own sources, and
+those of others by tickets that are bound to its key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Final
+
+import pyarrow as pa
+
+from odfpy.engine.control import Control
+from odfpy.errors import OdfError
+from odfpy.federation.asking.answer import WebAnswer
+from odfpy.federation.asking.asker import Asker, Chunk, PartRows
+from odfpy.federation.asking.asking import AT_ONCE, answered
+from odfpy.federation.asking.options import AskOptions
+from odfpy.federation.relay.errors import RelayUnavailable
+from odfpy.federation.relay.flight import Connections
+from odfpy.federation.relay.question import Answer, Cancellation, Part, Question, Wants
+from odfpy.federation.relay.reading import SourceReader, columns_of, names_of
+from odfpy.federation.relay.relay import Relay
+from odfpy.federation.relay.requesters import Identity
+from odfpy.federation.relay.rows import Rows
+from odfpy.federation.relay.stored import StoredKnowledge
+from odfpy.federation.relay.tickets import PassedTicket, Tickets
+from odfpy.federation.sql.fragment import Fragment
+from odfpy.serving.flight.streams import CallControl, RunningQueries
+
+PATIENCE: Final = 30.0
+"""Seconds that peers have to say where rows are read."""
+
+_LOOK: Final = 0.2
+"""Seconds between two looks at whether the client is still there."""
+
+
+class RelayAsker(Asker):
+    """A relay that asks for a client."""
+
+    def __init__(
+        self,
+        relay: Relay,
+        knowledge: StoredKnowledge,
+        reader: SourceReader,
+        tickets: Tickets,
+        connections: Connections,
+        running: RunningQueries,
+        caller: Identity,
+    ) -> None:
+        """
+        Args:
+            relay: the relay.
+            knowledge: of the relay.
+            reader: reads its sources.
+            tickets: opens its tickets.
+            connections: to other relays.
+            running: how much may be computed at the same time.
+            caller: the client.
+        """
+        self._relay = relay
+        self._knowledge = knowledge
+        self._reader = reader
+        self._tickets = tickets
+        self._connections = connections
+        self._running = running
+        self._caller = caller
+
+    def entities(self, seconds: float) -> Mapping[str, pa.Schema]:
+        """The entities of which the client may see something, by name.
+
+        Args:
+            seconds: to wait; nobody is waited for.
+        """
+        del seconds
+        names = names_of(self._knowledge, "", self._caller)
+        return {name: columns_of(self._knowledge, name) for name in names}
+
+    def ask(self, query: str, fragments: Mapping[str, Fragment], wants: Wants, seconds: float) -> Mapping[str, Answer]:
+        """The answers of the relay to the fragments of a query, which are asked at the same time.
+
+        Args:
+            query: its id.
+            fragments: by name.
+            wants: what is wished for beside the rows.
+            seconds: to wait.
+
+        Raises:
+            OdfError: the relay refuses.
+        """
+
+        def ask(item: tuple[str, Fragment]) -> Answer:
+            name, fragment = item
+            question = Question(f"{query} {name}", fragment, seconds=min(seconds, PATIENCE), wants=wants)
+            return self._relay.answer(question, self._caller)
+
+        with ThreadPoolExecutor(min(AT_ONCE, len(fragments))) as threads:
+            try:
+                return dict(zip(fragments, threads.map(ask, fragments.items()), strict=True))
+            except BaseException:
+                self.cancel(query)  # or the threads would be waited for
+                raise
+
+    @contextmanager
+    def rows(self, part: Part, seconds: float) -> Iterator[PartRows]:
+        """The rows of a part, read from the relay's own source or at the relay that has them.
+
+        Args:
+            part: what is read.
+            seconds: for all of it.
+
+        Raises:
+            TicketRefused: the client may not see them any more.
+            OdfError: they cannot be read.
+        """
+        opened = self._tickets.open(part.ticket, self._caller)
+        if isinstance(opened, PassedTicket):
+            with self._connections.rows(opened.part, seconds) as found:
+                yield found
+            return
+        with Control(seconds) as control:
+            with self._running.working():
+                rows = self._reader.read(opened, control)
+            yield _OwnRows(rows, control, self._running)
+
+    def cancel(self, query: str) -> None:
+        """Cancel a query here and at all relays that were asked.
+
+        Args:
+            query: its id.
+        """
+        with suppress(OdfError):
+            self._relay.cancel(Cancellation(query), self._caller)
+
+
+class NobodyAsked(Asker):
+    """A way to nobody: for the columns of an answer, which hold whoever answers."""
+
+    def __init__(self, entities: Mapping[str, pa.Schema]) -> None:
+        """
+        Args:
+            entities: schemas by name.
+        """
+        self._entities = entities
+
+    def entities(self, seconds: float) -> Mapping[str, pa.Schema]:
+        """Implement `Asker`."""
+        del seconds
+        return self._entities
+
+    def ask(self, query: str, fragments: Mapping[str, Fragment], wants: Wants, seconds: float) -> Mapping[str, Answer]:
+        """Implement `Asker`: there are no parts."""
+        del query, wants, seconds
+        return dict.fromkeys(fragments, Answer())
+
+    def rows(self, part: Part, seconds: float) -> AbstractContextManager[PartRows]:
+        """Implement `Asker`: there are none.
+
+        Raises:
+            RelayUnavailable: always.
+        """
+        del seconds
+        raise RelayUnavailable(f"The relay {part.relay} was not asked")
+
+    def cancel(self, query: str) -> None:
+        """Implement `Asker`: nobody is told."""
+
+
+class _OwnRows:
+    """Rows of a source of the relay, computed when there is room for it."""
+
+    def __init__(self, rows: Rows, control: Control, running: RunningQueries) -> None:
+        self.schema: pa.Schema = rows.schema
+        self._rows = rows
+        self._control = control
+        self._running = running
+
+    def __iter__(self) -> Iterator[Chunk]:
+        rows = iter(self._rows)
+        while True:
+            with self._running.working():
+                batch = next(rows, None)
+            if batch is None:
+                return
+            yield Chunk(batch)
+
+    def cancel(self) -> None:
+        self._control.cancel()
+
+
+def answered_for_a_call(asker: Asker, sql: str, options: AskOptions, control: CallControl) -> WebAnswer:
+    """Answer a query for a call, as long as its client is there; the thread of the call looks.
+
+    Args:
+        asker: the way to the relays.
+        sql: the query.
+        options: its bounds.
+        control: of the call.
+
+    Raises:
+        QueryCancelled: the client has left, or somebody has cancelled the query.
+        OdfError: as `answered`.
+    """
+    with ThreadPoolExecutor(1) as threads:
+        found = threads.submit(answered, asker, sql, options, control)
+        while not wait([found], _LOOK).done:
+            with suppress(OdfError):  # the query hears of it
+                control.check()
+        return found.result()

@@ -1,0 +1,348 @@
+"""Flight SQL over the entities of a relay, for tools that know nothing of a web: each entity is a table.
+
+GetFlightInfo plans an answer, for which nobody is asked, and gives a ticket; DoGet asks and reads all relays, and puts
+the answer together here. An answer without the rows of a relay is an error: tools cannot show what is missing. Where
+the header `odf-allow-incomplete` permits it, the metadata `odf.missing` of the schema says who is missing, and so does
+the metadata of the last message.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.flight as fl
+
+from odfpy.data.sql_text import OF_STRANGERS, check_text
+from odfpy.federation.asking.answer import WebAnswer
+from odfpy.federation.asking.asking import answered
+from odfpy.federation.asking.options import AskOptions
+from odfpy.federation.relay.errors import IncompleteAnswer
+from odfpy.federation.relay.question import Missing
+from odfpy.federation.relay.requesters import Identity
+from odfpy.federation.relay.under_way import QueryKey
+from odfpy.serving.flight.binding import bound_values
+from odfpy.serving.flight.commands import (
+    CANCELLED,
+    CLOSED,
+    expect,
+    no_rows,
+    no_writing,
+    option_bytes,
+    refuse_transaction,
+)
+from odfpy.serving.flight.errors import UnknownStatement, WrongMessage
+from odfpy.serving.flight.messages import message, name_of, parse, unwrap, wrap
+from odfpy.serving.flight.metadata import is_metadata, metadata, metadata_schema
+from odfpy.serving.flight.names import CATALOG, DB_SCHEMA, DEFAULT_DIALECT, without_catalog
+from odfpy.serving.flight.statements import Statement, Statements
+from odfpy.serving.flight.streams import Batches, CallControl, RunningQueries
+from odfpy.serving.flight.tickets import QueryTicket
+from odfpy.serving.http.budget import BudgetHolder
+from odfpy.serving.http.logs import log
+from odfpy.serving.relay.asking import NobodyAsked, RelayAsker, answered_for_a_call
+from odfpy.serving.relay.entity_tables import EntityTables, bound, parameters_of
+from odfpy.serving.relay.headers import ALLOW_INCOMPLETE, allows_incomplete
+from odfpy.serving.relay.rows import StatedRows
+from odfpy.serving.relay.sql_tickets import SqlTicket, SqlTickets
+from odfpy.serving.settings import ServeSettings
+
+MISSING: Final = b"odf.missing"
+"""The key of the metadata that says whose rows are missing, in JSON: a list of names with reasons."""
+
+LARGEST: Final = 8 << 30
+"""Bytes of Arrow data that all parts of an answer may have: they lie on the disk of the relay."""
+
+_PLANNING: Final = 30.0
+"""Seconds that planning an answer may take."""
+
+_READ_ONLY: Final = "Relays only read: data changes where it is kept."
+_INVALID_NAME, _INVALID_VALUE, _CANNOT = 1, 2, 3
+_SET: Final = {"catalog": CATALOG, "schema": DB_SCHEMA, "dialect": DEFAULT_DIALECT}
+"""What tools set, to the only value there is."""
+
+
+class FlightSql:
+    """The calls of Flight SQL at a relay; for all threads.
+
+    Attributes:
+        actions: what each action does for a caller with a body.
+    """
+
+    def __init__(
+        self,
+        asker: Callable[[Identity], RelayAsker],
+        tickets: SqlTickets,
+        running: RunningQueries,
+        settings: ServeSettings,
+    ) -> None:
+        """
+        Args:
+            asker: makes the way to the relays, for a caller.
+            tickets: makes and opens tickets.
+            running: the queries that are under way.
+            settings: limits and times.
+        """
+        self._asker, self._tickets, self._running, self._settings = asker, tickets, running, settings
+        self._statements = Statements()
+        self.actions: Final[Mapping[str, Callable[[Identity, bytes], bytes]]] = {
+            "CreatePreparedStatement": self._prepare,
+            "ClosePreparedStatement": self._close_prepared,
+            "CloseSession": self._close_session,
+            "SetSessionOptions": self._set_options,
+            "GetSessionOptions": self._get_options,
+        }
+
+    # --- Questions ---
+
+    def schema(self, caller: Identity, data: bytes) -> pa.Schema:
+        """The columns of the answer to a command.
+
+        Args:
+            caller: who asks.
+            data: the command.
+
+        Raises:
+            WrongMessage: it is none.
+            OdfError: it is no query that can be answered.
+        """
+        command = unwrap(data)
+        if is_metadata(command):
+            return metadata_schema(command)
+        return self._columns(caller, bound(self._question(caller, command), is_complete=False))
+
+    def info(self, context: Any, caller: Identity, descriptor: Any) -> Any:
+        """The plan of the answer to a command, as a FlightInfo.
+
+        Args:
+            context: of the call.
+            caller: who asks.
+            descriptor: with the command.
+
+        Raises:
+            WrongMessage: it has none.
+            OdfError: it is no query that can be answered.
+        """
+        command = unwrap(descriptor.command)
+        if is_metadata(command):
+            endpoint = fl.FlightEndpoint(wrap(command), [])
+            return fl.FlightInfo(metadata_schema(command), descriptor, [endpoint], -1, -1)
+        ticket = SqlTicket(secrets.token_hex(16), bound(self._question(caller, command)), allows_incomplete(context))
+        schema = self._columns(caller, ticket.sql)
+        endpoint = fl.FlightEndpoint(self._tickets.close(ticket, caller), [])
+        told = json.dumps({"query": ticket.name}).encode()
+        return fl.FlightInfo(schema, descriptor, [endpoint], -1, -1, True, app_metadata=told)
+
+    def _question(self, caller: Identity, command: Any) -> QueryTicket:
+        """The question in a command."""
+        match name_of(command):
+            case "CommandStatementQuery":
+                refuse_transaction(command)
+                return _question_of(command.query)
+            case "CommandPreparedStatementQuery":
+                return self._statement(caller, command.prepared_statement_handle).question
+        raise no_rows(command, _READ_ONLY)
+
+    def _columns(self, caller: Identity, sql: str) -> pa.Schema:
+        """The columns of an answer, for which nobody is asked."""
+        options = AskOptions(seconds=_PLANNING, memory=self._settings.query_memory)
+        with self._running.working():
+            entities = self._asker(caller).entities(_PLANNING)
+            with answered(NobodyAsked(entities), sql, options) as answer:
+                return answer.schema
+
+    # --- Rows ---
+
+    def rows(self, context: Any, caller: Identity, ticket: bytes) -> Any:
+        """The rows of a ticket.
+
+        Args:
+            context: of the call.
+            caller: who reads.
+            ticket: the ticket.
+
+        Raises:
+            WrongMessage: it is none.
+            TicketRefused: it is none of this relay, has ended, or is somebody else's.
+            IncompleteAnswer: a relay is missing, and that is not permitted.
+            OdfError: the query cannot be answered.
+        """
+        command = unwrap(ticket)
+        if is_metadata(command):
+            with self._running.working():
+                return fl.RecordBatchStream(
+                    metadata(command, EntityTables(self._asker(caller).entities(_PLANNING)), DEFAULT_DIALECT)
+                )
+        if name_of(command) != "TicketStatementQuery":
+            raise WrongMessage(f"{name_of(command)} is no ticket", hint="Take tickets as GetFlightInfo gives them.")
+        return self._run(context, caller, self._tickets.open(command.statement_handle, caller))
+
+    def _run(self, context: Any, caller: Identity, ticket: SqlTicket) -> Any:
+        seconds, began = self._settings.flight_timeout, time.monotonic()
+        options = AskOptions(not ticket.allows_incomplete, seconds, self._settings.query_memory, LARGEST)
+        with ExitStack() as stack:
+            control = CallControl(context, seconds)
+            stack.callback(control.close)
+            stack.callback(self._running.end, control)
+            self._running.begin(str(QueryKey(caller.fingerprint, ticket.name)), control)
+            try:
+                answer = answered_for_a_call(self._asker(caller), ticket.sql, options, control)
+            except IncompleteAnswer as error:
+                raise error.with_message(error.message, hint=_HOW_TO_PERMIT) from None
+            stack.callback(answer.close)
+            missing = _missing_text(answer.missing)
+
+            def tell(rows: int) -> None:
+                took = round(time.monotonic() - began, 4)
+                log("relay query", query=answer.query, rows=rows, seconds=took, missing=len(answer.missing))
+
+            rows = _MarkedRows(answer, missing) if ticket.allows_incomplete else answer
+            batches = Batches(rows, self._running, control, stack.pop_all(), tell)
+            statement = f'{{"missing":{missing}}}' if answer.missing else None
+            return fl.GeneratorStream(batches.schema, StatedRows(batches, lambda: statement))
+
+    # --- Prepared statements ---
+
+    def bind(self, caller: Identity, descriptor: Any, reader: Any, writer: Any) -> None:
+        """Give a prepared statement its parameters; everything else that is put would write.
+
+        Args:
+            caller: who puts.
+            descriptor: with the command.
+            reader: the stream from the client.
+            writer: the stream to the client.
+
+        Raises:
+            ReadOnly: it would write.
+            UnknownStatement: there is no such statement.
+            OdfError: the parameters are of no use.
+        """
+        command = unwrap(descriptor.command or b"")
+        if name_of(command) != "CommandPreparedStatementQuery":
+            raise no_writing(command, _READ_ONLY)
+        handle = command.prepared_statement_handle
+        statement = self._statement(caller, handle)
+        question = QueryTicket(statement.question.text, DEFAULT_DIALECT, bound_values(reader))
+        self._columns(caller, bound(question, is_complete=False))
+        self._statements.replace(handle, Statement("", statement.who, question))
+        result = message("DoPutPreparedStatementResult", prepared_statement_handle=handle)
+        writer.write(pa.py_buffer(result.SerializeToString()))
+
+    def _statement(self, caller: Identity, handle: bytes) -> Statement:
+        found = self._statements.get(handle)
+        if found.who != _who(caller):
+            raise UnknownStatement("There is no such prepared statement of yours", hint="Prepare it again.")
+        return found
+
+    def _prepare(self, caller: Identity, body: bytes) -> bytes:
+        """Prepare a statement."""
+        request = expect(unwrap(body), "ActionCreatePreparedStatementRequest")
+        refuse_transaction(request)
+        question = _question_of(request.query)
+        schema = self._columns(caller, bound(question, is_complete=False))
+        parameters = parameters_of(question, self._asker(caller).entities(_PLANNING))
+        handle = self._statements.add(Statement("", _who(caller), question))
+        result = message(
+            "ActionCreatePreparedStatementResult",
+            prepared_statement_handle=handle,
+            dataset_schema=schema.serialize().to_pybytes(),
+            parameter_schema=parameters.serialize().to_pybytes() if len(parameters) else b"",
+            is_update=False,
+        )
+        return wrap(result)
+
+    def _close_prepared(self, caller: Identity, body: bytes) -> bytes:
+        """Close a prepared statement."""
+        handle = expect(unwrap(body), "ActionClosePreparedStatementRequest").prepared_statement_handle
+        try:
+            self._statement(caller, handle)
+        except UnknownStatement:
+            return b""  # a client that says it twice is forgiven
+        self._statements.close(handle)
+        return b""
+
+    # --- Sessions: there are none, a certificate is all ---
+
+    def _close_session(self, caller: Identity, body: bytes) -> bytes:
+        """End the session; nothing is kept of one."""
+        del caller
+        parse("CloseSessionRequest", body)
+        return bytes(message("CloseSessionResult", status=CLOSED).SerializeToString())
+
+    def _set_options(self, caller: Identity, body: bytes) -> bytes:
+        """Set options of the session; each has one value only."""
+        del caller
+        errors = []
+        for entry in parse("SetSessionOptionsRequest", body).session_options:
+            option = parse("SessionOption", entry)
+            value = parse("SessionOptionValue", option.value).string_value
+            problem = _problem_of(option.key, value)
+            if problem:
+                errors.append(option_bytes(option.key, message("SessionOptionError", value=problem)))
+        return bytes(message("SetSessionOptionsResult", errors=errors).SerializeToString())
+
+    def _get_options(self, caller: Identity, body: bytes) -> bytes:
+        """The options of the session."""
+        del caller
+        parse("GetSessionOptionsRequest", body)
+        options = [option_bytes(key, message("SessionOptionValue", string_value=value)) for key, value in _SET.items()]
+        return bytes(message("GetSessionOptionsResult", session_options=options).SerializeToString())
+
+
+_HOW_TO_PERMIT: Final = (
+    f"Ask again later, or permit answers without them by the header {ALLOW_INCOMPLETE}: true. ADBC: the option"
+    f" adbc.flight.sql.rpc.call_header.{ALLOW_INCOMPLETE}; JDBC: {ALLOW_INCOMPLETE}=true in the URL;"
+    f" Spark: the option arrow-flight.header.{ALLOW_INCOMPLETE}."
+)
+
+
+def cancelled_query(body: bytes) -> tuple[bytes, bytes]:
+    """The FlightInfo whose query older clients cancel, and what they are answered.
+
+    Args:
+        body: of the action CancelQuery.
+
+    Raises:
+        WrongMessage: it is none.
+    """
+    info = expect(unwrap(body), "ActionCancelQueryRequest").info
+    return info, wrap(message("ActionCancelQueryResult", result=CANCELLED))
+
+
+class _MarkedRows:
+    """The rows of an answer, whose schema says who is missing."""
+
+    def __init__(self, answer: WebAnswer, missing: str) -> None:
+        self._metadata = {**(answer.schema.metadata or {}), MISSING: missing.encode()}
+        self.schema: pa.Schema = answer.schema.with_metadata(self._metadata)
+        self._answer = answer
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return (batch.replace_schema_metadata(self._metadata) for batch in self._answer)
+
+
+def _question_of(text: str) -> QueryTicket:
+    check_text(text, OF_STRANGERS)
+    return QueryTicket(without_catalog(text, DEFAULT_DIALECT), DEFAULT_DIALECT)
+
+
+def _who(caller: Identity) -> BudgetHolder:
+    return BudgetHolder.of_token(caller.fingerprint)
+
+
+def _problem_of(name: str, value: str) -> int:
+    """The number of the error of an option, or 0."""
+    if name == ALLOW_INCOMPLETE:
+        return _CANNOT
+    if name not in _SET:
+        return _INVALID_NAME
+    return _INVALID_VALUE if value not in ("", _SET[name]) else 0
+
+
+def _missing_text(missing: tuple[Missing, ...]) -> str:
+    return json.dumps([[one.relay, one.why] for one in missing], separators=(",", ":"))

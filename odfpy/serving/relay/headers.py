@@ -1,0 +1,74 @@
+"""Headers of calls to a relay: `odf-allow-incomplete: true` permits answers without the rows of some relays.
+
+Who calls is known by the certificate of the connection. Tools that log in all the same are let in, and what they say
+of users and passwords does not count.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pyarrow.flight as fl
+
+from odfpy.serving.flight.errors import FlightSqlError
+
+ALLOW_INCOMPLETE: Final = "odf-allow-incomplete"
+MIDDLEWARE: Final = "headers"
+
+_WORDS: Final = {"": False, "false": False, "true": True}
+_LOGIN: Final = {"authorization": "Bearer certificate"}
+"""Tools want something that they can send from then on."""
+
+
+class CallHeaders(fl.ServerMiddleware):  # type: ignore[misc]
+    """The headers of a call."""
+
+    def __init__(self, word: str, *, is_login: bool) -> None:
+        """
+        Args:
+            word: what is said of incomplete answers.
+            is_login: whether the call is a handshake.
+        """
+        self._word = word
+        self._is_login = is_login
+
+    @property
+    def allows_incomplete(self) -> bool:
+        """Return whether the rows of some relays may be missing.
+
+        Raises:
+            FlightSqlError: the header is neither `true` nor `false`.
+        """
+        found = _WORDS.get(self._word.strip().lower())
+        if found is None:
+            raise FlightSqlError(
+                f"The header {ALLOW_INCOMPLETE} is {self._word[:50]!r}", hint="It is `true` or `false`."
+            )
+        return found
+
+    def sending_headers(self) -> dict[str, str]:
+        """A handshake gives something back."""
+        return _LOGIN if self._is_login else {}
+
+
+class CallHeadersFactory(fl.ServerMiddlewareFactory):  # type: ignore[misc]
+    """Looks at the headers of every call."""
+
+    def start_call(self, info: Any, headers: dict[str, list[Any]]) -> CallHeaders:
+        """Keep those that count."""
+        values = headers.get(ALLOW_INCOMPLETE) or [""]
+        word = values[0].decode("utf-8", "replace") if isinstance(values[0], bytes) else values[0]
+        return CallHeaders(word, is_login=info.method == fl.FlightMethod.HANDSHAKE)
+
+
+def allows_incomplete(context: Any) -> bool:
+    """Return whether the headers of a call permit incomplete answers.
+
+    Args:
+        context: of the call.
+
+    Raises:
+        FlightSqlError: they say something else.
+    """
+    headers: CallHeaders = context.get_middleware(MIDDLEWARE)
+    return headers.allows_incomplete
