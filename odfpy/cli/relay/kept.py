@@ -46,10 +46,8 @@ def tell_kept(output: Output, found: Verification) -> None:
     """
     for one in found.missing:
         output.warn(f"the rows of {one.relay} are missing: {one.why}")
-    signers = {one.fingerprint for one in found.signed}
-    output.say(
-        f"Kept {found.rows:,} rows as {found.name}, signed by {len(signers)} relays: odf web verify {found.name}"
-    )
+    relays = ", ".join(sorted({one.relay for one in found.signed})) or "nobody"
+    output.say(f"Kept {found.rows:,} rows as {found.name}, signed by {relays}: odf web verify {found.name}")
 
 
 def _show(output: Output, found: Verification) -> None:

@@ -140,12 +140,17 @@ class _Keeper:
         statements = Statements(self._plan, self._credentials.fingerprint, self._authorities)
         for one in read:
             try:
-                size = counted(batches_of(one.paths, self._plan.fragments[one.fragment].schema))
-                statements.take_with(one.fragment, one.statement or "", size)
+                statements.take_with(one.fragment, one.statement or "", self._size(one))
             except NotBelieved as error:
                 self.missing.append(Missing(one.part.relay, error.message))
             else:
                 self._parts.append(one)
+
+    def _size(self, part: ReadPart) -> tuple[int, str]:
+        """The number of the rows of a part that have come, and their hash, which is known if it came just now."""
+        if part.hash is not None:
+            return part.rows, part.hash
+        return counted(batches_of(part.paths, self._plan.fragments[part.fragment].schema))
 
     def write(self) -> Verification:
         """Steps 2 to 5.

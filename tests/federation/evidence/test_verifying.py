@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import jwt
 import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
@@ -150,9 +151,18 @@ def test_a_statement_about_another_fragment(join: Forger, trusted: Authorities) 
     assert findings(join, join.forge(swap), trusted).count("for another question") == 2
 
 
-def test_a_statement_about_a_fragment_that_the_query_lacks(sums: Forger, trusted: Authorities) -> None:
-    name = sums.forge(lambda record: record["parts"].append({**record["parts"][0], "fragment": "f9"}))
-    assert "another question than f9" in findings(sums, name, trusted)
+def test_a_statement_about_a_fragment_that_the_query_lacks(sums: Forger, web: ServedWeb, trusted: Authorities) -> None:
+    statement = sums.record["parts"][0]["statement"]
+    claims = jwt.decode(statement, options={"verify_signature": False})
+    identity = web.relays["na"].identity
+    true = Credentials.load(identity.certificate, identity.key).signed(
+        {**claims, "question": claims["question"].replace("f1", "f9")}
+    )
+    for text in (statement, true):
+        name = sums.forge(
+            lambda record, text=text: record["parts"].append({"fragment": "f9", "statement": text}),
+        )
+        assert "another question than f9" in findings(sums, name, trusted)
 
 
 def test_a_statement_about_the_same_query_asked_another_time(sums: Forger, trusted: Authorities) -> None:
@@ -172,8 +182,6 @@ def test_a_record_of_somebody_else(sums: Forger, web: ServedWeb, trusted: Author
 def test_statements_of_a_user_and_of_a_stranger(
     sums: Forger, web: ServedWeb, ann: Issued, trusted: Authorities
 ) -> None:
-    import jwt
-
     claims = jwt.decode(sums.record["parts"][0]["statement"], options={"verify_signature": False})
     stranger, _ = Authority.new("others")
     relay = credentials(stranger.issue("na", 30, hosts=["localhost"]))
