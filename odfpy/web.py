@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from odfpy.federation.asking.answer import WebAnswer
-from odfpy.federation.client import Web, connect
+from odfpy.federation.client import Web, connect, verify
 
 if TYPE_CHECKING:
     from odfpy.federation.spark.sql import spark_sql
 
-__all__ = ["Web", "WebAnswer", "connect", "spark_sql"]
+__all__ = ["Web", "WebAnswer", "connect", "spark_sql", "verify"]
 
 
 def __getattr__(name: str) -> Any:

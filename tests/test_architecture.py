@@ -98,6 +98,7 @@ PACKAGES = {
         "http",
         "flight",
         "data",
+        "dataset",
         "codec",
         "chain",
         "engine",

@@ -44,7 +44,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "odfpy.engine.spark.process.jvm": "E507",
     "odfpy.flight.errors": "E830 E831 E832 E833 E834 E835 E836",
     "odfpy.http.resume": "E614",
-    "odfpy.federation.errors": "E770 E771 E772 E773 E774 E775 E776 E785",
+    "odfpy.federation.errors": "E770 E771 E772 E773 E774 E775 E776 E785 E798",
     "odfpy.federation.relay.errors": "E779 E784 E786 E787 E788 E789 E793",
     "odfpy.federation.sql.errors": "E777 E778",
     "odfpy.ingest.fetch.bounds": "E431",

@@ -10,7 +10,9 @@ The query is split here: its fragments travel, and what they bring is put togeth
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from typing_extensions import Self
@@ -19,13 +21,18 @@ from odfpy.engine.control import Control
 from odfpy.errors import UsageError
 from odfpy.federation.asking.answer import WebAnswer
 from odfpy.federation.asking.asking import answered
+from odfpy.federation.asking.explain import without_explain
 from odfpy.federation.asking.later import LaterQueries
-from odfpy.federation.asking.options import MEMORY, SECONDS, AskOptions
+from odfpy.federation.asking.options import DEFAULTS, MEMORY, SECONDS, AskOptions
 from odfpy.federation.asking.user import User
 from odfpy.federation.errors import InvalidCertificate
 from odfpy.federation.relay.bounds import RECEIVED
 from odfpy.federation.relay.flight import LOCATION, Connections
-from odfpy.federation.relay.requesters import Credentials
+from odfpy.federation.relay.requesters import Authorities, Credentials
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.workspace import Workspace
+    from odfpy.federation.evidence.verifying import Verification
 
 
 def connect(relay: str, certificate: str | Path, key: str | Path, authorities: str | Path) -> Web:
@@ -41,11 +48,7 @@ def connect(relay: str, certificate: str | Path, key: str | Path, authorities: s
         InvalidCertificate: a file cannot be read, or they do not go together.
     """
     credentials = Credentials.load(Path(certificate), Path(key))
-    try:
-        trusted = Path(authorities).read_bytes()
-    except OSError as error:
-        raise InvalidCertificate(f"Cannot read {authorities}: {error.strerror}") from error
-    return Web(relay, credentials, trusted)
+    return Web(relay, credentials, _read(authorities))
 
 
 class Web:
@@ -108,6 +111,7 @@ class Web:
         memory: int = MEMORY,
         received: int = RECEIVED,
         single_use: bool = False,
+        signed: bool = False,
         control: Control | None = None,
     ) -> WebAnswer:
         """Ask a query, or have one explained: `EXPLAIN SELECT ...`, `EXPLAIN ANALYZE SELECT ...`.
@@ -119,6 +123,7 @@ class Web:
             memory: bytes that putting the answer together may take.
             received: bytes of Arrow data that all relays together may send; one that sends more is missing.
             single_use: whether tickets are to be good for one reading.
+            signed: whether relays are to sign what they give, so that the answer can be kept.
             control: stops it from elsewhere; then the relays are told.
 
         Raises:
@@ -127,5 +132,114 @@ class Web:
             IncompleteAnswer: a relay is missing, and that is not wanted.
             QueryCancelled, QueryTimedOut: it was stopped.
         """
-        options = AskOptions(require_complete, seconds, memory, received, single_use)
+        options = AskOptions(require_complete, seconds, memory, received, single_use, signed)
         return answered(self.asker, query, options, control)
+
+    def sql_into(
+        self,
+        query: str,
+        workspace: Workspace,
+        name: str,
+        options: AskOptions = DEFAULTS,
+        control: Control | None = None,
+    ) -> Verification:
+        """Ask a query, and keep the answer as a dataset, with what the relays have signed.
+
+        Args:
+            query: SQL of DataFusion over the entities.
+            workspace: where the answer goes.
+            name: of its dataset.
+            options: bounds; relays sign in any case.
+            control: stops it from elsewhere; then the relays are told.
+
+        Raises:
+            AlreadyExists, UsageError: the name is taken, or a column cannot be one of a dataset; nobody was asked.
+            OdfError: what `sql` and `keep` raise.
+        """
+        from odfpy.federation.evidence.keeping import check_columns
+
+        self.check_free(workspace, name)
+        if without_explain(query)[1] is not None:
+            raise UsageError("An explanation cannot be kept", hint="Ask the query itself.")
+        wanted = replace(options, signed=True)
+        with answered(self.asker, query, wanted, control, check=check_columns) as answer:
+            return self.keep(answer, workspace, name, wanted, control)
+
+    @staticmethod
+    def check_free(workspace: Workspace, name: str) -> None:
+        """Check that an answer can be kept under a name, before anything is asked or fetched.
+
+        Args:
+            workspace: where it is to go.
+            name: of its dataset.
+
+        Raises:
+            AlreadyExists: the name is taken.
+            InvalidValue: it is no name of a dataset.
+        """
+        from odfpy.federation.evidence.place import AnswerPlace
+
+        AnswerPlace(workspace, name).check()
+
+    def keep(
+        self,
+        answer: WebAnswer,
+        workspace: Workspace,
+        name: str,
+        options: AskOptions = DEFAULTS,
+        control: Control | None = None,
+    ) -> Verification:
+        """Keep an answer as a dataset, with what the relays have signed; it is verified at once.
+
+        Args:
+            answer: to a query that was asked with signatures, now or to be fetched later.
+            workspace: where it goes.
+            name: of its dataset.
+            options: whether it must be complete, and the memory that putting it together may take.
+            control: stops it from elsewhere.
+
+        Raises:
+            AlreadyExists: the name is taken.
+            UsageError: the answer is not signed, or has columns that no dataset can have.
+            IncompleteAnswer: a relay is missing, and that is not wanted.
+            AnswerNotKept: it cannot be verified afterwards.
+            OdfError: the datasets cannot be written; nothing of them stays.
+        """
+        from odfpy.federation.evidence.keeping import keep
+
+        return keep(
+            answer,
+            workspace,
+            name,
+            self.credentials,
+            Authorities(self.authorities),
+            require_complete=options.require_complete,
+            memory=options.memory,
+            control=control,
+        )
+
+
+def verify(workspace: Workspace, name: str, authorities: str | Path, *, control: Control | None = None) -> Verification:
+    """Verify an answer that was kept: offline, from its datasets alone.
+
+    Args:
+        workspace: that it is in.
+        name: name or id of its dataset.
+        authorities: PEM file of the authorities of the relays, and of whoever has asked.
+        control: stops it from elsewhere.
+
+    Raises:
+        InvalidCertificate: the file cannot be read.
+        DatasetNotFound: there is no such dataset.
+        UsageError: it is no answer of a web.
+    """
+    from odfpy.federation.evidence.verifying import verify as verify_answer
+
+    return verify_answer(workspace, name, Authorities(_read(authorities)), control=control)
+
+
+def _read(authorities: str | Path) -> bytes:
+    try:
+        return Path(authorities).read_bytes()
+    except OSError as error:
+        raise InvalidCertificate(f"Cannot read {authorities}: {error.strerror}") from error

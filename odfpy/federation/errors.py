@@ -45,3 +45,7 @@ class SourceMismatch(SourceFailed, code="E776"):
 
 class NotBelieved(OdfError, code="E785"):
     """Somebody is not who they say, as far as this relay can tell."""
+
+
+class AnswerNotKept(OdfError, code="E798"):
+    """An answer of a web cannot be kept, since it could not be verified afterwards."""

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of, whole_number
+from odfpy.cli.relay.kept import tell_kept, verify
+from odfpy.errors import UsageError
 from odfpy.extras import needs_extra
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from odfpy.federation.relay.question import Missing
 
 app = group("A web of relays: one question over the data of all of them.")
+command(app, "odf web verify lineitem --ca ca.pem", "odf web verify lineitem --ca ca.pem -o json")(verify)
 
 Relay = Annotated[str, typer.Option(envvar="ODF_WEB_RELAY", help="The relay that is asked.", metavar="URL")]
 Cert = Annotated[str, typer.Option(envvar="ODF_WEB_CERT", help="One's certificate, PEM.", metavar="FILE")]
@@ -27,6 +30,10 @@ Authorities = Annotated[
     str, typer.Option("--ca", envvar="ODF_WEB_CA", help="The authorities of the relays, PEM.", metavar="FILE")
 ]
 RequireComplete = Annotated[bool, typer.Option("--require-complete", help="Fail if the rows of a relay are missing.")]
+Into = Annotated[
+    str | None,
+    typer.Option(help="Keep the answer as a dataset, with what the relays have signed.", metavar="NAME"),
+]
 Timeout = Annotated[str, typer.Option(help="Seconds for all of it.", metavar="SECONDS")]
 
 
@@ -35,6 +42,7 @@ Timeout = Annotated[str, typer.Option(help="Seconds for all of it.", metavar="SE
     "odf web sql 'select count(*) from lineitem' --relay grpc+tls://na:50051 --cert ann.pem --key ann.key --ca ca.pem",
     "odf web sql 'explain analyze select count(*) from lineitem' --relay grpc+tls://na:50051 --cert a.pem --key a.key"
     " --ca ca.pem",
+    "odf web sql 'select * from part' --into part --relay grpc+tls://na:50051 --cert a.pem --key a.key --ca ca.pem",
     "odf web sql 'select * from lineitem' --later --relay grpc+tls://na:50051 --cert a.pem --key a.key --ca ca.pem",
 )
 def sql(
@@ -45,23 +53,36 @@ def sql(
     key: Key,
     ca: Authorities,
     require_complete: RequireComplete = False,
+    into: Into = None,
     later: Annotated[
         bool, typer.Option("--later", help="Have relays store the rows; `odf web fetch` gets them.")
+    ] = False,
+    signed: Annotated[
+        bool, typer.Option("--signed", help="With --later: have relays sign the rows, for `odf web fetch --into`.")
     ] = False,
     timeout: Timeout = "60",
     form: Form = None,
 ) -> None:
     """Ask a query, or EXPLAIN [ANALYZE] one; relays whose rows are missing are told."""
-    output = session_of(context).output_as(form)
+    from odfpy.federation.asking.options import AskOptions
+
+    session = session_of(context)
+    output = session.output_as(form)
+    if later and into is not None:
+        raise UsageError("--into and --later do not go together", hint="--later --signed, then `odf web fetch --into`.")
+    if signed and not later:
+        raise UsageError("--signed goes with --later", hint="--into has everything signed.")
     seconds = whole_number(timeout, "--timeout", at_least=1) or 1
+    options = AskOptions(require_complete, seconds, signed=signed)
     with closing(_connected(relay, cert, key, ca)) as web:
         if later:
-            from odfpy.federation.asking.options import AskOptions
-
-            begun = web.later.start(query, AskOptions(require_complete, seconds))
+            begun = web.later.start(query, options)
             output.text(begun.query)
             _warn(output, begun.asked.missing)
             output.say(f"Parts to fetch until {begun.expires}: {len(begun.parts)}. See: odf web status {begun.query}")
+            return
+        if into is not None:
+            tell_kept(output, web.sql_into(query, session.workspace, into, options))
             return
         with web.sql(query, require_complete=require_complete, seconds=seconds) as answer:
             _show(output, answer)
@@ -122,6 +143,7 @@ def fetch(
     key: Key,
     ca: Authorities,
     folder: Annotated[str | None, typer.Option(help="Keep the files of the parts there.", metavar="PATH")] = None,
+    into: Into = None,
     require_complete: RequireComplete = False,
     timeout: Timeout = "600",
     form: Form = None,
@@ -129,12 +151,18 @@ def fetch(
     """Fetch the rows of a query, when they are made; an interrupted fetch goes on where it was."""
     from odfpy.federation.asking.options import AskOptions
 
-    output = session_of(context).output_as(form)
+    session = session_of(context)
+    output = session.output_as(form)
     options = AskOptions(require_complete, whole_number(timeout, "--timeout", at_least=1) or 1)
+    target = None if folder is None else Path(folder)
     with closing(_connected(relay, cert, key, ca)) as web:
-        target = None if folder is None else Path(folder)
+        if into is not None:
+            web.check_free(session.workspace, into)
         with web.later.fetch(query, options, folder=target) as answer:
-            _show(output, answer)
+            if into is None:
+                _show(output, answer)
+            else:
+                tell_kept(output, web.keep(answer, session.workspace, into, options))
         if target is None:
             web.later.forget_files(query)
 

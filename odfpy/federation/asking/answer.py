@@ -11,6 +11,7 @@ from typing_extensions import Self
 
 from odfpy.engine.row_stream import RowStream
 from odfpy.federation.asking.parts import ReadPart
+from odfpy.federation.asking.plan import Asked
 from odfpy.federation.relay.question import Missing
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ class WebAnswer:
     """The answer to a query. It holds files until it is closed.
 
     Attributes:
+        asked: the query.
         query: its id.
         schema: its columns.
         relays: names of those that it has rows of, or was asked for rows; each once for each of its sources.
@@ -31,14 +33,15 @@ class WebAnswer:
 
     def __init__(
         self,
-        query: str,
+        asked: Asked,
         rows: RowStream,
         relays: tuple[str, ...],
         missing: tuple[Missing, ...],
         parts: Sequence[ReadPart],
         resources: ExitStack,
     ) -> None:
-        self.query = query
+        self.asked = asked
+        self.query = asked.query
         self.schema: pa.Schema = rows.schema
         self.relays = relays
         self.missing = missing

@@ -8,17 +8,13 @@
 
 from __future__ import annotations
 
-import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
-
-import pyarrow as pa
 
 from odfpy.engine.control import Control
 from odfpy.engine.datafusion.apart import IsolatedQuery, fork_server
@@ -30,45 +26,14 @@ from odfpy.federation.asking.asker import Asker
 from odfpy.federation.asking.explain import explained, without_explain
 from odfpy.federation.asking.options import DEFAULTS, AskOptions
 from odfpy.federation.asking.parts import PartReader, ReadPart
+from odfpy.federation.asking.plan import Asked, Plan, planned
 from odfpy.federation.relay.bounds import Received
 from odfpy.federation.relay.errors import IncompleteAnswer
-from odfpy.federation.relay.question import Answer, Missing, Part, Wants
+from odfpy.federation.relay.question import Missing, Part, Wants
 from odfpy.federation.sources.contract import Batches
-from odfpy.federation.sql.expressions import Constant
-from odfpy.federation.sql.fragment import Fragment, Output
-from odfpy.federation.sql.split import split
 
 AT_ONCE: Final = 16
 """Parts that are read at the same time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A query whose parts are known.
-
-    Attributes:
-        query: its id.
-        sql: as it was asked.
-        fragments: by name.
-        rest: SQL over the fragments that gives the answer.
-        answers: of the relays, by fragment.
-    """
-
-    query: str
-    sql: str
-    fragments: Mapping[str, Fragment]
-    rest: str
-    answers: Mapping[str, Answer]
-
-    @property
-    def missing(self) -> tuple[Missing, ...]:
-        """The relays that could not be asked."""
-        return tuple(dict.fromkeys(one for answer in self.answers.values() for one in answer.missing))
-
-    @property
-    def relays(self) -> tuple[str, ...]:
-        """The relays of all parts."""
-        return tuple(part.relay for answer in self.answers.values() for part in answer.parts)
 
 
 def asked(
@@ -88,7 +53,7 @@ def asked(
         sql: over the entities.
         ends: when the time is over, by the monotonic clock.
         wants: what is wished for beside the rows.
-        query: its id; a new one by default.
+        query: its id; that of its plan by default.
         dialect: of the query: `datafusion` or `spark`.
         prefix: names of fragments begin with it.
 
@@ -96,15 +61,36 @@ def asked(
         InvalidQuery: the query is none.
         OdfError: the relay does not answer, or refuses.
     """
-    entities = asker.entities(_left(ends))
-    parts = split(sql, entities, dialect, prefix)
-    fragments = {name: _with_rows(fragment) for name, fragment in parts.fragments.items()}
-    query = query or secrets.token_hex(16)
-    answers = asker.ask(query, fragments, wants, _left(ends)) if fragments else {}
-    return Asked(query, sql, fragments, parts.rest, answers)
+    plan = planned(sql, asker.entities(_left(ends)), dialect=dialect, prefix=prefix)
+    return asked_plan(asker, plan, ends, wants, query)
 
 
-def answered(asker: Asker, sql: str, options: AskOptions = DEFAULTS, control: Control | None = None) -> WebAnswer:
+def asked_plan(asker: Asker, plan: Plan, ends: float, wants: Wants, query: str | None = None) -> Asked:
+    """Ask the fragments of a query.
+
+    Args:
+        asker: the way to the relays.
+        plan: the query.
+        ends: when the time is over, by the monotonic clock.
+        wants: what is wished for beside the rows.
+        query: its id; that of the plan by default.
+
+    Raises:
+        OdfError: the relay does not answer, or refuses.
+    """
+    query = query or plan.query
+    answers = asker.ask(query, plan.fragments, wants, _left(ends)) if plan.fragments else {}
+    return Asked(plan, query, answers)
+
+
+def answered(
+    asker: Asker,
+    sql: str,
+    options: AskOptions = DEFAULTS,
+    control: Control | None = None,
+    *,
+    check: Callable[[Plan], object] = lambda _: None,
+) -> WebAnswer:
     """Answer a query, or explain it.
 
     Args:
@@ -112,6 +98,7 @@ def answered(asker: Asker, sql: str, options: AskOptions = DEFAULTS, control: Co
         sql: of DataFusion, over the entities; perhaps with EXPLAIN or EXPLAIN ANALYZE before it.
         options: bounds, and what is wanted beside.
         control: stops it from elsewhere; then the relays are told.
+        check: looks at the query before anybody is asked.
 
     Raises:
         InvalidQuery: the query is none.
@@ -122,12 +109,14 @@ def answered(asker: Asker, sql: str, options: AskOptions = DEFAULTS, control: Co
     sql, how = without_explain(sql)
     ends = time.monotonic() + options.seconds
     wants = Wants(explained=how is not None, single_use=options.single_use, signed=options.signed)
-    query = secrets.token_hex(16)
     with ExitStack() as stack:
         inner = stack.enter_context(Control(options.seconds, within=control))
-        with _TellingRelays(asker, query, inner):
+        plan = planned(sql, asker.entities(_left(ends)))
+        check(plan)
+        with _TellingRelays(asker, plan.query, inner):
             try:
-                found = asked(asker, sql, ends, wants, query)
+                inner.check()
+                found = asked_plan(asker, plan, ends, wants)
             except OdfError:
                 inner.check()  # relays refuse what was cancelled
                 raise
@@ -144,7 +133,7 @@ def answered(asker: Asker, sql: str, options: AskOptions = DEFAULTS, control: Co
         else:
             rows = rest_rows(found, read, options.memory, inner)
         stack.callback(rows.close)
-        return WebAnswer(query, rows, found.relays, missing, read, stack.pop_all())
+        return WebAnswer(found, rows, found.relays, missing, read, stack.pop_all())
 
 
 def read_parts(reader: PartReader, found: Asked) -> list[ReadPart]:
@@ -193,11 +182,27 @@ def rest_rows(found: Asked, read: Sequence[ReadPart], memory: int, control: Cont
     Raises:
         OdfError: the rest of the query cannot be run.
     """
-    tables = []
-    for name, fragment in found.fragments.items():
-        paths = tuple(str(path) for one in read if one.fragment == name for path in one.paths)
-        tables.append(FileTable(name, "parquet", paths, fragment.schema.serialize().to_pybytes()))
-    return IsolatedQuery(fork_server(memory), FilesRequest(found.rest, tuple(tables)), control)
+    files = {name: [path for one in read if one.fragment == name for path in one.paths] for name in found.fragments}
+    return rows_of_files(found.plan, files, memory, control)
+
+
+def rows_of_files(plan: Plan, files: Mapping[str, Sequence[Path]], memory: int, control: Control) -> RowStream:
+    """The rows of an answer, made of files.
+
+    Args:
+        plan: the query.
+        files: for each fragment, those with its rows.
+        memory: bytes that it may take.
+        control: stops it from elsewhere.
+
+    Raises:
+        OdfError: the rest of the query cannot be run.
+    """
+    tables = tuple(
+        FileTable(name, "parquet", tuple(map(str, files[name])), fragment.schema.serialize().to_pybytes())
+        for name, fragment in plan.fragments.items()
+    )
+    return IsolatedQuery(fork_server(memory), FilesRequest(plan.rest, tables), control)
 
 
 class _TellingRelays:
@@ -228,20 +233,26 @@ def all_missing(found: Asked, read: Sequence[ReadPart], *, require_complete: boo
         IncompleteAnswer: there are some, and may not be.
     """
     missing = tuple(dict.fromkeys([*found.missing, *(one.missing for one in read if one.missing is not None)]))
+    no_more_missing(missing, require_complete=require_complete)
+    return missing
+
+
+def no_more_missing(missing: Sequence[Missing], *, require_complete: bool) -> None:
+    """Check that no relay is missing, if that is wanted.
+
+    Args:
+        missing: the relays whose rows are not there.
+        require_complete: whether there may be none.
+
+    Raises:
+        IncompleteAnswer: there are some, and may not be.
+    """
     if missing and require_complete:
         raise IncompleteAnswer(
             f"Rows are missing: {'; '.join(f'{one.relay}: {one.why}' for one in missing)}",
             hint="Without --require-complete, the answer has the rows of all others.",
         )
-    return missing
 
 
 def _left(ends: float) -> float:
     return max(0.1, ends - time.monotonic())
-
-
-def _with_rows(fragment: Fragment) -> Fragment:
-    """The fragment with something to count, where only the number of its rows matters: files need a column."""
-    if fragment.outputs:
-        return fragment
-    return replace(fragment, outputs=(Output("row", Constant(True, pa.bool_())),))

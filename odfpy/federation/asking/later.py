@@ -26,15 +26,15 @@ from odfpy.engine.control import Control
 from odfpy.errors import InvalidValue, OdfError, UsageError
 from odfpy.federation.asking.answer import WebAnswer
 from odfpy.federation.asking.asker import PartRows
-from odfpy.federation.asking.asking import AT_ONCE, Asked, all_missing, asked, rest_rows
+from odfpy.federation.asking.asking import AT_ONCE, all_missing, asked, rest_rows
 from odfpy.federation.asking.options import DEFAULTS, AskOptions
 from odfpy.federation.asking.parts import ReadPart
+from odfpy.federation.asking.plan import Asked, Plan
 from odfpy.federation.asking.user import User
 from odfpy.federation.relay.errors import InvalidAnswer, ResultNotReady
 from odfpy.federation.relay.flight import LOCATION
 from odfpy.federation.relay.question import Answer, Missing, Part, Wants
 from odfpy.federation.relay.result_files import ResultFile
-from odfpy.federation.sql.fragment import Fragment
 from odfpy.files import cache_folder
 
 _LOOK: Final = 0.2
@@ -237,7 +237,7 @@ class LaterQueries:
             rows = rest_rows(found.asked, read, options.memory, inner)
             stack.callback(rows.close)
             relays = tuple(one.relay for one in found.parts)
-            return WebAnswer(query, rows, relays, missing, read, stack.pop_all())
+            return WebAnswer(found.asked, rows, relays, missing, read, stack.pop_all())
 
     @staticmethod
     def forget_files(query: str) -> None:
@@ -320,9 +320,7 @@ class _Pieces(io.RawIOBase):
 
 def _record_of(found: Asked, parts: Sequence[LaterPart]) -> dict[str, Any]:
     return {
-        "sql": found.sql,
-        "rest": found.rest,
-        "fragments": {name: one.to_json() for name, one in found.fragments.items()},
+        "plan": found.plan.to_json(),
         "missing": [[name, one.relay, one.why] for name, answer in found.answers.items() for one in answer.missing],
         "parts": [[one.fragment, one.relay, one.location, one.result, one.state, one.why] for one in parts],
     }
@@ -332,16 +330,17 @@ def _query_of(tree: Mapping[str, Any]) -> LaterQuery:
     """The query that a relay remembers: what it gives back is not trusted more than any other answer."""
     try:
         record = tree["record"]
-        fragments = {name: Fragment.parse(one) for name, one in record["fragments"].items()}
-        missing: dict[str, list[Missing]] = {name: [] for name in fragments}
+        plan = Plan.parse(record["plan"])
+        missing: dict[str, list[Missing]] = {name: [] for name in plan.fragments}
         for name, relay, why in record["missing"]:
             missing[name].append(Missing(str(relay), str(why)))
         answers = {name: Answer(missing=tuple(ones)) for name, ones in missing.items()}
         query = _text(tree, "query")
-        found = Asked(query, _text(record, "sql"), fragments, _text(record, "rest"), answers)
         parts = tuple(_part_of(one) for one in record["parts"])
-        return LaterQuery(query, str(tree["at"]), str(tree["expires"]), found, parts)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if plan.query != query or any(one.fragment not in plan.fragments for one in parts):
+            raise InvalidAnswer("The relay remembers another query under that id")
+        return LaterQuery(query, str(tree["at"]), str(tree["expires"]), Asked(plan, query, answers), parts)
+    except (KeyError, TypeError, ValueError, AttributeError, InvalidValue) as error:
         raise InvalidAnswer("The relay remembers the query in another form") from error
 
 

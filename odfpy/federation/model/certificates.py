@@ -96,6 +96,37 @@ def fingerprint_of(der: bytes) -> str:
     return hashlib.sha256(der).hexdigest()
 
 
+def is_of_server(der: bytes) -> bool:
+    """Return whether a certificate is of a server, as that of a relay is: it names hosts, and may be shown by one.
+
+    Args:
+        der: the certificate, in DER form.
+    """
+    from cryptography import x509
+    from cryptography.x509.oid import ExtendedKeyUsageOID
+
+    try:
+        extensions = x509.load_der_x509_certificate(der).extensions
+        names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        if not any(isinstance(one, x509.DNSName | x509.IPAddress) for one in names):
+            return False
+        purposes = [one.value for one in extensions if isinstance(one.value, x509.ExtendedKeyUsage)]
+        return all(ExtendedKeyUsageOID.SERVER_AUTH in one for one in purposes)  # one that names none is for all
+    except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
+        return False
+
+
+def subject_of(der: bytes) -> str:
+    """Return whom a certificate is of, as RFC 4514 writes it.
+
+    Args:
+        der: the certificate, in DER form.
+    """
+    from cryptography import x509
+
+    return x509.load_der_x509_certificate(der).subject.rfc4514_string()
+
+
 def certificate_attributes(pem: str) -> dict[str, str]:
     """The fields of a certificate that row conditions may name: `subject.CN`, `subject.O`, `issuer.CN` and so on.
 

@@ -57,7 +57,7 @@ class Identity:
     Attributes:
         fingerprint: SHA-256 of the certificate in DER form, 64 hexadecimal digits.
         attributes: the fields of the certificate that row conditions may name.
-        certificate: itself, in DER form, of somebody who has called this relay; None of others.
+        certificate: itself, in DER form, of somebody who has called this relay or has signed; None of others.
     """
 
     fingerprint: str
@@ -211,6 +211,8 @@ class Authorities:
             NotBelieved: it is of nobody who is trusted, or has ended.
         """
         at = time.time() if now is None else now
+        if len(token) > LONGEST_TOKEN:
+            raise NotBelieved(_WRONG)
         holder, claims = self._claims(token, AUDIENCE, ("iat", "exp"), at)
         began, ends, query = claims["iat"], claims["exp"], claims.get("query")
         if not isinstance(query, str) or not (isinstance(began, int) and isinstance(ends, int)):
@@ -223,10 +225,12 @@ class Authorities:
         return Requester(holder, (holder, *self._vouched_for(claims, at)), query)
 
     def signed(self, text: str, audience: str) -> tuple[Identity, Mapping[str, Any]]:
-        """Return who has signed claims, and the claims. The certificate must have been good when they were signed.
+        """Return who has signed claims, with their certificate, and the claims.
+
+        The certificate must have been good when they were signed: what has been signed does not end with it.
 
         Args:
-            text: what `Credentials.signed` has made.
+            text: what `Credentials.signed` has made; whoever takes it from others sees to its length.
             audience: that the claims are for.
 
         Raises:
@@ -238,7 +242,8 @@ class Authorities:
             raise NotBelieved(_WRONG) from error
         if not isinstance(at, int) or not 0 < at < time.time() + LEEWAY:
             raise NotBelieved(_WRONG)
-        return self._claims(text, audience, ("iat",), at)
+        signer, claims = self._claims(text, audience, ("iat",), at)
+        return replace(signer, certificate=_der(_chain_in(text)[0])), claims
 
     def _claims(
         self, text: str, audience: str, required: Sequence[str], at: float
@@ -289,8 +294,6 @@ class Authorities:
 
 def _chain_in(token: str) -> list[x509.Certificate]:
     """The certificates that a token shows, which nobody has looked at yet."""
-    if len(token) > LONGEST_TOKEN:
-        raise NotBelieved(_WRONG)
     try:
         texts = jwt.get_unverified_header(token).get("x5c")
     except jwt.PyJWTError as error:
@@ -307,6 +310,12 @@ def _certificates(texts: Sequence[Any]) -> list[x509.Certificate]:
         return [x509.load_der_x509_certificate(base64.b64decode(one, validate=True)) for one in texts]
     except (TypeError, ValueError) as error:
         raise NotBelieved(_WRONG) from error
+
+
+def _der(certificate: x509.Certificate) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    return certificate.public_bytes(Encoding.DER)
 
 
 def _algorithm_of(certificate: x509.Certificate) -> str:

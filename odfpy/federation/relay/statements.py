@@ -1,11 +1,14 @@
 """Statements: a relay signs which rows it has given, to whom, as the answer to what.
 
 A statement is a JSON Web Token with the certificate of the relay in it. So whoever has the rows and trusts the
-authority of the web can check them, at any time, without asking the relay.
+authority of the web can check them, at any time, without asking the relay. Only certificates of servers count:
+users, who have certificates of the same authority, cannot sign for a relay.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +16,7 @@ from typing import Final
 
 from odfpy.data.multihash import Multihash
 from odfpy.federation.errors import NotBelieved
+from odfpy.federation.model.certificates import is_of_server
 from odfpy.federation.relay.requesters import Authorities, Credentials, Identity
 from odfpy.federation.relay.tickets import Ticket
 from odfpy.federation.sql.fragment import explained
@@ -20,6 +24,7 @@ from odfpy.federation.sql.fragment import explained
 AUDIENCE: Final = "odf-web-rows"
 LONGEST: Final = 1 << 20
 """Characters of a statement."""
+_PART_DIGITS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,7 @@ class Statement:
         relay: its name.
         question: id of the question: of the query, a space, and which of its fragments.
         requester: fingerprint of whoever has got them.
+        part: which of the relay's parts of the answer it is: the same each time, and nothing else.
         sql: what was asked, in the words of the relay.
         rows: how many there were.
         hash: of the rows, without their order (`odfpy.data.rows.rows_hash`): a multihash.
@@ -39,6 +45,7 @@ class Statement:
     relay: str
     question: str
     requester: str
+    part: str
     sql: str
     rows: int
     hash: str
@@ -57,6 +64,7 @@ class RowsSigner:
         """
         self._relay = relay
         self._credentials = credentials
+        self._secret = hashlib.sha3_256(b"odf-web-part" + credentials.key).digest()
         self._clock = clock
 
     def signed(self, ticket: Ticket, rows: int, digest: Multihash) -> str:
@@ -68,12 +76,18 @@ class RowsSigner:
             digest: their hash, without their order.
         """
         claims = {"aud": AUDIENCE, "iat": int(self._clock()), "relay": self._relay, "question": ticket.id}
-        claims |= {"requester": ticket.holder.fingerprint, "sql": explained(ticket.fragment)}
+        sql = explained(ticket.fragment)
+        claims |= {"requester": ticket.holder.fingerprint, "part": self._part(ticket, sql), "sql": sql}
         return self._credentials.signed({**claims, "rows": rows, "hash": str(digest)})
+
+    def _part(self, ticket: Ticket, sql: str) -> str:
+        """Mark of one part of a question. It says nothing of the source, which is nobody's concern."""
+        text = f"{ticket.id}\0{ticket.source}\0{sql}"
+        return hmac.new(self._secret, text.encode(), hashlib.sha256).hexdigest()[:_PART_DIGITS]
 
 
 def verified(text: str, authorities: Authorities) -> tuple[Statement, Identity]:
-    """Return what a relay has signed, and which one it was.
+    """Return what a relay has signed, and which one it was, with its certificate.
 
     Args:
         text: what a `RowsSigner` has made.
@@ -85,11 +99,11 @@ def verified(text: str, authorities: Authorities) -> tuple[Statement, Identity]:
     if len(text) > LONGEST:
         raise NotBelieved("A statement about rows is too long")
     signer, claims = authorities.signed(text, AUDIENCE)
-    try:
-        values = {name: kind(claims[name]) for name, kind in _FIELDS.items()}
-        return Statement(**values, at=claims["iat"]), signer
-    except (KeyError, TypeError, ValueError) as error:
-        raise NotBelieved("A statement about rows is none") from error
+    if signer.certificate is None or not is_of_server(signer.certificate):
+        raise NotBelieved("A statement about rows is signed by somebody who is no relay")
+    if any(type(claims.get(name)) is not kind for name, kind in _FIELDS.items()):
+        raise NotBelieved("A statement about rows is none")
+    return Statement(**{name: claims[name] for name in _FIELDS}, at=claims["iat"]), signer
 
 
-_FIELDS: Final = {"relay": str, "question": str, "requester": str, "sql": str, "rows": int, "hash": str}
+_FIELDS: Final = {"relay": str, "question": str, "requester": str, "part": str, "sql": str, "rows": int, "hash": str}

@@ -15,7 +15,8 @@ import pyarrow as pa
 from odfpy.engine.control import Control
 from odfpy.errors import OdfError
 from odfpy.federation.asking.asker import Asker, PartRows
-from odfpy.federation.asking.asking import AT_ONCE, Asked
+from odfpy.federation.asking.asking import AT_ONCE
+from odfpy.federation.asking.plan import Asked
 from odfpy.federation.relay.bounds import Received
 from odfpy.federation.relay.question import Part
 

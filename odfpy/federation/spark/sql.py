@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from odfpy.errors import OdfError
-from odfpy.federation.asking.asking import Asked, asked
+from odfpy.federation.asking.asking import asked
+from odfpy.federation.asking.plan import Asked
 from odfpy.federation.client import Web
 from odfpy.federation.relay.question import Part, Wants
 from odfpy.federation.spark.access import Access

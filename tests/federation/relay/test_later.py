@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from support.servers.serving import wait_until
 from odfpy.errors import OdfError, UsageError
 from odfpy.federation.asking.later import LaterQueries, LaterQuery
 from odfpy.federation.asking.options import AskOptions
+from odfpy.federation.asking.plan import planned
 from odfpy.federation.authority import Issued
 from odfpy.federation.relay.errors import IncompleteAnswer, RelayRefused, ResultNotReady
 from odfpy.federation.sources.files import FilesSource
@@ -210,8 +210,16 @@ def test_what_is_no_id_is_refused(web: ServedWeb, ann: Issued, query: str) -> No
 
 def test_a_record_that_names_another_place_is_refused(web: ServedWeb, ann: Issued) -> None:
     asking = web.asks(ann, "na")
-    query = hashlib.sha256(b"query").hexdigest()[:32]
+    plan = planned("SELECT id FROM item", asking.entities())
     part = ["f1", "na", "http://internal:80", "00", "done", None]
-    asking.asker.keep_query(query, {"sql": "", "rest": "", "fragments": {}, "missing": [], "parts": [part]})
+    asking.asker.keep_query(plan.query, {"plan": plan.to_json(), "missing": [], "parts": [part]})
     with pytest.raises(OdfError, match="another form"):
-        asking.later.find(query)
+        asking.later.find(plan.query)
+
+
+def test_a_relay_that_remembers_another_query_is_not_believed(web: ServedWeb, ann: Issued) -> None:
+    asking = web.asks(ann, "na")
+    plan, other = (planned(f"SELECT id FROM item WHERE id < {number}", asking.entities()) for number in (5, 6))
+    asking.asker.keep_query(plan.query, {"plan": other.to_json(), "missing": [], "parts": []})
+    with pytest.raises(OdfError, match="remembers another query under that id"):
+        asking.later.find(plan.query)

@@ -1,0 +1,222 @@
+"""Keeping an answer: its rows, those of its parts and what relays have signed become datasets of a workspace.
+
+1. Statements are checked: a part whose relay has not signed for what has come is missing.
+2. The rows of the parts go into datasets, and are read back from there.
+3. The rest of the query runs over them; what it gives is the answer.
+4. The record is signed by whoever has asked, and goes with the answer.
+5. All of it is verified, as anybody will verify it later. Only then the answer gets its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odfpy import __version__
+from odfpy.engine.control import Control
+from odfpy.errors import UsageError
+from odfpy.federation.asking.answer import WebAnswer
+from odfpy.federation.asking.asking import no_more_missing
+from odfpy.federation.asking.options import MEMORY
+from odfpy.federation.asking.parts import ReadPart
+from odfpy.federation.asking.plan import Plan
+from odfpy.federation.errors import AnswerNotKept, NotBelieved
+from odfpy.federation.evidence.again import AnswerRows, counted
+from odfpy.federation.evidence.place import AnswerPlace
+from odfpy.federation.evidence.record import AnswerRecord, KeptPart, PartsDataset, signed_text
+from odfpy.federation.evidence.rows import SYSTEM, PartFiles, batches_of, write_parts
+from odfpy.federation.evidence.statements import Statements
+from odfpy.federation.evidence.verifying import Verification, verify
+from odfpy.federation.relay.question import Missing
+from odfpy.federation.relay.requesters import Authorities, Credentials
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.workspace import Workspace
+
+_LONGEST_SQL: Final = 500
+_UNSIGNED: Final = "Ask with signatures: `--into` does, or --later with --signed; in Python, signed=True."
+
+
+def check_columns(plan: Plan) -> None:
+    """Check that the columns of an answer can be those of a dataset.
+
+    Args:
+        plan: the query.
+
+    Raises:
+        UsageError: one has the name of a system column, or two have the same name.
+    """
+    names = plan.columns()
+    for name in names:
+        if name in SYSTEM:
+            raise UsageError(
+                f"A column of the answer is called {name}, as a column of every dataset",
+                hint=f'Give it another name: SELECT ... AS "my_{name}".',
+            )
+        if names.count(name) > 1:
+            raise UsageError(f"Two columns of the answer are called {name}", hint="Give one another name with AS.")
+
+
+def keep(
+    answer: WebAnswer,
+    workspace: Workspace,
+    name: str,
+    credentials: Credentials,
+    authorities: Authorities,
+    *,
+    require_complete: bool = False,
+    memory: int = MEMORY,
+    control: Control | None = None,
+) -> Verification:
+    """Keep an answer whose parts are signed, and verify it.
+
+    Args:
+        answer: the answer; its rows may have been taken or not.
+        workspace: where it goes.
+        name: of its dataset.
+        credentials: of whoever has asked.
+        authorities: of the relays, and of whoever has asked.
+        require_complete: whether a relay that is missing, or has signed something else, is an error.
+        memory: bytes that putting the answer together may take.
+        control: stops it from elsewhere.
+
+    Raises:
+        AlreadyExists: the name is taken.
+        UsageError: the answer is not signed, or has columns that no dataset can have.
+        IncompleteAnswer: a relay is missing, and that is not wanted.
+        AnswerNotKept: it cannot be verified afterwards; nothing of it stays.
+        OdfError: the datasets cannot be written; nothing of them stays.
+    """
+    place = AnswerPlace(workspace, name)
+    check_columns(answer.asked.plan)
+    with ExitStack() as stack:
+        inner = stack.enter_context(Control(within=control))
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="odf-web-")))
+        stack.enter_context(place.held())
+        keeper = _Keeper(place, answer, credentials, authorities, folder, memory, inner)
+        keeper.choose_parts()
+        no_more_missing(keeper.missing, require_complete=require_complete)
+        found = keeper.write()
+        place.finish()
+        return replace(found, name=place.name)
+
+
+class _Keeper:
+    def __init__(
+        self,
+        place: AnswerPlace,
+        answer: WebAnswer,
+        credentials: Credentials,
+        authorities: Authorities,
+        folder: Path,
+        memory: int,
+        control: Control,
+    ) -> None:
+        self._place, self._answer, self._plan = place, answer, answer.asked.plan
+        self._credentials, self._authorities = credentials, authorities
+        self._folder, self._memory, self._control = folder, memory, control
+        self._parts: list[ReadPart] = []
+        self.missing = list(answer.missing)
+
+    def choose_parts(self) -> None:
+        """Step 1.
+
+        Raises:
+            UsageError: nobody was asked to sign.
+        """
+        answer = self._answer
+        if sum(len(one.parts) for one in answer.asked.answers.values()) > len(answer.parts):
+            raise UsageError("An explanation cannot be kept", hint="Ask the query itself.")
+        read = [one for one in answer.parts if one.missing is None]
+        if any(one.statement is None for one in read):
+            raise UsageError("The relays have not signed what they have given", hint=_UNSIGNED)
+        statements = Statements(self._plan, self._credentials.fingerprint, self._authorities)
+        for one in read:
+            try:
+                statements.take_with(one.fragment, one.statement or "", self._size(one))
+            except NotBelieved as error:
+                self.missing.append(Missing(one.part.relay, error.message))
+            else:
+                self._parts.append(one)
+
+    def _size(self, part: ReadPart) -> tuple[int, str]:
+        """The number of the rows of a part that have come, and their hash, which is known if it came just now."""
+        if part.hash is not None:
+            return part.rows, part.hash
+        return counted(batches_of(part.paths, self._plan.fragments[part.fragment].schema))
+
+    def write(self) -> Verification:
+        """Steps 2 to 5.
+
+        Raises:
+            AnswerNotKept: the answer cannot be verified.
+        """
+        datasets, files = {}, {}
+        for number, name in enumerate(self._plan.fragments, 1):
+            alias = self._place.parts(number)
+            made = self._write_parts(alias, name)
+            datasets[name] = PartsDataset(made, alias)
+            files[name] = self._read_parts(made, name)
+        path = self._folder / "answer.parquet"
+        rows, digest = self._write_rest(path, files)
+        record = AnswerRecord(
+            software=f"odfpy {__version__}",
+            requester=self._credentials.fingerprint,
+            plan=self._plan,
+            missing=tuple(dict.fromkeys(self.missing)),
+            datasets=datasets,
+            parts=tuple(KeptPart(one.fragment, one.statement or "") for one in self._parts),
+            rows=rows,
+            hash=digest,
+        )
+        what = f"Answer of a web of relays to: {self._plan.sql[:_LONGEST_SQL]}"
+        attachment = signed_text(record, self._credentials)
+        self._place.make(self._place.unfinished, what, path, attachment)
+        return self._verified()
+
+    def _write_parts(self, alias: str, fragment: str) -> str:
+        """Step 2; gives the id of the dataset."""
+        path = self._folder / "parts.parquet"
+        parts = ((number, one.paths) for number, one in enumerate(self._parts) if one.fragment == fragment)
+        write_parts(path, self._plan.fragments[fragment].schema, parts)
+        what = f"Parts of the answer {self._place.name}, as relays have given them"
+        return self._place.make(alias, what, path)
+
+    def _read_parts(self, dataset: str, fragment: str) -> list[Path]:
+        numbers = [number for number, one in enumerate(self._parts) if one.fragment == fragment]
+        found = PartFiles(fragment, self._plan.fragments[fragment].schema, numbers, self._folder)
+        found.read(self._place.workspace, dataset, self._control)
+        return found.paths
+
+    def _write_rest(self, path: Path, files: Mapping[str, Sequence[Path]]) -> tuple[int, str]:
+        """Step 3; gives how many rows there are, and their hash."""
+        with (
+            AnswerRows(self._plan, files, self._memory, self._control) as rows,
+            pq.ParquetWriter(path, rows.schema) as writer,
+        ):
+            return counted(_written(rows, writer))
+
+    def _verified(self) -> Verification:
+        """Step 5."""
+        place = self._place
+        found = verify(place.workspace, place.unfinished, self._authorities, memory=self._memory, control=self._control)
+        if not found.holds:
+            raise AnswerNotKept(
+                f"The answer could not be verified afterwards: {'; '.join(found.findings)}",
+                hint="A query has to give the same rows each time: no random(), no now(), no LIMIT without an order. "
+                "The file of authorities needs that of your certificate, too.",
+            )
+        return found
+
+
+def _written(rows: AnswerRows, writer: pq.ParquetWriter) -> Iterator[pa.RecordBatch]:
+    for batch in rows:
+        writer.write_batch(batch)
+        yield batch

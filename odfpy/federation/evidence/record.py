@@ -1,0 +1,200 @@
+"""The record of a kept answer, an attachment of its dataset: what was asked, and what relays have signed.
+
+Whoever has asked signs the record as a whole. Without their key nothing of it can be changed; with it, nothing that
+relays have signed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from odfpy.errors import InvalidValue
+from odfpy.federation.asking.plan import Plan, plain_json
+from odfpy.federation.errors import NotBelieved
+from odfpy.federation.relay.question import Missing
+from odfpy.federation.relay.requesters import Authorities, Credentials, Identity
+
+ATTACHMENT: Final = "web-answer.json"
+"""Path of the attachment."""
+AUDIENCE: Final = "odf-web-answer"
+VERSION: Final = 1
+LONGEST: Final = 64 << 20
+"""Characters of a record."""
+_KEYS: Final = {"version", "software", "query", "requester", "plan", "missing", "datasets", "parts", "answer"}
+
+
+@dataclass(frozen=True, slots=True)
+class PartsDataset:
+    """A dataset with the rows of all parts of a fragment.
+
+    Attributes:
+        id: of the dataset, the same in all copies.
+        name: where it was made.
+    """
+
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPart:
+    """A part of an answer.
+
+    Attributes:
+        fragment: name of the fragment.
+        statement: what the relay has signed.
+    """
+
+    fragment: str
+    statement: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRecord:
+    """The source of a kept answer.
+
+    Attributes:
+        software: which odfpy has split the query.
+        requester: fingerprint of whoever has asked.
+        plan: what was asked.
+        missing: the relays whose rows are not in the answer.
+        datasets: for each fragment, where the rows of its parts are.
+        parts: rows bear the number of their part, its place here.
+        rows: how many the answer has.
+        hash: of these rows, without their order, as a multihash.
+    """
+
+    software: str
+    requester: str
+    plan: Plan
+    missing: tuple[Missing, ...]
+    datasets: Mapping[str, PartsDataset]
+    parts: tuple[KeptPart, ...]
+    rows: int
+    hash: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The record for `json.dumps`."""
+        return {
+            "version": VERSION,
+            "software": self.software,
+            "query": self.plan.query,
+            "requester": self.requester,
+            "plan": self.plan.to_json(),
+            "missing": [{"relay": one.relay, "why": one.why} for one in self.missing],
+            "datasets": {name: {"id": one.id, "name": one.name} for name, one in self.datasets.items()},
+            "parts": [{"fragment": one.fragment, "statement": one.statement} for one in self.parts],
+            "answer": {"rows": self.rows, "hash": self.hash},
+        }
+
+    @classmethod
+    def parse(cls, tree: Any) -> AnswerRecord:
+        """The record that somebody kept.
+
+        Args:
+            tree: what `json.loads` gave.
+
+        Raises:
+            NotBelieved: it is none.
+        """
+        try:
+            if tree["version"] != VERSION or tree.keys() != _KEYS:
+                raise NotBelieved(f"The record of the answer has another form than version {VERSION}")
+            found = cls(
+                software=tree["software"],
+                requester=tree["requester"],
+                plan=Plan.parse(tree["plan"]),
+                missing=tuple(Missing(**one) for one in tree["missing"]),
+                datasets={name: PartsDataset(**one) for name, one in tree["datasets"].items()},
+                parts=tuple(KeptPart(**one) for one in tree["parts"]),
+                rows=tree["answer"]["rows"],
+                hash=tree["answer"]["hash"],
+            )
+            _check_types(found)
+            again = plain_json(found.to_json())
+        except (KeyError, TypeError, ValueError, AttributeError, InvalidValue) as error:
+            raise NotBelieved("The record of the answer is none") from error
+        if again != plain_json(tree):
+            raise NotBelieved("The record of the answer says two things at once")
+        return found
+
+
+def signed_text(record: AnswerRecord, credentials: Credentials) -> str:
+    """The text of the attachment.
+
+    Args:
+        record: what it says.
+        credentials: of whoever has asked.
+    """
+    tree = record.to_json()
+    claims = {"aud": AUDIENCE, "iat": int(time.time()), "query": record.plan.query, "hash": _hash_of(tree)}
+    return json.dumps({"record": tree, "signature": credentials.signed(claims)}, indent=1)
+
+
+@dataclass(frozen=True, slots=True)
+class SignedRecord:
+    """A record, and by whom it should be.
+
+    Attributes:
+        record: itself.
+        digest: of its text.
+        signature: by whoever has asked.
+    """
+
+    record: AnswerRecord
+    digest: str
+    signature: str
+
+    @classmethod
+    def parse(cls, text: str) -> SignedRecord:
+        """The record of an attachment, of which nothing was checked yet.
+
+        Args:
+            text: of the attachment.
+
+        Raises:
+            NotBelieved: it is none.
+        """
+        try:
+            if len(text) > LONGEST:
+                raise NotBelieved("The record of the answer is too long")
+            tree = json.loads(text)
+            if tree.keys() != {"record", "signature"} or not isinstance(tree["signature"], str):
+                raise NotBelieved("The record of the answer is none")
+            return cls(AnswerRecord.parse(tree["record"]), _hash_of(tree["record"]), tree["signature"])
+        except (AttributeError, TypeError, ValueError, RecursionError) as error:
+            raise NotBelieved("The record of the answer is none") from error
+
+    def signer(self, authorities: Authorities) -> tuple[Identity, int]:
+        """Return who has signed the record, and when, in seconds since 1970: whoever has asked.
+
+        Args:
+            authorities: whose certificates are trusted.
+
+        Raises:
+            NotBelieved: it is somebody else, or has signed something else.
+        """
+        signer, claims = authorities.signed(self.signature, AUDIENCE)
+        if signer.fingerprint != self.record.requester:
+            raise NotBelieved("The record of the answer is signed by somebody who has not asked the query")
+        if claims.get("hash") != self.digest or claims.get("query") != self.record.plan.query:
+            raise NotBelieved("The record of the answer was changed since it was signed")
+        return signer, claims["iat"]
+
+
+def _check_types(record: AnswerRecord) -> None:
+    texts = [record.software, record.requester, record.hash]
+    texts += [text for one in record.missing for text in (one.relay, one.why)]
+    texts += [text for one in record.datasets.values() for text in (one.id, one.name)]
+    texts += [text for one in record.parts for text in (one.fragment, one.statement)]
+    if type(record.rows) is not int or any(not isinstance(one, str) for one in texts):
+        raise TypeError("another type")
+
+
+def _hash_of(tree: Any) -> str:
+    return hashlib.sha3_256(plain_json(tree).encode()).hexdigest()
