@@ -7,6 +7,7 @@ have in common; their size counts it each time, as their text will.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
@@ -47,6 +48,10 @@ class Constant:
 
     value: Any
     dtype: pa.DataType
+
+    def __post_init__(self) -> None:
+        if isinstance(self.value, float) and math.isnan(self.value):
+            object.__setattr__(self, "value", math.nan)  # one and the same: two others are not equal
 
 
 @dataclass(frozen=True, slots=True)

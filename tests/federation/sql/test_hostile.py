@@ -22,8 +22,8 @@ from odfpy.errors import InvalidQuery, OdfError, UnsupportedQuery
 from odfpy.federation.sql.columns import columns_of
 from odfpy.federation.sql.engines import WRITERS
 from odfpy.federation.sql.errors import InvalidFragment, InvalidTransformation
-from odfpy.federation.sql.expressions import Expression
-from odfpy.federation.sql.fragment import Fragment, explained
+from odfpy.federation.sql.expressions import Call, Constant, Expression
+from odfpy.federation.sql.fragment import Fragment, Output, explained
 from odfpy.federation.sql.json_form import to_json
 from odfpy.federation.sql.mapping import rewritten, transformed
 from odfpy.federation.sql.reading import named_columns, read_text
@@ -237,6 +237,12 @@ def test_json_that_is_no_fragment_is_refused(json_value: Any) -> None:
 
 def test_a_fragment_comes_back_from_json_as_it_was() -> None:
     assert Fragment.parse(json.loads(json.dumps(GOOD)), SCHEMA).to_json() == GOOD
+
+
+def test_a_group_with_a_constant_that_is_no_number_comes_back_from_json() -> None:
+    key = Call("lt", (Constant(float("nan"), pa.float64()), Constant(float("nan"), pa.float64())), pa.bool_())
+    grouped = Fragment("e", (Output("k", key),), is_grouped=True, groups=(key,))
+    assert Fragment.parse(json.loads(json.dumps(grouped.to_json())), SCHEMA) == grouped
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -95,13 +96,20 @@ class MemoryStore:
 
     def __init__(self, web: Web) -> None:
         self._seen: set[str] = set()
+        self._lock = threading.Lock()
         self.revoked: set[str] = set()
         self._web = web
         _, known = certificates()
         self._owners = {one.identity.fingerprint: name for name, one in known.items()}
         self.applies = SimpleNamespace(revision=1, state=lambda: SimpleNamespace(web=web, revision=1))
         self.certificates = SimpleNamespace(is_revoked=lambda one, _=None: one in self.revoked)
-        self.once = SimpleNamespace(is_first=lambda key, _until: not (key in self._seen or self._seen.add(key)))
+        self.once = SimpleNamespace(is_first=self._is_first)
+
+    def _is_first(self, key: str, _until: Timestamp) -> bool:
+        with self._lock:  # several relays ask at once
+            is_first = key not in self._seen
+            self._seen.add(key)
+            return is_first
 
     def owner_of(self, fingerprint: str, time: Timestamp) -> User | PeerRelay | None:
         del time
