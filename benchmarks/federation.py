@@ -117,13 +117,13 @@ def moved(web: Any, sql: str) -> int:
 
 def parts_of(asked: Any, location: str, sql: str, hops: int = 32) -> tuple[Any, Any]:
     """The places where a question of one fragment is read."""
-    from odfpy.federation.relay.question import Question
+    from odfpy.federation.relay.question import Question, SentFragment
     from odfpy.federation.sql.split import split
 
     [fragment] = split(sql, asked.entities()).fragments.values()
     query = secrets.token_hex(16)
     token = asked._credentials.token(query, seconds=300)  # noqa: SLF001
-    question = Question(f"{query} f1", fragment, hops=hops, seconds=120, requester=token)
+    question = Question(f"{query} f1", SentFragment.of(fragment), hops=hops, seconds=120, requester=token)
     return asked._connections, asked._connections.ask(location, question).parts  # noqa: SLF001
 
 
@@ -208,7 +208,9 @@ def planning(rounds: int) -> None:
         for _ in range(rounds if label != "a full mesh" else max(2, rounds // 3)):
             made = SimulatedWeb(links)
             query = secrets.token_hex(16)
-            asked = question.Question(f"{query} f1", fragment, RELAYS, 300, token(ASKER, query))
+            asked = question.Question(
+                f"{query} f1", question.SentFragment.of(fragment), RELAYS, 300, token(ASKER, query)
+            )
             began = time.perf_counter()
             answer = made.relays[names[0]].answer(asked, ASKER)
             times.append(time.perf_counter() - began)

@@ -22,7 +22,7 @@ from odfpy.federation.relay.actions import (
 )
 from odfpy.federation.relay.errors import InvalidAnswer, RelayUnavailable
 from odfpy.federation.relay.flight import Connections
-from odfpy.federation.relay.question import Answer, Cancellation, Part, Question, Wants
+from odfpy.federation.relay.question import Answer, Cancellation, Part, Question, SentFragment, Wants
 from odfpy.federation.relay.requesters import Credentials
 from odfpy.federation.sql.fragment import Fragment
 
@@ -72,7 +72,9 @@ class User(Asker):
 
         def ask(item: tuple[str, Fragment]) -> Answer:
             name, fragment = item
-            question = Question(f"{query} {name}", fragment, seconds=seconds, requester=token, wants=wants)
+            question = Question(
+                f"{query} {name}", SentFragment.of(fragment), seconds=seconds, requester=token, wants=wants
+            )
             return self._connections.ask(self._relay, question)
 
         with ThreadPoolExecutor(min(_AT_ONCE, len(fragments))) as threads:

@@ -76,7 +76,9 @@ def info_of(answer: Answer, question: Question, descriptor: Any) -> Any:
     ]
     missing = [[one.relay, one.why] for one in answer.missing]
     metadata = json.dumps({"query": question.query, "missing": missing}).encode()
-    return fl.FlightInfo(question.fragment.schema, descriptor, endpoints, -1, -1, app_metadata=metadata)
+    # An answer without parts is mostly to a question that was known, whose fragment nobody has read.
+    schema = question.fragment.read().schema if endpoints else pa.schema([])
+    return fl.FlightInfo(schema, descriptor, endpoints, -1, -1, app_metadata=metadata)
 
 
 def _part_metadata(part: Part) -> bytes:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from odfpy.federation.relay.errors import InvalidQuestion
+from odfpy.federation.sql.columns import Types
 from odfpy.federation.sql.fragment import Fragment
+from odfpy.federation.sql.json_form import name_from_json
 
 MOST_HOPS: Final = 32
 LONGEST_WAIT: Final = 300.0
@@ -51,6 +53,46 @@ NOTHING_MORE: Final = Wants()
 
 
 @dataclass(frozen=True, slots=True)
+class SentFragment:
+    """A fragment as it travels, which is read only if the question is new: in a mesh, most have come before.
+
+    Attributes:
+        entity: its entity.
+        tree: of JSON.
+    """
+
+    entity: str
+    tree: Any
+
+    @classmethod
+    def of(cls, fragment: Fragment) -> SentFragment:
+        """Make a fragment ready to travel."""
+        return cls(fragment.entity, fragment.to_json())
+
+    @classmethod
+    def parse(cls, tree: Any) -> SentFragment:
+        """The fragment that somebody sent.
+
+        Raises:
+            InvalidFragment: it names no entity.
+        """
+        if not isinstance(tree, dict):
+            raise InvalidQuestion("The fragment of a question is an object")
+        return cls(name_from_json(tree.get("entity")), tree)
+
+    def read(self, columns: Types | None = None) -> Fragment:
+        """The fragment itself.
+
+        Args:
+            columns: names and types of the entity's columns; None for those of somebody else.
+
+        Raises:
+            InvalidFragment: it is none, or does not fit the entity.
+        """
+        return Fragment.parse(self.tree, columns)
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """A fragment on its way.
 
@@ -64,7 +106,7 @@ class Question:
     """
 
     id: str
-    fragment: Fragment
+    fragment: SentFragment
     hops: int = MOST_HOPS
     seconds: float = 30.0
     requester: str | None = None
@@ -79,7 +121,7 @@ class Question:
         """The question for `json.dumps`."""
         return {
             "id": self.id,
-            "fragment": self.fragment.to_json(),
+            "fragment": self.fragment.tree,
             "hops": self.hops,
             "seconds": self.seconds,
             "requester": self.requester,
@@ -95,7 +137,7 @@ class Question:
 
         Raises:
             InvalidQuestion: it is none.
-            InvalidFragment: its fragment is none.
+            InvalidFragment: its fragment names no entity.
         """
         if not isinstance(tree, dict) or tree.keys() != _KEYS:
             raise InvalidQuestion(f"A question is an object with {', '.join(sorted(_KEYS))}")
@@ -109,7 +151,7 @@ class Question:
         if requester is not None and not isinstance(requester, str):
             raise InvalidQuestion("The requester of a question is a token")
         wants = Wants.parse(tree["wants"])
-        return cls(id_, Fragment.parse(tree["fragment"]), hops, float(seconds), requester, wants)
+        return cls(id_, SentFragment.parse(tree["fragment"]), hops, float(seconds), requester, wants)
 
 
 @dataclass(frozen=True, slots=True)

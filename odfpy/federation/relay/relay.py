@@ -20,10 +20,11 @@ from odfpy.federation.errors import NotBelieved
 from odfpy.federation.relay.bounds import fitting
 from odfpy.federation.relay.knowledge import Knowledge, RemoteRows, seen_by_all
 from odfpy.federation.relay.peers import Peers
-from odfpy.federation.relay.question import Answer, Cancellation, Missing, Part, Question
+from odfpy.federation.relay.question import Answer, Cancellation, Missing, Part, Question, SentFragment
 from odfpy.federation.relay.requesters import Identity, Requester
 from odfpy.federation.relay.tickets import LIFE, PassedTicket, Ticket, Tickets
 from odfpy.federation.relay.under_way import QueryKey, UnderWay
+from odfpy.federation.sql.errors import InvalidFragment
 from odfpy.federation.sql.expressions import Expression
 from odfpy.federation.sql.fragment import Fragment, explained
 from odfpy.federation.sql.mapping import rewritten
@@ -38,7 +39,7 @@ MARGIN: Final = 0.2
 AT_ONCE: Final = 64
 """Peers that are asked at the same time, of all questions together."""
 
-_Rewritings: TypeAlias = dict[tuple[str, tuple[tuple[str, Expression], ...]], Fragment]
+_Rewritings: TypeAlias = dict[tuple[str, tuple[tuple[str, Expression], ...]], SentFragment]
 _LEAST: Final = 0.05
 _LOOK: Final = 0.25
 """Seconds between two looks at whether a question is still wanted."""
@@ -116,9 +117,9 @@ class Relay:
         with Control(within=control) as inner, self._under_way.planning(key, token, inner):
             if not self._knowledge.is_first(f"{asks} {question.id} entity {question.fragment.entity}", KEPT):
                 return Answer()
-            fragment = Fragment.parse(question.fragment.to_json(), columns)
+            fragment = question.fragment.read(columns)
             # Its own parts come before the question comes back in a circle.
-            parts = self._own(replace(question, fragment=fragment), requester, f"{asks} {question.id}")
+            parts = self._own(question, fragment, requester, f"{asks} {question.id}")
             waited = self._forward(replace(question, requester=token), fragment)
             try:
                 left = question.seconds * (1 - MARGIN) - (time.monotonic() - began)
@@ -169,10 +170,10 @@ class Relay:
             raise NotBelieved("The token of the requester is about another query")
         return found
 
-    def _own(self, question: Question, requester: Requester, key: str) -> list[Part]:
+    def _own(self, question: Question, fragment: Fragment, requester: Requester, key: str) -> list[Part]:
         """The parts that are read here."""
         parts = []
-        fragment, wants = question.fragment, question.wants
+        wants = question.wants
         sql = explained(fragment) if wants.explained else None
         for rows in self._knowledge.local(fragment.entity):
             if self.view(rows.source, requester.seen_by) is None:
@@ -209,16 +210,15 @@ class Relay:
             elif question.seconds < _LEAST:
                 found[name] = Missing(rows.peer, "no time was left to ask it")
             else:
-                found[name] = self._threads.submit(self._ask, rows, question, fragment, rewritings)
+                try:
+                    theirs = _rewritten(fragment, rows, rewritings)
+                except InvalidFragment as error:
+                    found[name] = Missing(rows.peer, error.message)
+                    continue
+                seconds = question.seconds * (1 - MARGIN)
+                asked = replace(question, fragment=theirs, hops=question.hops - 1, seconds=seconds)
+                found[name] = self._threads.submit(self._peers.ask, rows.peer, asked)
         return found
-
-    def _ask(self, rows: RemoteRows, question: Question, fragment: Fragment, rewritings: _Rewritings) -> Answer:
-        words = rows.entity, tuple(rows.expressions.items())  # those of many peers may be the same
-        theirs = rewritings.get(words)
-        if theirs is None:
-            theirs = rewritings[words] = rewritten(fragment, rows.entity, rows.expressions)
-        seconds = question.seconds * (1 - MARGIN)
-        return self._peers.ask(rows.peer, replace(question, fragment=theirs, hops=question.hops - 1, seconds=seconds))
 
     def _collected(
         self, waited: dict[str, Future[Answer] | Missing], seconds: float, control: Control
@@ -245,6 +245,18 @@ class Relay:
         taken = fitting(answers)
         missing += [Missing(name.partition(" ")[0], "its answer is too long") for name in answers if name not in taken]
         return [answers[name] for name in answers if name in taken], missing
+
+
+def _rewritten(fragment: Fragment, rows: RemoteRows, known: _Rewritings) -> SentFragment:
+    """A fragment in the words of a peer, as it travels; those of many peers may be the same.
+
+    Raises:
+        InvalidFragment: their words do not fit.
+    """
+    words = rows.entity, tuple(rows.expressions.items())
+    if words not in known:
+        known[words] = SentFragment.of(rewritten(fragment, rows.entity, rows.expressions))
+    return known[words]
 
 
 def _wait(futures: set[Future[Any]], seconds: float, control: Control) -> None:

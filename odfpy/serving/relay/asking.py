@@ -21,7 +21,7 @@ from odfpy.federation.asking.asking import AT_ONCE, answered
 from odfpy.federation.asking.options import AskOptions
 from odfpy.federation.relay.errors import RelayUnavailable
 from odfpy.federation.relay.flight import Connections
-from odfpy.federation.relay.question import Answer, Cancellation, Part, Question, Wants
+from odfpy.federation.relay.question import Answer, Cancellation, Part, Question, SentFragment, Wants
 from odfpy.federation.relay.reading import SourceReader, columns_of, names_of
 from odfpy.federation.relay.relay import Relay
 from odfpy.federation.relay.requesters import Identity
@@ -94,7 +94,9 @@ class RelayAsker(Asker):
 
         def ask(item: tuple[str, Fragment]) -> Answer:
             name, fragment = item
-            question = Question(f"{query} {name}", fragment, seconds=min(seconds, PATIENCE), wants=wants)
+            question = Question(
+                f"{query} {name}", SentFragment.of(fragment), seconds=min(seconds, PATIENCE), wants=wants
+            )
             return self._relay.answer(question, self._caller)
 
         with ThreadPoolExecutor(min(AT_ONCE, len(fragments))) as threads:

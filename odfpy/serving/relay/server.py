@@ -23,7 +23,7 @@ from odfpy.federation.errors import NotBelieved
 from odfpy.federation.relay.actions import CANCEL, body_of, tree_of
 from odfpy.federation.relay.bounds import Received
 from odfpy.federation.relay.flight import Connections, info_of, query_of, question_of
-from odfpy.federation.relay.question import Cancellation, Question
+from odfpy.federation.relay.question import Cancellation, Question, SentFragment
 from odfpy.federation.relay.reading import SourceReader, columns_of, names_of, whole_entity
 from odfpy.federation.relay.relay import Relay
 from odfpy.federation.relay.requesters import Identity, identity_of
@@ -155,7 +155,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
             question = question_of(descriptor.command)
         else:
             fragment = whole_entity(self._knowledge, _entity_of(descriptor))
-            question = Question(f"{secrets.token_hex(16)} f1", fragment)
+            question = Question(f"{secrets.token_hex(16)} f1", SentFragment.of(fragment))
         control = CallControl(context)
         try:
             with self._answering.working():

@@ -18,7 +18,7 @@ from odfpy.engine.control import Control
 from odfpy.errors import NotFound, QueryCancelled
 from odfpy.federation.errors import NotBelieved
 from odfpy.federation.relay.errors import TicketRefused
-from odfpy.federation.relay.question import Answer, Cancellation, Question, Wants
+from odfpy.federation.relay.question import Answer, Cancellation, Question, SentFragment, Wants
 from odfpy.federation.relay.requesters import Identity
 from odfpy.federation.relay.tickets import Tickets
 from odfpy.federation.sql.fragment import Fragment, explained
@@ -39,7 +39,7 @@ def web(links: Mapping[str, Mapping[str, str]], **more: list[str]) -> Iterator[S
 
 
 def ask(made: SimulatedWeb, relay: str, id_: str = "1", *, seconds: float = 20.0, **more: int) -> Answer:
-    question = Question(f"{id_} item", ALL, seconds=seconds, requester=token(ASKER, id_), **more)
+    question = Question(f"{id_} item", SentFragment.of(ALL), seconds=seconds, requester=token(ASKER, id_), **more)
     return made.relays[relay].answer(question, ASKER)
 
 
@@ -104,7 +104,7 @@ def test_who_signs_no_token_sees_what_both_they_and_the_relay_may_see_and_reads_
     with web(LINE) as made:
         made.known["b"].views = {"b rows by asker": some, "b rows by a": others}
         made.known["c"].views = {"c rows by a": None}
-        answer = made.relays["a"].answer(Question("1 item", ALL), ASKER)
+        answer = made.relays["a"].answer(Question("1 item", SentFragment.of(ALL)), ASKER)
         assert [(part.relay, part.location) for part in answer.parts] == [
             ("a", "grpc+tls://a:1"),
             ("b", "grpc+tls://a:1"),
@@ -120,14 +120,14 @@ def test_who_signs_no_token_sees_what_both_they_and_the_relay_may_see_and_reads_
 
 def test_a_question_without_a_token_that_comes_back_in_a_circle_is_known() -> None:
     with web({"a": {"b": "{v}"}, "b": {"a": "{v}", "c": "{v}"}, "c": {"a": "{v}"}}) as made:
-        answer = made.relays["a"].answer(Question("1 item", ALL), ASKER)
+        answer = made.relays["a"].answer(Question("1 item", SentFragment.of(ALL)), ASKER)
         assert [part.relay for part in answer.parts] == ["a", "b", "c"]
         assert made.ticket(answer.parts[0]).seen_by == (ASKER,)
 
 
 def test_a_token_is_good_for_its_query_only() -> None:
     with web(LINE) as made, pytest.raises(NotBelieved, match="another query"):
-        made.relays["a"].answer(Question("2 item", ALL, requester=token(ASKER, "1")), ASKER)
+        made.relays["a"].answer(Question("2 item", SentFragment.of(ALL), requester=token(ASKER, "1")), ASKER)
 
 
 @pytest.mark.parametrize("topology", ["line", "star", "mesh"])
@@ -155,7 +155,7 @@ def test_hops_and_time_have_an_end() -> None:
 
 def test_an_entity_that_is_not_there() -> None:
     with web(LINE) as made, pytest.raises(NotFound):
-        made.relays["a"].answer(Question("1", Fragment("other", ALL.outputs)), ASKER)
+        made.relays["a"].answer(Question("1", SentFragment.of(Fragment("other", ALL.outputs))), ASKER)
 
 
 def test_a_ticket_is_for_its_holder_for_a_time_and_perhaps_once() -> None:
@@ -187,7 +187,7 @@ def test_a_ticket_is_for_its_holder_for_a_time_and_perhaps_once() -> None:
 
 def test_parts_are_explained_in_the_words_of_their_relay_if_that_is_wanted() -> None:
     with web(LINE) as made:
-        question = Question("1 item", ALL, requester=token(ASKER, "1"), wants=Wants(explained=True))
+        question = Question("1 item", SentFragment.of(ALL), requester=token(ASKER, "1"), wants=Wants(explained=True))
         found = {part.relay: part.sql or "" for part in made.relays["a"].answer(question, ASKER).parts}
         assert {part.sql for part in ask(made, "a", "2").parts} == {None}
     assert found["a"].startswith('SELECT "key", "price" FROM "item" WHERE')
@@ -213,7 +213,7 @@ def test_who_hangs_up_cancels_the_query_at_all_who_were_asked() -> None:
     with web({"a": {"slow": "{v}", "b": "{v}"}, "b": {}, "slow": {}}, slow=["slow"]) as made:
         control = Control()
         with ThreadPoolExecutor() as threads:
-            question = Question("1 item", ALL, seconds=200.0, requester=token(ASKER, "1"))
+            question = Question("1 item", SentFragment.of(ALL), seconds=200.0, requester=token(ASKER, "1"))
             planned = threads.submit(made.relays["a"].answer, question, ASKER, control)
             wait_until(lambda: made.messages == 2)
             control.cancel()

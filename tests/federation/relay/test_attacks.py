@@ -25,7 +25,7 @@ from odfpy.federation.errors import NotBelieved
 from odfpy.federation.model.certificates import load_pem
 from odfpy.federation.relay.errors import RelayRefused, RelayUnavailable, TicketRefused
 from odfpy.federation.relay.flight import Connections
-from odfpy.federation.relay.question import Question
+from odfpy.federation.relay.question import Question, SentFragment
 from odfpy.federation.relay.requesters import AUDIENCE, Authorities, Credentials, identity_of
 from odfpy.federation.relay.tickets import Ticket
 from odfpy.federation.sql.expressions import Call, Column, Constant
@@ -75,7 +75,7 @@ def ids(web: ServedWeb, who: Issued, question: Question) -> list[int]:
 
 
 def asking(fragment: Fragment, requester: str | None = None, query: str | None = None) -> Question:
-    return Question(f"{query or secrets.token_hex(8)} item", fragment, requester=requester, seconds=20)
+    return Question(f"{query or secrets.token_hex(8)} item", SentFragment.of(fragment), requester=requester, seconds=20)
 
 
 ALL = Fragment("item", (ID,))
@@ -194,7 +194,9 @@ def test_a_cycle_of_twenty_relays_gives_each_source_once_and_ends() -> None:
         (fragment,) = split(
             "SELECT key, price FROM item", {"item": pa.schema([("key", INT), ("price", pa.float64())])}
         ).fragments.values()
-        answer = made.relays["r7"].answer(Question("1 item", fragment, seconds=60, requester=token(ASKER, "1")), ASKER)
+        answer = made.relays["r7"].answer(
+            Question("1 item", SentFragment.of(fragment), seconds=60, requester=token(ASKER, "1")), ASKER
+        )
         assert answer.is_complete
         assert sorted(part.relay for part in answer.parts) == sorted(names)
         assert made.messages == 20

@@ -19,7 +19,7 @@ from odfpy.federation.authority import Issued
 from odfpy.federation.model.certificates import CertificateFacts
 from odfpy.federation.relay.errors import RelayRefused
 from odfpy.federation.relay.flight import Connections, info_of
-from odfpy.federation.relay.question import Answer, Question
+from odfpy.federation.relay.question import Answer, Question, SentFragment
 from odfpy.federation.sql.expressions import Constant
 from odfpy.federation.sql.fragment import Fragment, Output
 from odfpy.federation.sql.split import split
@@ -77,7 +77,9 @@ def ask(web: ServedWeb, who: Issued, *, with_token: bool, relay: str = "na") -> 
     location, query = web.relays[relay].server.location, secrets.token_hex(8)
     (fragment,) = split("SELECT id FROM item", connections.entities(location, 10)).fragments.values()
     token = own.token(query, seconds=30) if with_token else None
-    return connections, connections.ask(location, Question(f"{query} item", fragment, requester=token, seconds=20))
+    return connections, connections.ask(
+        location, Question(f"{query} item", SentFragment.of(fragment), requester=token, seconds=20)
+    )
 
 
 def test_relays_that_wait_for_each_other_answer_however_little_they_work_on(web: ServedWeb, ann: Issued) -> None:
@@ -191,7 +193,7 @@ def test_a_relay_passes_on_no_rows_without_end(tmp_path: Path) -> None:
 
 
 def many(peer: HostilePeer, number: int, ticket: str = "x") -> list[fl.FlightEndpoint]:
-    question = Question("q f1", Fragment("item", (Output("n", Constant(1, pa.int64())),)))
+    question = Question("q f1", SentFragment.of(Fragment("item", (Output("n", Constant(1, pa.int64())),))))
     part = info_of(Answer((peer.part(ticket),)), question, fl.FlightDescriptor.for_command(b"")).endpoints[0]
     return [part] * number
 
@@ -215,7 +217,9 @@ def test_an_answer_that_is_none_harms_nobody_else(web: ServedWeb, ann: Issued, p
     empty = fl.FlightDescriptor.for_command(b"")
 
     def raw(metadata: bytes, *endpoints: fl.FlightEndpoint) -> Callable[[Question], Any]:
-        return lambda question: fl.FlightInfo(question.fragment.schema, empty, endpoints, -1, -1, app_metadata=metadata)
+        return lambda question: fl.FlightInfo(
+            question.fragment.read().schema, empty, endpoints, -1, -1, app_metadata=metadata
+        )
 
     nowhere = fl.FlightEndpoint(b"x", [], app_metadata=many(peer, 1)[0].app_metadata)
     for metadata in (b"", b"[]", b'{"missing": 5}', b'{"missing": [["a"]]}', b'{"missing": [[1, 2]]}', b"[" * 100_000):
@@ -256,7 +260,9 @@ def test_a_peer_that_answers_for_others_adds_nothing_to_what_they_show(
     def widens(question: Question) -> Answer:
         if question.id.endswith("x"):  # na asks it again
             return Answer()
-        wide = replace(question, id=f"{question.id}x", fragment=replace(question.fragment, where=None))
+        wide = replace(
+            question, id=f"{question.id}x", fragment=SentFragment.of(replace(question.fragment.read(), where=None))
+        )
         return peer.connections.ask(web.relays["bank"].server.location, wide)
 
     peer.answers = widens

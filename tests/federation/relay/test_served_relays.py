@@ -20,7 +20,7 @@ from odfpy.federation.authority import Authority, Issued
 from odfpy.federation.client import Web
 from odfpy.federation.relay.errors import IncompleteAnswer, RelayRefused, RelayUnavailable
 from odfpy.federation.relay.flight import Connections
-from odfpy.federation.relay.question import NOTHING_MORE, Answer, Cancellation, Part, Question, Wants
+from odfpy.federation.relay.question import NOTHING_MORE, Answer, Cancellation, Part, Question, SentFragment, Wants
 from odfpy.federation.relay.requesters import Authorities
 from odfpy.federation.relay.statements import verified
 from odfpy.federation.sql.split import split
@@ -135,7 +135,9 @@ def asked(
     location, query = web.relays["na"].server.location, query or secrets.token_hex(8)
     (fragment,) = split("SELECT id FROM item", connections.entities(location, 10)).fragments.values()
     token = own.token(query, seconds=30) if with_token else None
-    return connections, connections.ask(location, Question(f"{query} item", fragment, requester=token, wants=wants))
+    return connections, connections.ask(
+        location, Question(f"{query} item", SentFragment.of(fragment), requester=token, wants=wants)
+    )
 
 
 def ids(connections: Connections, answer: Answer) -> dict[str, list[int]]:

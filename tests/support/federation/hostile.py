@@ -78,7 +78,7 @@ def info(question: Question, endpoints: Sequence[Any], missing: Any = ()) -> Any
     """A FlightInfo that is written by hand."""
     metadata = json.dumps({"query": question.id.partition(" ")[0], "missing": list(missing)}).encode()
     return fl.FlightInfo(
-        question.fragment.schema, fl.FlightDescriptor.for_command(b""), endpoints, -1, -1, app_metadata=metadata
+        question.fragment.read().schema, fl.FlightDescriptor.for_command(b""), endpoints, -1, -1, app_metadata=metadata
     )
 
 

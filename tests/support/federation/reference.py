@@ -25,7 +25,7 @@ from odfpy.federation.demo.questions import FILES
 from odfpy.federation.demo.running import RunningWeb, running_web
 from odfpy.federation.demo.words import RELAYS
 from odfpy.federation.relay.flight import question_bytes
-from odfpy.federation.relay.question import Question
+from odfpy.federation.relay.question import Question, SentFragment
 from odfpy.federation.relay.requesters import Credentials
 from odfpy.federation.sql.split import split
 
@@ -94,7 +94,7 @@ def asked_bare(web: RunningWeb, relay: str, user: str, sql: str, *, token: bool 
     query = secrets.token_hex(16)
     credentials = Credentials.load(folder.certificate(user), folder.key(user))
     requester = credentials.token(query, seconds=SECONDS) if token else None
-    question = Question(f"{query} f1", fragment, seconds=SECONDS, requester=requester)
+    question = Question(f"{query} f1", SentFragment.of(fragment), seconds=SECONDS, requester=requester)
     with closing(_client(web, web.locations[relay], user)) as client:
         info = client.get_flight_info(fl.FlightDescriptor.for_command(question_bytes(question)))
     tables = []

@@ -33,7 +33,7 @@ from odfpy.federation.model.documents import PeerRelay, User
 from odfpy.federation.model.reading import KINDS
 from odfpy.federation.model.web import Web
 from odfpy.federation.relay.peers import Peers
-from odfpy.federation.relay.question import Answer, Cancellation, Part, Question, Wants
+from odfpy.federation.relay.question import Answer, Cancellation, Part, Question, SentFragment, Wants
 from odfpy.federation.relay.reading import SourceReader
 from odfpy.federation.relay.relay import Relay
 from odfpy.federation.relay.requesters import Authorities, Credentials, Identity, identity_of
@@ -242,7 +242,9 @@ class WholeWeb:
         for name, fragment in parts.fragments.items():
             token = me.credentials.token(query, seconds=60) if self.web.signs else None
             wants = Wants(explained=True)
-            sent = Question(f"{query} {name}", fragment, seconds=60, requester=token, wants=wants).to_json()
+            sent = Question(
+                f"{query} {name}", SentFragment.of(fragment), seconds=60, requester=token, wants=wants
+            ).to_json()
             answer = self.nodes["r0"].relay.answer(Question.parse(json.loads(json.dumps(sent))), me.identity)
             seen.missing.update((one.relay, one.why) for one in answer.missing)
             found = [self._taken(part, me.identity, seen) for part in answer.parts]
