@@ -25,10 +25,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedWeb]:
 
 @pytest.fixture(scope="module")
 def ann(web: ServedWeb) -> Issued:
-    issued = web.user("ann")
-    for relay in ("na", "global"):
-        web.grant(relay, issued, "ann")
-    return issued
+    return web.known_user("ann")
 
 
 @pytest.fixture(scope="module")

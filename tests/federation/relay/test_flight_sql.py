@@ -17,7 +17,7 @@ import pytest
 from adbc_driver_manager import NotSupportedError, OperationalError, ProgrammingError
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from support.federation.served import HOST, PEER, ServedWeb, served_web
+from support.federation.served import GLOBAL, HOST, NA, PEER, ServedWeb, linked_web, served_web
 from support.jdbc.replay import ROWS, Replay
 from support.servers.flight import OPEN, act, command, fetch, prepare, query
 from support.servers.serving import wait_until
@@ -33,8 +33,6 @@ from odfpy.serving.flight.errors import TicketRefused
 from odfpy.serving.flight.messages import message, parse, unwrap, wrap
 from odfpy.serving.relay.sql_tickets import SqlTicket, SqlTickets
 
-NA = "1,10.5,N\n2,20.5,R\n3,7.25,N\n"
-GLOBAL = "10,1500,N\n11,900,R\n12,,N\n"
 ALL = "SELECT id, price, flag FROM item ORDER BY id"
 SEEN_BY_BOTH = [(1, 10.5, "N"), (2, 20.5, "R"), (3, 7.25, "N"), (10, 15.0, "N"), (12, None, "N")]
 """What ann and the relay na may see: at global, na is nobody in particular."""
@@ -48,20 +46,13 @@ FLIGHT_ERRORS = (pa.ArrowException, fl.FlightError, KeyError, NotImplementedErro
 @pytest.fixture(scope="module")
 def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedWeb]:
     """na asks global, and global asks na; ann sees all rows at both."""
-    with served_web(tmp_path_factory.mktemp("web")) as made:
-        made.relay("na", "price", NA)
-        made.relay("global", "percent", GLOBAL)
-        made.link("na", "global", "{v} / 100")
-        made.link("global", "na", "{v} * 100")
+    with linked_web(tmp_path_factory.mktemp("web")) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def ann(web: ServedWeb) -> Issued:
-    issued = web.user("ann")
-    for relay in ("na", "global"):
-        web.grant(relay, issued, "ann")
-    return issued
+    return web.known_user("ann")
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.federation.served import ServedWeb, served_web
+from support.federation.served import NA, ServedWeb, linked_web, served_web
 from support.servers.buckets import s3_buckets
 from support.servers.serving import wait_until
 
@@ -20,8 +20,6 @@ from odfpy.federation.relay.errors import IncompleteAnswer, RelayRefused, Result
 from odfpy.federation.sources.files import FilesSource
 from odfpy.federation.store.results import ResultState
 
-NA = "1,10.5,N\n2,20.5,R\n3,7.25,N\n"
-GLOBAL = "10,1500,N\n11,900,R\n12,,N\n"
 QUERY = "SELECT flag, count(*) AS n, sum(price) AS s FROM item GROUP BY flag ORDER BY flag"
 SEEN = [{"flag": "N", "n": 4, "s": 32.75}, {"flag": "R", "n": 2, "s": 29.5}]
 ASKED = AskOptions(require_complete=True)
@@ -29,19 +27,13 @@ ASKED = AskOptions(require_complete=True)
 
 @pytest.fixture(scope="module")
 def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedWeb]:
-    with served_web(tmp_path_factory.mktemp("web")) as made:
-        made.relay("na", "price", NA)
-        made.relay("global", "percent", GLOBAL)
-        made.link("na", "global", "{v} / 100")
+    with linked_web(tmp_path_factory.mktemp("web")) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def ann(web: ServedWeb) -> Issued:
-    issued = web.user("ann")
-    for relay in ("na", "global"):
-        web.grant(relay, issued, "ann")
-    return issued
+    return web.known_user("ann")
 
 
 @pytest.fixture(autouse=True)

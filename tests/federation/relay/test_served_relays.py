@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
-from support.federation.served import ServedWeb, credentials, served_web
+from support.federation.served import NA, ServedWeb, credentials, linked_web, served_web
 from support.servers.serving import wait_until
 
 from odfpy.data.rows.rows_hash import RowsHasher
@@ -26,31 +26,19 @@ from odfpy.federation.relay.statements import verified
 from odfpy.federation.sql.split import split
 from odfpy.serving.flight.messages import message, parse
 
-NA = "1,10.5,N\n2,20.5,R\n3,7.25,N\n"
-GLOBAL = "10,1500,N\n11,900,R\n12,,N\n"
-APAC = "20,300,N\n"
 ALL = "SELECT id, price, flag FROM item ORDER BY id"
 
 
 @pytest.fixture(scope="module")
 def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedWeb]:
     """na and apac ask global, global asks both; prices are percents at global. ann sees all rows, but at apac."""
-    with served_web(tmp_path_factory.mktemp("web")) as made:
-        made.relay("na", "price", NA)
-        made.relay("global", "percent", GLOBAL)
-        made.relay("apac", "price", APAC)
-        for name in ("na", "apac"):
-            made.link(name, "global", "{v} / 100")
-            made.link("global", name, "{v} * 100")
+    with linked_web(tmp_path_factory.mktemp("web"), apac=True) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def ann(web: ServedWeb) -> Issued:
-    issued = web.user("ann")
-    for relay in ("na", "global"):
-        web.grant(relay, issued, "ann")
-    return issued
+    return web.known_user("ann")
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.federation.served import ServedRelay, ServedWeb, served_web
+from support.federation.served import NA, ServedRelay, ServedWeb, linked_web, served_web
 
 import odfpy.web
 from odfpy.federation.authority import Issued
@@ -17,9 +17,6 @@ from odfpy.federation.spark.small import SMALL
 
 pytestmark = pytest.mark.spark
 
-NA = "1,10.5,N\n2,20.5,R\n3,7.25,N\n"
-GLOBAL = "10,1500,N\n11,900,R\n12,,N\n"
-APAC = "20,300,N\n"
 ROWS = [
     (1, 10.5, "N"),
     (2, 20.5, "R"),
@@ -42,22 +39,13 @@ QUERIES = [
 @pytest.fixture(scope="module")
 def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedWeb]:
     """na and apac ask global, global asks both; prices are percents at global. ann sees all rows, but at apac."""
-    with served_web(tmp_path_factory.mktemp("web")) as made:
-        made.relay("na", "price", NA)
-        made.relay("global", "percent", GLOBAL)
-        made.relay("apac", "price", APAC)
-        for name in ("na", "apac"):
-            made.link(name, "global", "{v} / 100")
-            made.link("global", name, "{v} * 100")
+    with linked_web(tmp_path_factory.mktemp("web"), apac=True) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def ann(web: ServedWeb) -> Issued:
-    issued = web.user("ann")
-    for relay in ("na", "global"):
-        web.grant(relay, issued, "ann")
-    return issued
+    return web.known_user("ann")
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,6 +77,9 @@ spec:
   {more}
   permissions: [{{data: files, source: items, allowed_columns: {columns}, allowed_rows: "{rows}"}}]
 """
+NA = "1,10.5,N\n2,20.5,R\n3,7.25,N\n"
+GLOBAL = "10,1500,N\n11,900,R\n12,,N\n"
+APAC = "20,300,N\n"
 N_ONLY = "{allowed_columns: '*', allowed_rows: \"flag = 'N'\"}"
 
 
@@ -205,6 +208,13 @@ class ServedWeb:
         )
         self.relays[relay].apply(text)
 
+    def known_user(self, name: str, relays: Sequence[str] = ("na", "global")) -> Issued:
+        """A certificate for somebody who sees all rows of some relays."""
+        issued = self.user(name)
+        for relay in relays:
+            self.grant(relay, issued, name)
+        return issued
+
     def user(self, name: str, fields: Mapping[str, str] | None = None) -> Issued:
         """A certificate for somebody."""
         return self.authority.issue(name, 30, fields=fields)
@@ -226,3 +236,17 @@ def served_web(folder: Path) -> Iterator[ServedWeb]:
     """A web to which relays are added; they end with the block."""
     with ExitStack() as stack:
         yield ServedWeb(folder, stack)
+
+
+@contextmanager
+def linked_web(folder: Path, *, apac: bool = False) -> Iterator[ServedWeb]:
+    """A web in which na and global ask each other, and apac and global perhaps; prices are percents at global."""
+    with served_web(folder) as made:
+        made.relay("na", "price", NA)
+        made.relay("global", "percent", GLOBAL)
+        if apac:
+            made.relay("apac", "price", APAC)
+        for name in [one for one in ("na", "apac") if one in made.relays]:
+            made.link(name, "global", "{v} / 100")
+            made.link("global", name, "{v} * 100")
+        yield made
