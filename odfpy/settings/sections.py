@@ -174,7 +174,9 @@ class RelaySection(Section):
         Meaning("Folder or URL (s3, gs, az) for results that are fetched later; .odf/relay/results if not set"),
     ] = None
     result_lifetime: Annotated[Positive, Meaning("Seconds for which such a result is kept")] = 604_800
-    max_result: Annotated[Positive, Meaning("Bytes of Arrow data that such a result may have")] = 64 * 1024**3
+    max_result: Annotated[Positive, Meaning("Bytes that such a result may have, and all of one user together")] = (
+        64 * 1024**3
+    )
 
 
 class SourcesSection(Section):

@@ -149,24 +149,45 @@ def names_of(knowledge: StoredKnowledge, wanted: str, caller: Identity) -> Seque
     return sorted(name for name in knowledge.web.entities if wanted in name and may_show(name))
 
 
-def whole_entity(knowledge: StoredKnowledge, entity: str) -> Fragment:
-    """The question for all of an entity.
+def entities_of(knowledge: StoredKnowledge, wanted: str, caller: Identity) -> dict[str, pa.Schema]:
+    """The columns of the entities that `names_of` names, by name.
 
-    Raises:
-        WebObjectNotFound: there is none of that name, with a suggestion.
+    Args:
+        knowledge: of the relay.
+        wanted: a text that the names have in them.
+        caller: who asks.
     """
-    columns = columns_of(knowledge, entity)
-    return Fragment(entity, tuple(Output(one.name, Column(one.name, one.type)) for one in columns))
+    found = {name: knowledge.columns(name) for name in names_of(knowledge, wanted, caller)}
+    return {name: columns for name, columns in found.items() if columns is not None}
 
 
-def columns_of(knowledge: StoredKnowledge, entity: str) -> pa.Schema:
-    """The columns of an entity.
+def columns_of(knowledge: StoredKnowledge, entity: str, caller: Identity) -> pa.Schema:
+    """The columns of an entity. One of which nothing shows is not there, as one that nobody has heard of.
+
+    Args:
+        knowledge: of the relay.
+        entity: its name.
+        caller: who asks.
 
     Raises:
         WebObjectNotFound: there is none, with a suggestion.
     """
-    found = knowledge.columns(entity)
-    if found is None:
-        names = list(knowledge.web.entities)
-        raise WebObjectNotFound(f"This relay has no entity {entity!r}", hint=did_you_mean(entity, names))
-    return found
+    there = entities_of(knowledge, "", caller)
+    if entity not in there:
+        raise WebObjectNotFound(f"This relay has no entity {entity!r}", hint=did_you_mean(entity, list(there)))
+    return there[entity]
+
+
+def whole_entity(knowledge: StoredKnowledge, entity: str, caller: Identity) -> Fragment:
+    """The question for all of an entity.
+
+    Args:
+        knowledge: of the relay.
+        entity: its name.
+        caller: who asks.
+
+    Raises:
+        WebObjectNotFound: there is none of that name, with a suggestion.
+    """
+    columns = columns_of(knowledge, entity, caller)
+    return Fragment(entity, tuple(Output(one.name, Column(one.name, one.type)) for one in columns))

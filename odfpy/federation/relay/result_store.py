@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from odfpy.chain.object_store import LocalObjectStore, ObjectStore
-from odfpy.data.multihash import Multihash
 from odfpy.repository.bucket.place import open_bucket, parse_place
 from odfpy.repository.bucket.stores import BucketObjectStore
 
@@ -40,19 +40,19 @@ class ResultStore:
             return BucketObjectStore(self._bucket, f"{self._prefix}{result}/")
         return LocalObjectStore(Path(self._place) / result)
 
-    def remove(self, result: str, files: list[Multihash]) -> None:
-        """Remove the files of a result.
+    def remove(self, result: str) -> None:
+        """Remove all files of a result that nobody makes any more.
 
         Args:
             result: its id.
-            files: their names.
 
         Raises:
             OdfError: the store refuses.
         """
         store = self.of(result)
-        for one in files:
+        for one in list(store):
             store.delete(one)
-        if isinstance(store, LocalObjectStore) and store.folder.is_dir():
+        if isinstance(store, LocalObjectStore):
             store.clean()
-            store.folder.rmdir()
+            with suppress(OSError):  # it was never made
+                store.folder.rmdir()

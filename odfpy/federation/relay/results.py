@@ -40,6 +40,9 @@ AT_ONCE: Final = 2
 
 _NANOS: Final = 1_000_000_000
 _TRIES: Final = 3
+_MOST: Final = 1_000
+"""Results of one user."""
+
 _BETWEEN: Final = 600.0
 """Seconds between two looks at which results are over."""
 
@@ -73,7 +76,7 @@ class ResultMaker:
             work: folder in which files are made.
             lifetime: seconds for which a result is kept.
             seconds: that the making of one may take.
-            largest: bytes of Arrow data that a result may have.
+            largest: bytes of Arrow data that a result may have; so many bytes of files a user may have, too.
             signer: signs what was given for a ticket.
         """
         self._results, self._tickets, self._reader, self._connections = results, tickets, reader, connections
@@ -108,8 +111,10 @@ class ResultMaker:
             ticket: the same, opened by its holder.
 
         Raises:
+            ResultTooLarge: the holder has as many results here as they may.
             OdfError: it is somebody else's.
         """
+        self._check_room(ticket.holder.fingerprint)
         name = hashlib.sha256(text.encode()).hexdigest()[:32]
         until = Timestamp(Timestamp.now().nanos + int(self._lifetime * _NANOS))
         detail = {"ticket": text, "tries": 0}
@@ -117,6 +122,16 @@ class ResultMaker:
         if is_new:
             self._threads.submit(self._make, found)
         return found
+
+    def _check_room(self, owner: str) -> None:
+        """Check that somebody may have one more result."""
+        kept = [one for one in self._results.of(owner) if "ticket" in one.detail]
+        size = sum(file["bytes"] for one in kept for file in one.detail.get("files", []))
+        if len(kept) >= _MOST or size >= self._largest:
+            raise ResultTooLarge(
+                f"This relay keeps {len(kept):,} results of you already, of {size:,} bytes",
+                hint="They go after some time. Ask for less, or read the rows at once.",
+            )
 
     def find(self, name: str, owner: str) -> Result:
         """A result of somebody.
@@ -136,6 +151,9 @@ class ResultMaker:
             WebObjectNotFound: there is none of theirs.
         """
         self.find(name, owner)
+        self._stop(name)
+
+    def _stop(self, name: str) -> None:
         self._results.move(name, ResultState.CANCELLED)
         with self._lock:
             control = self._running.get(name)
@@ -174,26 +192,24 @@ class ResultMaker:
         detail = {**result.detail, "tries": result.detail["tries"] + 1}
         if not self._results.move(result.id, ResultState.RUNNING, detail):
             return  # cancelled in the meantime
-        files: list[ResultFile] = []
         try:
             _check_tries(detail["tries"])
             with self._control(result.id) as control:
-                made = self._made(result, control, files)
+                made = self._made(result, control)
         except Exception as error:  # noqa: BLE001  whatever it is, somebody waits to be told
             if self._over.is_set():
                 return  # made from the start, when the relay begins again
-            self._fail(result, detail, error, files)
+            self._fail(result, detail, error)
         else:
             if not self._results.move(result.id, ResultState.DONE, {**detail, **made}):  # cancelled in the meantime
-                self._store.remove(result.id, [one.hash for one in files])
+                self._store.remove(result.id)
 
-    def _made(self, result: Result, control: Control, files: list[ResultFile]) -> Mapping[str, Any]:
+    def _made(self, result: Result, control: Control) -> Mapping[str, Any]:
         ticket = self._tickets.reopen(result.detail["ticket"])
         store = self._store.of(result.id)
 
         def keep(path: Path, made: ResultFile) -> None:
             store.insert_file(path, made.hash)
-            files.append(made)
 
         with ExitStack() as stack:
             make_folder(self._work)
@@ -205,7 +221,7 @@ class ResultMaker:
             else:
                 rows = self._reader.read(ticket, control)
                 rows = HashedRows(rows) if ticket.is_signed else rows
-            written_files(_bounded(rows, self._largest), rows.schema, folder, keep)
+            files = written_files(_bounded(rows, self._largest), rows.schema, folder, keep)
         return {
             "files": [one.to_json() for one in files],
             "rows": sum(one.rows for one in files),
@@ -220,12 +236,12 @@ class ResultMaker:
             return self._signer.signed(ticket, *rows.found)
         return None
 
-    def _fail(self, result: Result, detail: Mapping[str, Any], error: Exception, files: list[ResultFile]) -> None:
+    def _fail(self, result: Result, detail: Mapping[str, Any], error: Exception) -> None:
         if not isinstance(error, OdfError):
             _LOGGER.error("result %s: a bug", result.id, exc_info=error)
         why = error.message if isinstance(error, OdfError) else "The relay failed to make it"
         with suppress(OdfError):
-            self._store.remove(result.id, [one.hash for one in files])
+            self._store.remove(result.id)
         self._results.move(result.id, ResultState.FAILED, {**detail, "why": why})
 
     @contextmanager
@@ -260,8 +276,11 @@ class ResultMaker:
             OdfError: the store refuses; they are removed the next time.
         """
         for one in self._results.old():
-            self._store.remove(one.id, [ResultFile.parse(file).hash for file in one.detail.get("files", [])])
-            self._results.remove(one.id)
+            if not one.state.is_final:
+                self._stop(one.id)  # it goes the next time
+            else:
+                self._store.remove(one.id)
+                self._results.remove(one.id)
 
 
 def _check_tries(tries: int) -> None:

@@ -22,7 +22,7 @@ from odfpy.federation.asking.options import AskOptions
 from odfpy.federation.relay.errors import RelayUnavailable
 from odfpy.federation.relay.flight import Connections
 from odfpy.federation.relay.question import Answer, Cancellation, Part, Question, SentFragment, Wants
-from odfpy.federation.relay.reading import SourceReader, columns_of, names_of
+from odfpy.federation.relay.reading import SourceReader, entities_of
 from odfpy.federation.relay.relay import Relay
 from odfpy.federation.relay.requesters import Identity
 from odfpy.federation.relay.rows import Rows
@@ -76,8 +76,7 @@ class RelayAsker(Asker):
             seconds: to wait; nobody is waited for.
         """
         del seconds
-        names = names_of(self._knowledge, "", self._caller)
-        return {name: columns_of(self._knowledge, name) for name in names}
+        return entities_of(self._knowledge, "", self._caller)
 
     def ask(self, query: str, fragments: Mapping[str, Fragment], wants: Wants, seconds: float) -> Mapping[str, Answer]:
         """The answers of the relay to the fragments of a query, which are asked at the same time.

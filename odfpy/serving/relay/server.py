@@ -24,7 +24,7 @@ from odfpy.federation.relay.actions import CANCEL, body_of, tree_of
 from odfpy.federation.relay.bounds import Received
 from odfpy.federation.relay.flight import Connections, info_of, query_of, question_of
 from odfpy.federation.relay.question import Cancellation, Question, SentFragment
-from odfpy.federation.relay.reading import SourceReader, columns_of, names_of, whole_entity
+from odfpy.federation.relay.reading import SourceReader, columns_of, entities_of, whole_entity
 from odfpy.federation.relay.relay import Relay
 from odfpy.federation.relay.requesters import Identity, identity_of
 from odfpy.federation.relay.rows import HashedRows, PassedRows
@@ -132,9 +132,8 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         """The entities of which the caller may see something; with criteria, those whose name has these in it."""
         caller = self._caller(context)
         infos = []
-        for name in names_of(self._knowledge, criteria.decode("utf-8", "replace"), caller):
-            descriptor = fl.FlightDescriptor.for_path(name)
-            infos.append(fl.FlightInfo(columns_of(self._knowledge, name), descriptor, [], -1, -1))
+        for name, columns in entities_of(self._knowledge, criteria.decode("utf-8", "replace"), caller).items():
+            infos.append(fl.FlightInfo(columns, fl.FlightDescriptor.for_path(name), [], -1, -1))
         return iter(infos)
 
     @guarded
@@ -143,7 +142,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         caller = self._caller(context)
         if _is_sql(descriptor):
             return fl.SchemaResult(self._sql.schema(caller, descriptor.command))
-        return fl.SchemaResult(columns_of(self._knowledge, _entity_of(descriptor)))
+        return fl.SchemaResult(columns_of(self._knowledge, _entity_of(descriptor), caller))
 
     @guarded
     def get_flight_info(self, context: Any, descriptor: Any) -> Any:
@@ -154,7 +153,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         if descriptor.descriptor_type == fl.DescriptorType.CMD:
             question = question_of(descriptor.command)
         else:
-            fragment = whole_entity(self._knowledge, _entity_of(descriptor))
+            fragment = whole_entity(self._knowledge, _entity_of(descriptor), caller)
             question = Question(f"{secrets.token_hex(16)} f1", SentFragment.of(fragment))
         control = CallControl(context)
         try:

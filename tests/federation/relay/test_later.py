@@ -175,7 +175,7 @@ def test_results_go_when_their_time_is_over(tmp_path: Path) -> None:
         query = later.start("SELECT id FROM item").query
         folder = relay.workspace.odf / "relay" / "results"
         wait_until(lambda: list(folder.glob("*/*")))
-        wait_until(lambda: len(relay.store.results.old()) == 2)  # the part, and the query
+        wait_until(lambda: [one.state.is_final for one in relay.store.results.old()] == [True, True])  # part and query
         relay.server._results._maker.clean()
         assert list(folder.iterdir()) == []
         with pytest.raises(RelayRefused, match="remembers no query"):
@@ -215,3 +215,14 @@ def test_a_relay_that_remembers_another_query_is_not_believed(web: ServedWeb, an
     asking.asker.keep_query(plan.query, {"plan": other.to_json(), "missing": [], "parts": []})
     with pytest.raises(OdfError, match="remembers another query under that id"):
         asking.later.find(plan.query)
+
+
+def test_the_results_of_one_user_have_a_bound(tmp_path: Path) -> None:
+    with served_web(tmp_path) as made:
+        made.relay("alone", "price", NA, configured={"relay.maxResult": "100"})
+        later = made.asks(made.user("ann"), "alone").later
+        assert finished(later, later.start("SELECT id FROM item").query).state == "done"
+        [part] = later.start("SELECT id FROM item").parts
+        assert (part.state, "results of you already" in (part.why or "")) == ("failed", True)
+        other = made.asks(made.user("bob"), "alone").later
+        assert finished(other, other.start("SELECT id FROM item").query).state == "done"

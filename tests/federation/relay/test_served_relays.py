@@ -246,6 +246,16 @@ def test_an_entity_of_which_nothing_shows_is_not_listed(tmp_path: Path) -> None:
         made.grant("alone", dora, "dora")
         assert list(made.asks(carl, "alone").entities()) == []
         assert list(made.asks(dora, "alone").entities()) == ["item"]
+        own = credentials(carl)
+        location, pem = made.relays["alone"].server.location, made.issued.facts.pem.encode()
+        with fl.connect(location, tls_root_certs=pem, cert_chain=own.certificates, private_key=own.key) as client:
+            for call in (client.get_schema, client.get_flight_info):
+                told = []
+                for name in ("item", "nope"):
+                    with pytest.raises(KeyError) as caught:
+                        call(fl.FlightDescriptor.for_path(name))
+                    told.append(str(caught.value).replace(name, "NAME").partition("gRPC")[0])
+                assert told[0] == told[1]
 
 
 @pytest.mark.parametrize("with_token", [True, False])
