@@ -38,11 +38,11 @@ from odfpy.serving.flight.commands import (
     refuse_transaction,
 )
 from odfpy.serving.flight.errors import NotSupported, WrongMessage, as_arrow, guarded
-from odfpy.serving.flight.guard import FlightGuard, client_of
+from odfpy.serving.flight.guard import Everybody, FlightGuard, client_of
 from odfpy.serving.flight.messages import message, name_of, parse, unwrap, wrap
 from odfpy.serving.flight.metadata import is_metadata, metadata, metadata_schema
 from odfpy.serving.flight.names import CATALOG, DB_SCHEMA, DEFAULT_DIALECT
-from odfpy.serving.flight.sessions import MIDDLEWARE, Everybody, Middleware, MiddlewareFactory, Sessions, set_option
+from odfpy.serving.flight.sessions import MIDDLEWARE, Middleware, MiddlewareFactory, Sessions, set_option
 from odfpy.serving.flight.statements import PlannedStatement, Schemas, Statement, Statements, plan_answer
 from odfpy.serving.flight.streams import Batches, CallControl, RunningQueries
 from odfpy.serving.flight.tables import DatasetTables

@@ -227,18 +227,6 @@ class MiddlewareFactory(fl.ServerMiddlewareFactory):  # type: ignore[misc]
         return Middleware(session, _first(headers, DIALECT_HEADER), is_new=is_new)
 
 
-class Everybody(fl.ServerAuthHandler):  # type: ignore[misc]
-    """Lets handshakes succeed: the middleware has had its look before."""
-
-    def authenticate(self, outgoing: Any, incoming: Any) -> None:
-        """All is said in headers."""
-
-    def is_valid(self, token: bytes) -> bytes:
-        """Nobody is named by this."""
-        del token
-        return b""
-
-
 def _first(headers: dict[str, list[Any]], name: str) -> str | None:
     values = headers.get(name)
     value = values[0] if values else None

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
 from odfpy.data.slices.slice import slice_schema
 from odfpy.errors import OdfError
-from odfpy.serving.callers.resolver import CallerResolver
+
+if TYPE_CHECKING:
+    from odfpy.serving.callers.resolver import (
+        CallerResolver,
+    )  # a relay has no callers with tokens, and needs none of it
 
 
 class Tables(Protocol):

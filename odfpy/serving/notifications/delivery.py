@@ -22,7 +22,8 @@ from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId
 from odfpy.errors import InvalidValue, OdfError, TransferError
 from odfpy.http.client import HttpClient
-from odfpy.serving.http.logs import Metrics, log
+from odfpy.serving.http.logs import log
+from odfpy.serving.http.metrics import Metrics
 from odfpy.serving.notifications.events import head_event
 from odfpy.serving.notifications.heads import head_of
 from odfpy.serving.notifications.webhooks import Webhook, Webhooks

@@ -34,9 +34,8 @@ from odfpy.federation.relay.tickets import PassedTicket, Tickets
 from odfpy.federation.relay.under_way import QueryKey
 from odfpy.serving.flight.commands import CANCELLED, no_action
 from odfpy.serving.flight.errors import NotSupported, Unauthenticated, WrongMessage, as_arrow, guarded
-from odfpy.serving.flight.guard import FlightGuard
+from odfpy.serving.flight.guard import Everybody, FlightGuard
 from odfpy.serving.flight.messages import message, parse
-from odfpy.serving.flight.sessions import Everybody
 from odfpy.serving.flight.streams import Batches, CallControl, Rows, RunningQueries
 from odfpy.serving.http.budget import MemoryBudget
 from odfpy.serving.http.logs import log

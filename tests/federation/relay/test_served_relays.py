@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import secrets
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -358,3 +360,10 @@ def test_parts_that_are_too_large_are_missing(web: ServedWeb, ann: Issued) -> No
     with web.asks(ann, "na").sql(ALL, received=100) as answer:
         assert not answer.is_complete
         assert all("more than 100 bytes" in one.why for one in answer.missing)
+
+
+def test_a_relay_holds_nothing_of_web_servers_and_engines_in_memory() -> None:
+    program = "import sys, odfpy.serving.relay.running; print(*{one.partition('.')[0] for one in sys.modules})"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    heavy = {"alembic", "datafusion", "duckdb", "fastapi", "pandas", "prometheus_client", "pyspark", "starlette"}
+    assert heavy.isdisjoint(found.stdout.split())
