@@ -78,7 +78,7 @@ def process() -> Iterator[SandboxedProcess]:
 
 @pytest.fixture(scope="module")
 def datafusion() -> Iterator[DataFusionEngine]:
-    def command(_module: str, memory: str) -> list[str]:
+    def command(_module: str, memory: str, _idle: str) -> list[str]:
         return python_command(PROGRAM, "datafusion", memory)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -11,7 +11,6 @@ import selectors
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -24,6 +23,7 @@ from odfpy.federation.client import Web, connect
 from odfpy.federation.demo.documents import GUEST
 from odfpy.federation.demo.layout import HOST, WebFolder
 from odfpy.federation.demo.words import OFFLINE, RELAYS
+from odfpy.sandbox.python import python_command, python_environment
 from odfpy.sandbox.syscalls import die_with_parent
 
 _ANSWERS: Final = re.compile(rb"answers at (grpc\+tls://\S+)")
@@ -111,7 +111,7 @@ def _location(listening: socket.socket) -> str:
 def _started(folder: WebFolder, relay: str, port: int) -> subprocess.Popen[bytes]:
     """The process of a relay, which has just been started."""
     root = folder.workspace(relay)
-    command = [sys.executable, "-m", "odfpy", "relay", "serve", "--host", HOST, "--port", str(port)]
+    command = python_command("odfpy", "relay", "serve", "--host", HOST, "--port", str(port))
 
     def tied() -> None:
         die_with_parent(signal.SIGTERM)
@@ -120,7 +120,7 @@ def _started(folder: WebFolder, relay: str, port: int) -> subprocess.Popen[bytes
         return subprocess.Popen(
             command,
             cwd=root,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            env=python_environment(os.environ, PYTHONUNBUFFERED="1"),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,
