@@ -78,8 +78,8 @@ def process() -> Iterator[SandboxedProcess]:
 
 @pytest.fixture(scope="module")
 def datafusion() -> Iterator[DataFusionEngine]:
-    def command(_module: str, memory: str, _idle: str) -> list[str]:
-        return python_command(PROGRAM, "datafusion", memory)
+    def command(_module: str, memory: str, idle: str) -> list[str]:
+        return python_command(PROGRAM, "datafusion", memory, idle)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(apart, "python_command", command)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sysconfig
 from pathlib import Path
 from typing import Final
 
 from odfpy.errors import OdfError
 from odfpy.extras import needs_extra
-from odfpy.sandbox.python import PROGRAM
 
 ROWS: Final = {"lineitem": 60_175, "customer": 1_500, "orders": 15_000}
 """How many rows the tables of scale 0.01 have."""
@@ -56,7 +56,7 @@ def make_tables(folder: Path) -> None:
 
 def _program() -> str:
     """The path of the program, which is where Python's other programs are."""
-    beside = Path(PROGRAM).parent / _PROGRAM
+    beside = Path(sysconfig.get_path("scripts")) / _PROGRAM
     found = str(beside) if beside.exists() else shutil.which(_PROGRAM)
     with needs_extra("demo", "The tables of the demo", OdfError):
         if found is None:

@@ -1,7 +1,7 @@
 """One error of each class, with all of its fields, and the engine's processes that raise it when they are asked to.
 
 python -c ... support.engine.raised_errors spark DESCRIPTOR DESCRIPTOR
-python -c ... support.engine.raised_errors datafusion MEMORY
+python -c ... support.engine.raised_errors datafusion MEMORY IDLE
 """
 
 from __future__ import annotations

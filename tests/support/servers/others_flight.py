@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from support.servers.serving import wait_until
+
 PROGRAMS = Path(__file__).resolve().parents[3] / ".venv-flight" / "bin"
 KEY = "sesame"
 """The token that BenoStreamDB wants to see."""
@@ -44,6 +46,12 @@ def _free_port() -> int:
         return int(found.getsockname()[1])
 
 
+def _listens(port: int) -> bool:
+    """Whether a server is there: it may say so a moment before."""
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
 @contextmanager
 def _running(command: list[str | Path], settings: dict[str, str]) -> Iterator[str]:
     environment = {**os.environ, **settings}
@@ -56,6 +64,7 @@ def _running(command: list[str | Path], settings: dict[str, str]) -> Iterator[st
             for line in process.stdout:
                 said.append(line)
                 if found := re.search(r"127\.0\.0\.1:(\d+)", line):
+                    wait_until(lambda port=int(found[1]): process.poll() is not None or _listens(port))
                     yield f"grpc://127.0.0.1:{found[1]}"
                     break
             else:
