@@ -122,7 +122,7 @@ def parts_of(asked: Any, location: str, sql: str, hops: int = 32) -> tuple[Any, 
 
     [fragment] = split(sql, asked.entities()).fragments.values()
     query = secrets.token_hex(16)
-    token = asked._credentials.token(query, seconds=300)  # noqa: SLF001
+    token = asked.credentials.token(query, seconds=300)
     question = Question(f"{query} f1", SentFragment.of(fragment), hops=hops, seconds=120, requester=token)
     return asked._connections, asked._connections.ask(location, question).parts  # noqa: SLF001
 
