@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -99,7 +100,7 @@ def test_a_folder_with_other_files_stays_as_it_is(odf: Odf, tmp_path: Path) -> N
 
 
 def test_without_the_program_that_makes_tables(odf: Odf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     refused = odf("relay", "demo", "--folder", str(tmp_path / "web"))
     assert refused.code == 1
