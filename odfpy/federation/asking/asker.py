@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
+from odfpy.federation.relay.errors import RelayUnavailable
 from odfpy.federation.relay.question import Answer, Part, Wants
 from odfpy.federation.sql.fragment import Fragment
+
+_AT_ONCE: Final = 8
+"""Fragments that are asked for at the same time."""
 
 
 class PartRows(Protocol):
@@ -88,3 +93,22 @@ class Asker(ABC):
         Args:
             query: its id.
         """
+
+    def _at_once(
+        self, query: str, fragments: Mapping[str, Fragment], ask: Callable[[tuple[str, Fragment]], Answer]
+    ) -> Mapping[str, Answer]:
+        """Ask for all fragments of a query at the same time; when one fails, none of the others is wanted.
+
+        Args:
+            query: its id.
+            fragments: by name.
+            ask: asks for one, which it gets with its name.
+        """
+        with ThreadPoolExecutor(min(_AT_ONCE, len(fragments))) as threads:
+            try:
+                return dict(zip(fragments, threads.map(ask, fragments.items()), strict=True))
+            except RelayUnavailable:
+                raise  # there is nobody to tell
+            except BaseException:
+                self.cancel(query)  # or the threads would be waited for
+                raise

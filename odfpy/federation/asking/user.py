@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from typing import Any, Final
 
@@ -20,13 +19,12 @@ from odfpy.federation.relay.actions import (
     STORE_RESULT,
     body_of,
 )
-from odfpy.federation.relay.errors import InvalidAnswer, RelayUnavailable
+from odfpy.federation.relay.errors import InvalidAnswer
 from odfpy.federation.relay.flight import Connections
 from odfpy.federation.relay.question import Answer, Cancellation, Part, Question, SentFragment, Wants
 from odfpy.federation.relay.requesters import Credentials
 from odfpy.federation.sql.fragment import Fragment
 
-_AT_ONCE: Final = 8
 _PATIENCE: Final = 20.0
 """Seconds to wait for an action."""
 
@@ -77,14 +75,7 @@ class User(Asker):
             )
             return self._connections.ask(self._relay, question)
 
-        with ThreadPoolExecutor(min(_AT_ONCE, len(fragments))) as threads:
-            try:
-                return dict(zip(fragments, threads.map(ask, fragments.items()), strict=True))
-            except RelayUnavailable:
-                raise  # there is nobody to tell
-            except BaseException:
-                self.cancel(query)  # or the threads would be waited for
-                raise
+        return self._at_once(query, fragments, ask)
 
     def rows(self, part: Part, seconds: float) -> AbstractContextManager[PartRows]:
         """The rows of a part, read where they are.

@@ -17,7 +17,7 @@ from odfpy.engine.control import Control
 from odfpy.errors import OdfError
 from odfpy.federation.asking.answer import WebAnswer
 from odfpy.federation.asking.asker import Asker, Chunk, PartRows
-from odfpy.federation.asking.asking import AT_ONCE, answered
+from odfpy.federation.asking.asking import answered
 from odfpy.federation.asking.options import AskOptions
 from odfpy.federation.relay.errors import RelayUnavailable
 from odfpy.federation.relay.flight import Connections
@@ -98,12 +98,7 @@ class RelayAsker(Asker):
             )
             return self._relay.answer(question, self._caller)
 
-        with ThreadPoolExecutor(min(AT_ONCE, len(fragments))) as threads:
-            try:
-                return dict(zip(fragments, threads.map(ask, fragments.items()), strict=True))
-            except BaseException:
-                self.cancel(query)  # or the threads would be waited for
-                raise
+        return self._at_once(query, fragments, ask)
 
     @contextmanager
     def rows(self, part: Part, seconds: float) -> Iterator[PartRows]:
