@@ -95,5 +95,5 @@ bench: $(VENV)/develops
 	@for program in benchmarks/*.py; do $(BIN)/python $$program || exit 1; done
 
 clean:
-	rm -rf $(VENV) .demo .attack .search .venv-lowest site build dist .venv-clients .venv-dagster .venv-airflow .venv-flight *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) .demo .attack .search .venv-lowest site build dist .venv-clients .venv-dagster .venv-airflow .venv-datalake .venv-flight *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -148,7 +148,10 @@ def sizes(pid: int) -> Mapping[str, int]:
 def children(pid: int) -> Iterator[int]:
     """Processes that a process has started."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
-        fields = stat.read_text(encoding="utf-8").rpartition(")")[2].split()
+        try:
+            fields = stat.read_text(encoding="utf-8").rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            continue
         if int(fields[1]) == pid and fields[0] != "Z":
             yield int(stat.parent.name)
 

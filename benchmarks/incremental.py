@@ -2,7 +2,7 @@
 
     python benchmarks/incremental.py [--only PART] [--rows 5000000] [--pulls 100]
 
-Parts are windows, interval, temporal, corrections, top, growth.
+Parts are windows, interval, temporal, corrections, top, growth, history.
 
 A pull is a whole command, from the start of the process to its end, with a warm engine. The batch job is a warm Spark
 of its own in this process, which reads all slices and writes the result as Parquet; the least of three runs counts.
@@ -131,8 +131,12 @@ def plain_spark() -> object:
         warnings.simplefilter("ignore")
         from pyspark.sql import SparkSession
 
-        builder = SparkSession.builder.master("local[*]").config("spark.driver.memory", "4g")
-        return builder.config("spark.ui.enabled", "false").config("spark.log.level", "OFF").getOrCreate()
+        builder = (
+            SparkSession.builder.master("local[*]")
+            .config("spark.driver.memory", "4g")
+            .config("spark.ui.enabled", "false")
+        )
+        return builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "OFF").getOrCreate()
 
 
 def warm(bench: Bench) -> None:
@@ -310,6 +314,42 @@ def growth(bench: Bench, rows: int, pulls: int) -> None:
                 print(f"    kept: {checkpoint.size if checkpoint else 0} bytes; {meter.memory()}", flush=True)
 
 
+def history(bench: Bench, rows: int, pulls: int) -> None:
+    """Pulls of 1000 rows after a tenth of the rows, and after all: of queries that need earlier rows forever."""
+    queries = {
+        "named": ("select t.event_time, t.k, t.v, n.name from trades t left join names n on t.k = n.k", "trades,names"),
+        "sums": (
+            "select event_time, k, sum(v) over (partition by k order by event_time, v) as s from trades",
+            "trades",
+        ),
+    }
+    bench.root("trades", {"k": "Int64", "v": "Int64"})
+    bench.root("names", {"k": "Int64", "name": "Int64"})
+    for name, (query, inputs) in queries.items():
+        bench.derivative(name, query, tuple(inputs.split(",")))
+    keys = rows // 10
+    bench.push("names", np.zeros(keys, np.int64), {"k": np.arange(keys), "name": np.arange(keys)})
+    day = 0
+    for count in (rows // 10, rows - rows // 10):
+        for start in range(0, count, 500_000):
+            size = min(500_000, count - start)
+            times = np.sort(bench.dice.integers(0, DAY, size)) + day * DAY
+            bench.push("trades", times, {"k": bench.dice.integers(0, keys, size), "v": bench.dice.integers(0, 9, size)})
+            day += 1
+        runs: dict[str, list[Run]] = {name: [] for name in queries}
+        for number in range(3 + min(pulls, 10)):
+            times = np.sort(bench.dice.integers(0, DAY, 1000)) + day * DAY
+            bench.push("trades", times, {"k": bench.dice.integers(0, keys, 1000), "v": bench.dice.integers(0, 9, 1000)})
+            changed = bench.dice.integers(0, keys, 10)
+            bench.push("names", np.full(10, day * DAY + number), {"k": changed, "name": changed + day})
+            day += 1
+            for name in queries:
+                runs[name].append(bench.pull(name))
+        for name, (first, second, *later) in runs.items():
+            show(f"{name}: {count} rows, then 1000", None, [first, second])
+            show(f"{name}: later pulls of 1000 rows", 1.0, later[1:])
+
+
 PARTS: dict[str, tuple[Callable[[Bench, int, int], None], int]] = {
     "windows": (windows, 5_000_000),
     "interval": (interval, 1_000_000),
@@ -317,6 +357,7 @@ PARTS: dict[str, tuple[Callable[[Bench, int, int], None], int]] = {
     "corrections": (corrections, 1_802),
     "top": (top, 1_000_000),
     "growth": (growth, 1_000),
+    "history": (history, 5_000_000),
 }
 
 

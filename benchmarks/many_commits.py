@@ -29,7 +29,7 @@ from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.schemas.arrow import to_arrow
-from odfpy.data.slices.slice import SliceWriter
+from odfpy.data.slices.writer import SliceWriter
 from odfpy.data.timestamp import Timestamp
 
 POLL = "SetPollingSource\n      fetch: {kind: FilesGlob, path: 'files/*.csv', order: ByName}"

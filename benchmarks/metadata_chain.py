@@ -20,7 +20,8 @@ from support import print_machine
 from odfpy.chain.encoding import block_document, decode_block, encode_block
 from odfpy.chain.events import AddData, DataSlice, MetadataEvent, Seed, SetDataSchema, SourceState
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.metadata_chain import sum_up, validate
+from odfpy.chain.metadata_chain import sum_up
+from odfpy.chain.new_blocks import validate
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.state import ChainState
 from odfpy.codec.yaml import dump

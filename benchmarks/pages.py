@@ -28,6 +28,9 @@ from playwright.sync_api import Browser
 from support import NARROW, ODF, REPOSITORY, print_machine, root, ten_rows
 from support.runs import many_runs
 
+from odfpy.archive import NewFile
+from odfpy.archive.local import init_archive
+from odfpy.archive.times import DAY, parse_time
 from odfpy.chain.block import MetadataBlock
 from odfpy.chain.encoding import hash_block, load_snapshots
 from odfpy.chain.events import Seed, SetInfo
@@ -55,6 +58,7 @@ PAGES = {
     "changes": (f"datasets/{REAL}/-/changes", "main table"),
     "verify": (f"datasets/{REAL}/-/verify", "main button"),
     "access": (f"datasets/{REAL}/-/access", "main h2"),
+    "files": ("datasets/logs/-/files", "table.files td"),
     "get it": (f"datasets/{REAL}/-/get", ".snippet"),
     "row": (f"provenance?dataset={REAL}&offset=7", "table.list"),
     "compare": ("compare", "form"),
@@ -207,6 +211,11 @@ def main() -> None:
             file = Path(name) / "rows.ndjson"
             file.write_bytes(ten_rows(day * 10))
             list(workspace.ingest(REAL, [file]))
+        start = parse_time("2024-03-01")
+        new = [
+            NewFile(file=file, what="rows", where=f"host-{one % 7}", start=start + one * DAY // 9) for one in range(300)
+        ]
+        init_archive(workspace, "logs").push_all(new)
         many_runs(workspace, asked.runs)
         ids = many_datasets(workspace, asked.datasets)
         token = Tokens(workspace.odf).new("bench", Scope.ADMIN)

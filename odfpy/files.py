@@ -21,6 +21,19 @@ MANY: Final = 200
 """Files for which flushing the whole file system takes less time than flushing each of them."""
 
 
+FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+"""What the system says where no room is left on a disk, or none for this user."""
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Return whether an error comes of a disk that has no room left, maybe by way of others."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in FULL:
+            return True
+        error = error.__cause__
+    return False
+
+
 def cache_folder() -> Path:
     """The folder of what programs of the user can make again: `$XDG_CACHE_HOME/odfpy`, by default `~/.cache/odfpy`."""
     chosen = Path(os.environ.get("XDG_CACHE_HOME", ""))
@@ -30,6 +43,12 @@ def cache_folder() -> Path:
 def configuration_folder() -> Path:
     """Return the folder of the user's own settings, keys and tokens (XDG Base Directory Specification)."""
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "odf"
+
+
+def config_files(root: Path) -> tuple[Path, ...]:
+    """Files with settings of a workspace, of which there may be some: its own, those of folders above, the user's."""
+    above = (folder / ".odfconfig.yaml" for folder in (root, *root.parents))
+    return (root / ".odf" / "config.yaml", *above, configuration_folder() / "config.yaml")
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -125,6 +144,31 @@ def replace_files(files: Iterable[tuple[Path, bytes]]) -> None:
     finally:
         for temporary in aside:
             temporary.unlink(missing_ok=True)
+
+
+def move_files(moves: Iterable[tuple[Path, Path]]) -> None:
+    """Give files that were just written their places in one file system; many are flushed together, see `MANY`.
+
+    None takes its place before all are on the disk, so that no name ever leads to a part of what was written.
+
+    Args:
+        moves: where each is, and where it is to be; those folders are there.
+
+    Raises:
+        OSError: one cannot be flushed or moved; only some of those before it are in their places then.
+    """
+    moves = list(moves)
+    if len(moves) >= MANY:
+        for folder in dict.fromkeys(source.parent for source, _ in moves):
+            sync_file_system(folder)
+    else:
+        for source, _ in moves:
+            with source.open("rb") as file:
+                os.fsync(file.fileno())
+    for source, target in moves:
+        source.replace(target)
+    for folder in dict.fromkeys(target.parent for _, target in moves):
+        sync_folder(folder)
 
 
 def _aside(path: Path) -> Path:

@@ -27,6 +27,7 @@ LONGEST_MODULE = 400
 # entered here, and thought about.
 PACKAGES = {
     "visible": set(),
+    "stages": set(),
     "errors": {"visible"},
     "extras": {"errors"},
     "files": {"errors"},
@@ -35,13 +36,14 @@ PACKAGES = {
     "http": {"errors", "settings"},
     "sandbox": set(),
     "ethereum": {"errors", "extras"},
-    "data": {"visible", "errors"},
+    "data": {"visible", "stages", "errors"},
     "dataset": {"errors", "data"},
     "codec": {"errors", "data", "dataset"},
     "chain": {"errors", "files", "data", "dataset", "codec"},
     "state": {"errors", "files", "data"},
-    "engine": {"errors", "extras", "settings", "sandbox", "ethereum", "data", "dataset", "codec"},
+    "engine": {"stages", "errors", "extras", "settings", "sandbox", "ethereum", "data", "dataset", "codec", "state"},
     "ingest": {
+        "stages",
         "errors",
         "extras",
         "files",
@@ -60,6 +62,7 @@ PACKAGES = {
     "query": {"errors", "data", "dataset", "codec", "chain", "engine"},
     "provenance": {"visible", "errors", "data", "dataset"},
     "coordinator": {
+        "stages",
         "errors",
         "extras",
         "files",
@@ -123,8 +126,20 @@ PACKAGES = {
         "query",
         "coordinator",
     },
+    "archive": {
+        "errors",
+        "files",
+        "settings",
+        "http",
+        "data",
+        "dataset",
+        "codec",
+        "chain",
+        "repository",
+        "coordinator",
+    },
     "web": {"federation"},
-    "testing": {"errors", "data", "chain", "state", "engine", "federation"},
+    "testing": {"errors", "files", "data", "chain", "state", "engine", "archive", "federation"},
     "serving": {
         "visible",
         "errors",
@@ -142,6 +157,7 @@ PACKAGES = {
         "coordinator",
         "automation",
         "sharing",
+        "archive",
         "federation",
     },
     # Agents are clients that live in the server's process: they see what its callers see.
@@ -160,6 +176,7 @@ PACKAGES = {
     },
     "cli": {
         "visible",
+        "stages",
         "errors",
         "extras",
         "files",
@@ -175,6 +192,7 @@ PACKAGES = {
         "coordinator",
         "automation",
         "sharing",
+        "archive",
         "federation",
         "serving",
         "agents",

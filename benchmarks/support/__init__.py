@@ -69,6 +69,11 @@ class Run(NamedTuple):
 
 def timed(folder: Path, command: Sequence[str], stdin: bytes = b"") -> Run:
     """Run a command in a folder, from the start of the process to its end."""
+    return finished(folder, command, stdin)[0]
+
+
+def finished(folder: Path, command: Sequence[str], stdin: bytes = b"") -> tuple[Run, bytes]:
+    """Run a command as `timed` does; also what it has printed."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.perf_counter()
     done = subprocess.run(command, cwd=folder, input=stdin, capture_output=True, check=False)
@@ -76,7 +81,7 @@ def timed(folder: Path, command: Sequence[str], stdin: bytes = b"") -> Run:
     if done.returncode:
         sys.exit(f"{' '.join(command)} failed:\n{done.stderr.decode()}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return Run(wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return Run(wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime), done.stdout
 
 
 def odf(folder: Path, *arguments: str, stdin: bytes = b"") -> Run:

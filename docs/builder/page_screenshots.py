@@ -33,6 +33,7 @@ STORIES: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
     "pages-overview": ("datasets/org.nycflights.disruptions", ".chart canvas", {}),
     "pages-lineage": ("lineage?dataset=org.nycflights.disruptions", ".node.selected", DARK),
     "pages-query": (f"query?{urlencode({'query': SQL})}", ".rows td:not(:has(.skeleton))", {}),
+    "pages-files": ("datasets/logs/-/files?what=nginx", "table.files td", {}),
     "pages-home": ("", "table.datasets tbody tr", {**DARK, **PHONE}),
 }
 
@@ -52,10 +53,32 @@ def main() -> None:
                 ["verify", "-r", "org.nycflights.disruptions"],
             ):
                 subprocess.run([ODF, *arguments], cwd=workspace, check=True, capture_output=True)
+            fill_archive(workspace)
             with served(workspace) as (url, token):
                 take(url, token)
         finally:
             subprocess.run([ODF, "engine", "stop"], cwd=workspace, check=False, capture_output=True)
+
+
+def fill_archive(workspace: Path) -> None:
+    """Make an archive with the logs of three servers for some weeks, and a few other files."""
+    from odfpy.archive import NewFile
+    from odfpy.archive.local import init_archive
+    from odfpy.archive.times import parse_time
+    from odfpy.coordinator.workspace import Workspace
+
+    files = []
+    for number in range(150):
+        day, host = number // 3, f"web{number % 3 + 1}"
+        if number % 7 == 0 and day % 2:
+            continue
+        file = workspace / f"file-{number}"
+        file.write_text(f"{host} GET /page/{number} 200\n" * (100 + number * 37 % 400))
+        start = parse_time("2024-02-10") + day * 86_400_000
+        what = "report" if number % 10 == 0 else "nginx"
+        path = f"/var/log/{what}/{host}-{day + 1:02}.log"
+        files.append(NewFile(file=file, what=what, where=host, start=start, end=start + 86_399_000, path=path))
+    init_archive(Workspace.open(workspace), "logs").push_all(files)
 
 
 @contextmanager

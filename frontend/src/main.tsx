@@ -3,37 +3,15 @@ import "uplot/dist/uPlot.min.css";
 import "./style.css";
 import type { ComponentChildren, FunctionComponent } from "preact";
 import { render } from "preact";
-import { useEffect, useState } from "preact/hooks";
-import { ApiError, hasEnded, isOnline, loadSession, ping, session, signOut } from "./api";
-import { Loading, Problem } from "./components/basics";
+import { useEffect } from "preact/hooks";
+import { hasEnded, isOnline, loadSession, ping, session, signOut } from "./api";
+import { Later } from "./components/later";
 import { NoSuchPage } from "./components/no_such_page";
 import { DatasetPage } from "./pages/dataset/page";
 import { Home } from "./pages/home";
 import { SignIn } from "./pages/signin";
 import { address, href, navigate, pathOf } from "./router";
 import { applyTheme, type Theme, theme } from "./theme";
-
-/** A page that is loaded when it is first shown. */
-function Later({ load }: { load: () => Promise<FunctionComponent> }) {
-  const [Page, set] = useState<FunctionComponent>();
-  const [error, setError] = useState<Error>();
-  const [turn, again] = useState(0);
-  useEffect(() => {
-    let isThere = true;
-    load()
-      .then((page) => isThere && set(() => page))
-      .catch((problem) => isThere && setError(problem));
-    return () => {
-      isThere = false;
-    };
-  }, [load, turn]);
-  const retry = () => {
-    setError(undefined);
-    again(turn + 1);
-  };
-  if (error) return <Problem error={new ApiError(0, "This page cannot be loaded.")} retry={retry} />;
-  return Page ? <Page /> : <Loading />;
-}
 
 /** Pages with parts of their own have these behind their name: `admin/grants`. */
 const withParts = ["admin"];
@@ -59,7 +37,7 @@ function Page() {
   const [front = ""] = path.split("/");
   const page = withParts.includes(front) ? front : path;
   const load = loaders[page];
-  if (load) return <Later key={page} load={load} />;
+  if (load) return <Later key={page} load={load} properties={{}} />;
   return <NoSuchPage />;
 }
 

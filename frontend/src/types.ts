@@ -27,6 +27,7 @@ export interface Dataset {
   maxAge: string | null;
   isLate: boolean;
   isPaused: boolean;
+  isArchive: boolean;
 }
 
 export interface Block {

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 from odfpy.automation.agenda import Outcome
 from odfpy.automation.errors import JobImpossible
 from odfpy.automation.runs import RunResult
+from odfpy.coordinator.maintenance.report import Severity
 from odfpy.coordinator.requests import PullRequest, PushRequest, VerifyRequest
 from odfpy.coordinator.schedules.schedule import Job
-from odfpy.coordinator.storage.results import PullOutcome, PullResult, Severity
+from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.errors import OdfError
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,7 +20,7 @@ from odfpy.data.scalars import I32, I64
 from odfpy.errors import MalformedBlock, MalformedManifest, UnsupportedVersion
 
 if TYPE_CHECKING:
-    from odfpy.codec.yaml import Document
+    from odfpy.codec.yaml_trees import Document
 
 ODF_METADATA_BLOCK = 0x400000
 """Multicodec of metadata blocks."""
@@ -28,6 +29,9 @@ BLOCK_VERSION = 3
 """Version of the blocks that are written."""
 
 READABLE_BLOCK_VERSIONS = (2, 3)
+
+_SMALL = 4096
+"""Bytes of a block that is decoded once only; most are a tenth of that."""
 
 Addition: TypeAlias = Callable[[DatasetSnapshot, Any, Path], DatasetSnapshot]
 """Takes a snapshot, what stands beside it in its document, and the place of that; gives the snapshot with it."""
@@ -60,6 +64,10 @@ def decode_block(data: bytes) -> MetadataBlock:
     """
     if len(data) > MAX_BLOCK_SIZE:
         raise MalformedBlock(f"A block of {len(data)} bytes is larger than the limit of {MAX_BLOCK_SIZE}")
+    return _decode_again(data) if len(data) <= _SMALL else _decode(data)
+
+
+def _decode(data: bytes) -> MetadataBlock:
     manifest = flatbuffers_reader.read(_Manifest, data)
     if manifest.kind != ODF_METADATA_BLOCK:
         raise MalformedBlock(f"Not a metadata block: the manifest is of kind 0x{manifest.kind & (2**64 - 1):x}")
@@ -69,6 +77,11 @@ def decode_block(data: bytes) -> MetadataBlock:
             hint="A newer release of odfpy may be able to read it.",
         )
     return flatbuffers_reader.read(MetadataBlock, manifest.content)
+
+
+_decode_again = lru_cache(maxsize=256)(_decode)
+"""The same for the last blocks that were read: a command reads those of a dataset several times, and checks each time
+that the bytes are there and as they should be."""
 
 
 def hash_block(block: MetadataBlock) -> tuple[HashedBlock, bytes]:

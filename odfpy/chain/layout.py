@@ -6,6 +6,7 @@ A dataset is a folder, in a workspace and in a repository alike:
     blocks/<hash>        metadata
     data/<hash>          slices
     checkpoints/<hash>   engine states
+    packed/<hash>        files that rows link to, compressed; only in workspaces, see `packed_objects`
     info/                extras, unknown and harmless to others
 """
 
@@ -14,13 +15,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from odfpy.chain.metadata_chain import MetadataChain, NewBlocks
+from odfpy.chain.links.packed_objects import PACKED, PackingObjectStore
+from odfpy.chain.metadata_chain import MetadataChain
 from odfpy.chain.object_store import LocalObjectStore, MemoryObjectStore, ObjectStore
 from odfpy.chain.ref_store import LocalRefStore, MemoryRefStore, RefStore
 from odfpy.chain.references import PastView, ReferenceName, ReferenceView
 from odfpy.chain.side_files import LocalSideFiles, MemorySideFiles, SideFiles
 from odfpy.data.multihash import Multihash
+
+if TYPE_CHECKING:
+    from odfpy.chain.new_blocks import NewBlocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +44,17 @@ class DatasetLayout:
     side: SideFiles | None = None
 
     @classmethod
-    def local(cls, folder: Path) -> DatasetLayout:
-        """A dataset in a folder."""
+    def local(cls, folder: Path, *, packs: Callable[[], bool] = lambda: False) -> DatasetLayout:
+        """A dataset in a folder.
+
+        Args:
+            folder: its folder.
+            packs: tells whether files that rows link to are to be kept compressed, where that makes them smaller.
+        """
         return cls(
             LocalRefStore(folder / "refs"),
             LocalObjectStore(folder / "blocks"),
-            LocalObjectStore(folder / "data"),
+            PackingObjectStore(folder / "data", folder / PACKED, packs=packs),
             LocalObjectStore(folder / "checkpoints"),
             LocalSideFiles(folder),
         )

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from odfpy.chain.block import HashedBlock, MetadataBlock
-from odfpy.chain.encoding import decode_block, hash_block
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.encoding import decode_block
 from odfpy.chain.events import MetadataEvent
 from odfpy.chain.object_store import ObjectStore
 from odfpy.chain.ref_store import HEAD, RefStore
-from odfpy.chain.rules import NoOpEvent, repeats, state_after
 from odfpy.chain.state import ChainState
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import HashMismatch, IntegrityError, MalformedData, ReferenceNotFound
+
+if TYPE_CHECKING:
+    from odfpy.chain.new_blocks import NewBlocks
 
 
 class MetadataChain:
@@ -100,6 +103,8 @@ class MetadataChain:
         Raises:
             ChainRuleViolation: one of them may not.
         """
+        from odfpy.chain.new_blocks import NewBlocks  # only writers pay for importing the rules
+
         new = NewBlocks(state)
         for event in events:
             new.add(event, system_time)
@@ -129,60 +134,11 @@ class MetadataChain:
         return new.state
 
 
-class NewBlocks:
-    """Blocks that are valid on top of a state, but not stored yet.
-
-    Attributes:
-        base: the state they follow.
-        state: the state after them.
-        blocks: the blocks, oldest first.
-        encoded: their bytes.
-    """
-
-    def __init__(self, base: ChainState) -> None:
-        self.base = base
-        self.state = base
-        self.blocks: list[HashedBlock] = []
-        self.encoded: list[bytes] = []
-
-    def add(self, event: MetadataEvent, system_time: Timestamp) -> None:
-        """One more event.
-
-        Raises:
-            ChainRuleViolation: it may not follow.
-            NoOpEvent: the chain says so already.
-        """
-        if repeats(event, self.state):
-            raise NoOpEvent(f"{type(event).__name__} is the same as before")
-        block = MetadataBlock(
-            system_time=system_time,
-            prev_block_hash=self.state.head,
-            sequence_number=self.state.sequence_number + 1,
-            event=event,
-        )
-        hashed, data = hash_block(block)
-        self.state = state_after(self.state, hashed)
-        self.blocks.append(hashed)
-        self.encoded.append(data)
-
-
 def sum_up(blocks: Iterable[HashedBlock], state: ChainState | None = None) -> ChainState:
     """The state after some blocks, oldest first, without checking the rules."""
     state = state or ChainState()
     for hashed in blocks:
         state = state.after(hashed)
-    return state
-
-
-def validate(blocks: Iterable[HashedBlock], state: ChainState | None = None) -> ChainState:
-    """The state after some blocks, oldest first, with every rule checked.
-
-    Raises:
-        ChainRuleViolation: the first rule that is broken.
-    """
-    state = state or ChainState()
-    for hashed in blocks:
-        state = state_after(state, hashed)
     return state
 
 

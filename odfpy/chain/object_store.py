@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,16 @@ from typing import BinaryIO
 
 from odfpy.data.multihash import SHA3_256, HashAlgorithm, Multihash
 from odfpy.errors import HashMismatch, IntegrityError, InvalidValue, ObjectNotFound, OdfError
-from odfpy.files import MANY, TEMPORARY, make_folder, open_regular, replace_files, sync_folder, written_aside
+from odfpy.files import (
+    MANY,
+    TEMPORARY,
+    make_folder,
+    move_files,
+    open_regular,
+    replace_files,
+    sync_folder,
+    written_aside,
+)
 
 CHUNK = 1 << 20
 
@@ -74,6 +83,13 @@ class ObjectStore(ABC):
         Raises:
             ObjectNotFound: it is not there.
         """
+
+    def open_at(self, name: Multihash, start: int) -> BinaryIO:
+        """The object as a stream from a byte on; nothing comes where it is shorter. Errors are those of `open`."""
+        stream = self.open(name)
+        while start > 0 and (passed := stream.read(min(start, CHUNK))):
+            start -= len(passed)
+        return stream
 
     @abstractmethod
     def size(self, name: Multihash) -> int:
@@ -137,6 +153,18 @@ class ObjectStore(ABC):
     @abstractmethod
     def insert_file(self, path: Path, name: Multihash) -> None:
         """Move in a file that was just written and hashed by ourselves. It is flushed, not hashed again."""
+
+    def insert_files(self, files: Mapping[Multihash, Path]) -> None:
+        """Move in files that were just written and hashed by ourselves; many are flushed together.
+
+        Args:
+            files: names of the objects with their files, which are gone from where they were afterwards.
+
+        Raises:
+            OdfError: one cannot be moved in; which of the others are stored is open then.
+        """
+        for name, path in files.items():
+            self.insert_file(path, name)
 
     def insert(self, data: bytes, algorithm: HashAlgorithm = SHA3_256) -> Multihash:
         """Store some bytes and return their name."""
@@ -211,6 +239,11 @@ class LocalObjectStore(ObjectStore):
         except OSError as error:
             raise OdfError(f"Cannot read {self._path(name)}: {error.strerror}") from error
 
+    def open_at(self, name: Multihash, start: int) -> BinaryIO:
+        stream = self.open(name)
+        stream.seek(start)
+        return stream
+
     def size(self, name: Multihash) -> int:
         try:
             return self._path(name).stat().st_size
@@ -222,8 +255,13 @@ class LocalObjectStore(ObjectStore):
     def describe(self, name: Multihash) -> str:
         return str(self._path(name))
 
-    def local_path(self, name: Multihash) -> Path:
+    def local_path(self, name: Multihash) -> Path | None:
         return self._path(name)
+
+    def file_of(self, name: Multihash) -> Path | None:
+        """The file that keeps an object, in whatever form; None if it is not there."""
+        path = self._path(name)
+        return path if path.is_file() else None
 
     def insert_stream(self, stream: BinaryIO, name: Multihash, *, size: int | None = None) -> None:
         # Also where the name is taken: what is there may be damaged, and a repair replaces it in this way.
@@ -260,6 +298,17 @@ class LocalObjectStore(ObjectStore):
             path.rename(temporary)
             with temporary.open("rb") as file:
                 os.fsync(file.fileno())
+
+    def insert_files(self, files: Mapping[Multihash, Path]) -> None:
+        if not files:
+            return
+        try:
+            make_folder(self.folder)
+            move_files((path, self._path(name)) for name, path in files.items())
+        except OSError as error:
+            raise OdfError(
+                f"Cannot write to {self.folder}: {error.filename or ''} {error.strerror or error}"
+            ) from error
 
     def delete(self, name: Multihash) -> None:
         try:

@@ -31,11 +31,11 @@ from odfpy.chain.events import (
     SetVocab,
     SourceState,
 )
+from odfpy.chain.link_summary import LinkedObjects
 from odfpy.chain.sources import FetchStep, FetchUrl, MergeLedger, MergeSnapshot, MergeUpsertStream
 from odfpy.data.multihash import Multihash
 from odfpy.data.scalars import I64
 from odfpy.data.schemas.primary_key import primary_key_of
-from odfpy.data.schemas.raw_arrow import read_raw_arrow
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary
@@ -63,6 +63,8 @@ class ChainState:
         source_states: the latest state of each source, by name; none of one that was disabled, or fetches elsewhere.
         data_bytes: bytes of all slices.
         last_data_time: time of the last block that carried rows.
+        linked_count: objects that rows link to, naively, as blocks say it.
+        linked_bytes: bytes of these.
     """
 
     head: Multihash | None = None
@@ -83,6 +85,8 @@ class ChainState:
     source_states: tuple[SourceState, ...] = ()
     data_bytes: I64 = 0
     last_data_time: Timestamp | None = None
+    linked_count: I64 = 0
+    linked_bytes: I64 = 0
 
     @property
     def dataset_id(self) -> DatasetId:
@@ -115,6 +119,8 @@ class ChainState:
         recorded = self.set_schema
         if recorded is None or recorded.schema is not None or recorded.raw_arrow_schema is None:
             return recorded.schema if recorded else None
+        from odfpy.data.schemas.raw_arrow import read_raw_arrow  # of older writers, and seldom
+
         return read_raw_arrow(recorded.raw_arrow_schema)
 
     @property
@@ -291,9 +297,15 @@ def _(event: ExecuteTransform, state: ChainState) -> dict[str, Any]:
 
 
 def _data_changes(event: AddData | ExecuteTransform, state: ChainState) -> dict[str, Any]:
+    links = LinkedObjects.of(event)
+    linked = {
+        "linked_count": state.linked_count + links.count,
+        "linked_bytes": state.linked_bytes + links.size,
+    }
     if event.new_data is None:
         return {"last_data_event": event}
     return {
+        **(linked if links.count else {}),
         "last_data_event": event,
         "last_offset": event.new_data.offset_interval.end,
         "data_bytes": state.data_bytes + event.new_data.size,

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from odfpy.cli import interruptions
+from odfpy.cli import interruptions, lifetime
+from odfpy.cli.command_server import WORD
+from odfpy.cli.command_server.client import run_elsewhere
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,34 +29,55 @@ FAILED, WRONG_USAGE, BROKEN_PIPE = 1, 2, 141
 
 def main() -> None:
     """Entry point of the console script."""
+    if sys.argv[1:2] == [WORD]:
+        from odfpy.cli.command_server.server import serve
+
+        serve(_command)
+    else:
+        try:
+            run_elsewhere()
+        except KeyboardInterrupt:  # it came while a server was asked that did not answer
+            sys.exit(interruptions.tell())
+        _command()
+
+
+def _command() -> NoReturn:
+    """Run the command of this process, in this process."""
+    began = time.perf_counter()
     try:
         interruptions.listen()
+        lifetime.put_off_collection()
         mend_streams()
         from odfpy.extras import do_without_pandas
 
         do_without_pandas()
-        code = run()
+        code = run(began=began)
         interruptions.end()
     except KeyboardInterrupt:  # before there was a session, or when everything was done
         code = interruptions.tell()
-    sys.exit(code)
+    lifetime.leave(code)
 
 
-def run(arguments: Sequence[str] | None = None) -> int:
+def run(arguments: Sequence[str] | None = None, began: float | None = None) -> int:
     """Run one command and return its exit code.
 
     Args:
         arguments: what follows `odf` on the command line; by default that of this process.
+        began: when the process got to its first line, None if it has done other things before.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     from odfpy.cli.session import Session
 
-    session = Session()
+    session = Session(began=began)
     try:
         from odfpy.cli.commands import execute
 
         code = execute(given, session)
         sys.stdout.flush()
+        if arguments is None:
+            from odfpy.cli.command_server.starting import follow_setting
+
+            follow_setting(session)
     except BaseException as error:  # noqa: BLE001 - this is where every error ends
         return _report(error, session, given)
     return code

@@ -36,6 +36,9 @@ SECTIONS = {
         "ingest": ("datasets.ingest", "Take files or standard input into a dataset."),
         "source": ("workspace.source", "Sources: what they do on this machine, and which of them may."),
     },
+    "Archives of files": {
+        "archive": ("archive.archive", "Archives of files: kept as they are, found by what, where and when."),
+    },
     "Queries": {
         "sql": ("query.sql", "Query datasets with SQL, or start a shell."),
         "tail": ("query.sql", "Print the last rows of a dataset."),
@@ -150,6 +153,7 @@ GROUPS = {
         "app",
     ),
     "share": "share",
+    "archive": "app",
     "relay": "app",
     "web": "app",
     "schema": "schema",

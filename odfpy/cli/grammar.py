@@ -229,6 +229,14 @@ NamesAt = Annotated[
 AllowFuture = Annotated[
     bool, typer.Option("--allow-future", help="Write or take blocks although a clock is more than a day ahead.")
 ]
+Files = Annotated[
+    str | None,
+    typer.Option(
+        "--files",
+        help="Which files that rows link to: all, none, available, or conditions like what=syslog;since=2024-01-01.",
+        metavar="FILES",
+    ),
+]
 All = Annotated[bool, typer.Option("--all", "-a", help="Every dataset of the workspace.")]
 Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="Also what they are derived from.")]
 Wait = Annotated[

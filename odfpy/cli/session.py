@@ -12,6 +12,7 @@ from odfpy.cli.screen.output import Format, Output, Verbosity
 from odfpy.cli.screen.progress import ProgressLine, ProgressLog
 from odfpy.cli.screen.terminal import put
 from odfpy.errors import UsageError, WorkspaceNotFound
+from odfpy.stages import stage
 
 if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace
@@ -27,10 +28,13 @@ class Session:
     Attributes:
         folder: where to look for the workspace.
         output: where to print.
+        began: when the program got to its first line, as `time.perf_counter` has it; None if it is no process of its
+            own.
     """
 
     folder: str = field(default_factory=lambda: os.environ.get(WORKSPACE) or ".")
     output: Output = field(default_factory=Output)
+    began: float | None = None
 
     def configure(self, *, workspace: str | None, quiet: bool | None, verbose: int | None) -> None:
         """Take in options of the whole program, as far as they are given.
@@ -56,6 +60,10 @@ class Session:
     @cached_property
     def workspace(self) -> Workspace:
         """The workspace of `--workspace`, of `ODF_WORKSPACE`, or of the current folder."""
+        with stage("workspace"):
+            return self._opened()
+
+    def _opened(self) -> Workspace:
         from odfpy.coordinator.workspace import Workspace
 
         try:

@@ -21,9 +21,17 @@ LONGEST: Final = 1 << 16
 """Characters of a message, of a hint, and of all fields together."""
 
 _MODULES: Final[Mapping[str, str]] = {
+    "odfpy.archive.errors": "E840 E841 E842 E843 E844 E845 E846 E847 E848 E850 E851",
+    "odfpy.archive.naming.filename_template": "E862",
+    "odfpy.archive.naming.translator": "E860 E861",
+    "odfpy.archive.queue.bundle": "E864",
+    "odfpy.archive.queue.folder": "E866",
+    "odfpy.archive.queue.usage": "E865",
+    "odfpy.archive.target_folder": "E863",
     "odfpy.automation.errors": "E780 E781 E782 E783",
     "odfpy.automation.notifications.channels": "E790 E792",
     "odfpy.automation.notifications.receivers": "E791",
+    "odfpy.chain.links.checks": "E415",
     "odfpy.chain.object_store": "E222",
     "odfpy.chain.required_signers": "E654",
     "odfpy.chain.revocations": "E471 E472 E473",
@@ -53,6 +61,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "odfpy.query.reproducible": "E724",
     "odfpy.query.wire.commitments": "E720",
     "odfpy.query.wire.verification": "E721 E722 E723",
+    "odfpy.repository.transfer.linked": "E670",
     "odfpy.repository.bucket.errors": "E610 E611 E612",
     "odfpy.repository.events": "E634",
     "odfpy.repository.login": "E632",

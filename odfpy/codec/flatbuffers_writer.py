@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from importlib.metadata import version
 from typing import Any
 
 import flatbuffers
@@ -62,6 +61,8 @@ def _require_exact_bytes() -> None:
         table = builder.EndObject()
     builder.Finish(table)
     if bytes(builder.Output()) != _EXACT:
+        from importlib.metadata import version
+
         raise OdfError(
             f"flatbuffers {version('flatbuffers')} writes blocks with other hashes than other implementations",
             hint="Install a release that does not: pip install 'flatbuffers>=25.12.19'",

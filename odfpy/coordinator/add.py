@@ -31,7 +31,7 @@ from odfpy.chain.events import (
     TransformInput,
 )
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.metadata_chain import NewBlocks
+from odfpy.chain.new_blocks import NewBlocks
 from odfpy.chain.rules import NoOpEvent
 from odfpy.chain.sources import FetchContainer
 from odfpy.chain.state import ChainState

@@ -140,7 +140,7 @@ class DryRun:
     def _existing(
         self, dataset: StoredDataset, lineage: Lineage, changing: set[DatasetId], failing: set[DatasetId]
     ) -> PullPlan:
-        url = self.puller.transfers.pull_url(dataset)
+        url = self.puller.places.pull_url(dataset)
         if url is not None:
             return self._copy(dataset, url)
         circle = lineage.circle_of(dataset.handle.id)
@@ -239,21 +239,21 @@ class DryRun:
             notes = (dropped if found.source else "the other side has nothing new; this one has more",)
             fails = bool(found.source) and not self.puller.request.force
             return PullPlan(name=name, expectation=Expectation.FAILED, notes=notes) if fails else _plan(name, (), notes)
-        clock = self.puller.taking.clock
+        clock = self.puller.copies.taking.clock
         require_past(found.source[-1].hashed.block.system_time, dataset.state.system_time, clock, url)
         slices = [data for block in found.source if (data := new_data_of(block.hashed.block.event)) is not None]
-        rows = sum(data.offset_interval.end - data.offset_interval.start + 1 for data in slices)
+        rows = sum(data.offset_interval.num_rows for data in slices)
         copied = PlannedInput(url, sum(data.size for data in slices), rows)
         return _plan(name, (copied,), (f"{len(found.source)} blocks",))
 
     def _new_copy(self, ref: str) -> PullPlan:
-        url = resolve_remote(ref, self.puller.transfers.registry)
+        url = resolve_remote(ref, self.puller.places.registry)
         source = open_dataset(url)
         head = source.refs.get(HEAD)
         if head is None:
             raise DatasetNotFound(f"No dataset there: {source.refs.describe(HEAD)}")
         last = read_block(source.blocks, head)
-        require_past(last.hashed.block.system_time, None, self.puller.taking.clock, url)
+        require_past(last.hashed.block.system_time, None, self.puller.copies.taking.clock, url)
         return _plan(ref, (PlannedInput(url),), (f"{last.number + 1} blocks",))
 
 

@@ -31,22 +31,21 @@ from odfpy.coordinator.storage.clock import SourceClock
 from odfpy.coordinator.storage.commit import up_to_date, with_time
 from odfpy.coordinator.storage.last_failure import remember
 from odfpy.coordinator.storage.pull_observer import NOBODY, PullObserver
-from odfpy.coordinator.storage.references import staging, without
+from odfpy.coordinator.storage.references import staging
 from odfpy.coordinator.storage.results import Progress, ProgressSink, PullOutcome, PullResult, engine_listener
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
-from odfpy.coordinator.transfer.transfers import Taking, Transfers
-from odfpy.coordinator.transform.rebuild import bring_up_to_date
+from odfpy.coordinator.transfer.known_places import KnownPlaces
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import is_pattern, is_url
 from odfpy.engine.registry import EngineRegistry
 from odfpy.errors import DatasetLocked, DatasetNotFound, EngineError, OdfError, UsageError
-from odfpy.http.url import without_user
 from odfpy.repository.places.open import is_path
-from odfpy.repository.reference_transfer import ReferenceNotThere
+from odfpy.stages import stage, staged
 
 if TYPE_CHECKING:
+    from odfpy.coordinator.pull_copies import CopyPuller
     from odfpy.ingest.fetch import FetchContext
 
 
@@ -55,7 +54,7 @@ class Puller:
     """Carries a pull out in one workspace.
 
     Attributes:
-        transfers: the way to other places.
+        places: the other places that the workspace knows.
         request: what is asked for.
         limits: what fetching may cost.
         observer: is told when each dataset begins and ends.
@@ -63,16 +62,18 @@ class Puller:
 
     storage: Storage
     engines: EngineRegistry
-    transfers: Transfers
+    places: KnownPlaces
     request: PullRequest
     limits: FetchLimits
     progress: ProgressSink
     observer: PullObserver = NOBODY
 
     @property
-    def taking(self) -> Taking:
-        """Return the limits on what copies may take from elsewhere."""
-        return Taking(force=self.request.force, future=self.request.allowed.future)
+    def copies(self) -> CopyPuller:
+        """Return who pulls copies from other places, which is imported only where there is one to pull."""
+        from odfpy.coordinator.pull_copies import CopyPuller
+
+        return CopyPuller(self.storage, self.request, self.progress, self.observer)
 
     def pull(self, refs: list[str]) -> Iterator[PullResult]:
         """Pull ids, names, patterns, remote references and URLs, in dependency order.
@@ -82,18 +83,20 @@ class Puller:
         """
         local: list[StoredDataset] = []
         remote: list[str] = []
-        for ref in refs:
-            if self.is_remote(ref):
-                remote.append(ref)
-            else:
-                local.extend(self.storage.match([ref]))
+        with stage("find datasets"):
+            for ref in refs:
+                if self.is_remote(ref):
+                    remote.append(ref)
+                else:
+                    local.extend(self.storage.match([ref]))
         self.check_name(local, remote)
         self.check_branch(remote)
         for ref in remote:
-            yield from self._pull_remote(ref)
+            yield from self.copies.pull_remote(ref)
         failed: set[DatasetId] = set()
-        lineage = Lineage(self.storage)
-        chosen = lineage.in_order(local, with_inputs=self.request.recursive)
+        with stage("order"):
+            lineage = Lineage(self.storage)
+            chosen = lineage.in_order(local, with_inputs=self.request.recursive)
         several = len(chosen) > 1
         skipped: Counter[ReferenceName] = Counter()
         for dataset in chosen:
@@ -107,13 +110,12 @@ class Puller:
                 remember(dataset, result.error)
             yield result
             for name in self.request.tag_names if result.error is None else ():
-                tagged = self._pull_tag(dataset, name, skip=several)
+                tagged = self.copies.pull_tag(dataset, name, skip=several)
                 skipped[name] += tagged.outcome is PullOutcome.SKIPPED
                 yield tagged
         for name, count in skipped.items():
             if count and count == len(chosen) - len(failed):
-                missing = ReferenceNotThere(f"None of the {len(chosen)} datasets is a copy of one with a {name}")
-                yield PullResult(name=str(name), outcome=PullOutcome.FAILED, error=missing)
+                yield self.copies.found_nowhere(name, len(chosen))
 
     # --- What to pull ---
 
@@ -173,12 +175,13 @@ class Puller:
 
     def _pull_existing(self, dataset: StoredDataset) -> PullResult:
         dataset = staging(dataset, self.request.branch)
-        url = self.transfers.pull_url(dataset)
+        url = self.places.pull_url(dataset)
         if url is not None:
-            with dataset.writing() as locked:
-                return self.transfers.pull(locked, url, self.taking, progress=self.progress)
+            return self.copies.pull_from(dataset, url)
         with dataset.writing() as locked:
             if locked.state.kind is DatasetKind.DERIVATIVE:
+                from odfpy.coordinator.transform.rebuild import bring_up_to_date  # loads the engine's contract
+
                 self.progress(Progress(str(dataset.handle), "transforming"))
                 reset = self.request.reset_derivatives
                 return bring_up_to_date(
@@ -188,71 +191,6 @@ class Puller:
                 note = "nothing to pull from; data comes by `odf ingest`"
                 return after_looking(locked, replace(up_to_date(locked), notes=(note,)))
             return self._poll_if_approved(locked, locked.state.polling_source)
-
-    def _pull_remote(self, ref: str) -> Iterator[PullResult]:
-        """A dataset from elsewhere; with `recursive` also what it is derived from, of what is beside it there."""
-        result = with_time(ref, partial(self._pull_new, ref))
-        self._tell_of_new(result)
-        yield result
-        if result.error is None and self.request.tag_names:
-            copy = self.storage.get(result.name)
-            yield from (self._pull_tag(copy, name) for name in self.request.tag_names)
-        if result.error is None and self.request.recursive:
-            yield from self._pull_inputs(result.name, ref)
-
-    def _pull_inputs(self, name: str, ref: str) -> Iterator[PullResult]:
-        """Yield what a copy is derived from and the workspace lacks, and what that is derived from."""
-        tried: set[DatasetId] = set()
-        wanted = self.transfers.missing_inputs(self.storage.get(name), ref)
-        while wanted:
-            item = wanted.pop(0)
-            if item.dataset_id in tried:
-                continue
-            tried.add(item.dataset_id)
-            try:
-                ref = item.find(self.transfers.registry)
-            except OdfError as error:
-                yield PullResult(name=item.name, outcome=PullOutcome.FAILED, error=error)
-                continue
-            result = with_time(ref, partial(self._pull_new, ref, item.dataset_id))
-            self._tell_of_new(result)
-            yield result
-            if result.error is None:
-                wanted += self.transfers.missing_inputs(self.storage.get(result.name), ref)
-
-    def _pull_tag(self, dataset: StoredDataset, name: ReferenceName, *, skip: bool = False) -> PullResult:
-        """A tag of a copy; `skip` those that are no copies, and those whose place does not have it."""
-
-        def pull() -> PullResult:
-            url = self.transfers.pull_url(dataset)
-            if url is None and skip:
-                return without(dataset, name, "it is no copy")
-            if url is None:
-                hint = f"odf tag {dataset.handle}"
-                raise UsageError("only copies have a place that tags can be pulled from", hint=hint)
-            taking, progress = self.taking, self.progress
-            with dataset.writing() as locked:
-                try:
-                    return self.transfers.pull_reference(locked, url, name, taking, progress=progress)
-                except ReferenceNotThere:
-                    if not skip:
-                        raise
-                    return without(dataset, name, f"{without_user(url)} has no {name}")
-
-        return with_time(f"{dataset.handle} {name}", pull)
-
-    def _tell_of_new(self, result: PullResult) -> None:
-        if result.error is None and self.observer is not NOBODY:
-            self.observer.finished(self.storage.get(result.name), result)
-
-    def _pull_new(self, ref: str, expected_id: DatasetId | None = None) -> PullResult:
-        return self.transfers.clone(
-            ref,
-            as_name=self.request.alias if expected_id is None else None,
-            expected_id=expected_id,
-            taking=self.taking,
-            progress=self.progress,
-        )
 
     def _poll_if_approved(self, dataset: StoredDataset, source: SetPollingSource) -> PullResult:
         try:
@@ -278,7 +216,7 @@ class Puller:
             clock = SourceClock(any_time=self.request.allowed.future)
             context = self._fetch_context(dataset, scratch, clock)
             with closing(fetch(source.fetch, context)) as files:
-                for number, fetched in enumerate(files):
+                for number, fetched in enumerate(staged("fetch", files)):
                     clock.require()
                     if fetched.is_empty:
                         results.append(advance_source(dataset.reloaded(), fetched.state))
@@ -289,7 +227,8 @@ class Puller:
                     preparing = PrepareContext(
                         scratch=folder, limits=self.limits.unpack, timeout=self.limits.prepare_timeout
                     )
-                    prepared = prepare(source.prepare, fetched.path, preparing, name=fetched.name)
+                    with stage("prepare"):
+                        prepared = prepare(source.prepare, fetched.path, preparing, name=fetched.name)
                     file = SourceFile(prepared, fetched.name, fetched.event_time, fetched.state)
                     with rows_told(self.progress, str(dataset.handle), fetched.name):
                         result = ingest_file(

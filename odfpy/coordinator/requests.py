@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.coordinator.ingest.allowed import NOTHING, Allowed
+from odfpy.data.link_filter import LinkFilter
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import UsageError
 
@@ -34,6 +35,8 @@ class PullRequest:
         reset_derivatives: make derivatives again whose inputs have another history now.
         branch: stage what is new there instead of moving the head.
         tags: also these tags, of copies.
+        files: the objects that rows link to and that copies have: `all`, `none`, `available` or conditions; remembered.
+            None for what was said before.
         allowed: what is refused otherwise.
 
     Raises:
@@ -50,6 +53,7 @@ class PullRequest:
     reset_derivatives: bool = False
     branch: str | None = None
     tags: tuple[str, ...] = ()
+    files: str | None = None
     allowed: Allowed = NOTHING
 
     @classmethod
@@ -76,12 +80,17 @@ class PullRequest:
 
     def __post_init__(self) -> None:
         _check_choice("pull", self.refs, all=self.all)
-        _ = self.alias, self.tag_names
+        _ = self.alias, self.tag_names, self.choice
 
     @property
     def alias(self) -> DatasetAlias | None:
         """The name of a dataset that comes from elsewhere."""
         return None if self.as_name is None else DatasetAlias.parse(self.as_name)
+
+    @property
+    def choice(self) -> LinkFilter | None:
+        """The objects that copies have."""
+        return None if self.files is None else LinkFilter.parse(self.files)
 
     @property
     def tag_names(self) -> tuple[ReferenceName, ...]:
@@ -102,6 +111,8 @@ class PushRequest:
         public: let everybody read what is new on a node.
         branches: also these branches; of several datasets, those that have them.
         tags: also these tags, the same.
+        files: the objects that rows link to and that go along: `all`, `none`, `available` or conditions; where both
+            sides have the same rows, what is missing there is sent. None for all of what is new.
 
     Raises:
         UsageError: neither names nor all, or both.
@@ -115,9 +126,16 @@ class PushRequest:
     public: bool = False
     branches: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    files: str | None = None
 
     def __post_init__(self) -> None:
         _check_choice("push", self.refs, all=self.all)
+        _ = self.choice
+
+    @property
+    def choice(self) -> LinkFilter | None:
+        """The objects that go along."""
+        return None if self.files is None else LinkFilter.parse(self.files)
 
     @property
     def references(self) -> list[ReferenceName]:

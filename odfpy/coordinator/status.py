@@ -14,7 +14,7 @@ from odfpy.coordinator.schedules.file import load_schedule
 from odfpy.coordinator.storage.last_failure import last_failure
 from odfpy.coordinator.storage.results import DamagedDataset, Progress, ProgressSink
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
-from odfpy.coordinator.transfer.transfers import Transfers
+from odfpy.coordinator.transfer.known_places import KnownPlaces
 from odfpy.coordinator.transform.intervals import InputDiverged, InputInterval, new_intervals
 from odfpy.coordinator.transform.run import require_transform
 from odfpy.data.duration import Duration
@@ -75,13 +75,13 @@ class StatusReader:
     """Finds out what there is to do.
 
     Attributes:
-        transfers: the way to other places.
+        places: the other places that the workspace knows.
         remote: whether other places are asked for their heads; else it counts what was seen of them last.
         sign: whether commits are to be signed.
     """
 
     storage: Storage
-    transfers: Transfers
+    places: KnownPlaces
     progress: ProgressSink
     remote: bool = False
     sign: bool = True
@@ -148,7 +148,7 @@ class StatusReader:
 
     def _beside_its_origin(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
         """Compare a copy with the place that it is pulled from."""
-        url = self.transfers.pull_url(dataset)
+        url = self.places.pull_url(dataset)
         if url is None:
             return
         name, place = dataset.handle, without_user(url)
@@ -165,11 +165,11 @@ class StatusReader:
 
     def _beside_its_pushed_copy(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
         """Compare a dataset with the place that it was pushed to last, as far as that is known."""
-        places = self.transfers.aliases(dataset).list("push")
+        places = self.places.aliases(dataset).list("push")
         if not places or dataset.state.head is None:
             return
-        url = resolve_remote(places[0], self.transfers.registry)
-        there = self._head_at(dataset, url) if self.remote else self.transfers.seen_heads(dataset).get(url)
+        url = resolve_remote(places[0], self.places.registry)
+        there = self._head_at(dataset, url) if self.remote else self.places.seen_heads(dataset).get(url)
         name, place = dataset.handle, without_user(places[0])
         if there is None and self.remote:
             yield StatusRemark(Condition.UNPUSHED, f"{place} does not have it", f"odf push {name}")

@@ -25,6 +25,7 @@ TESTED: Final = {
     "pydantic-core": "2.50.4",
     "pyshp": "3.1.6",
     "pyspark": "4.3.0",
+    "python-dateutil": "2.9.0.post0",
     "pyyaml": "6.0.3",
     "rfc8785": "0.1.4",
     "sqlglot": "30.30.0",

@@ -18,16 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from odfpy.coordinator.storage.results import ProgressSink, silent
 from odfpy.coordinator.storage.storage import Storage
-from odfpy.coordinator.verbs.branches import Branches
-from odfpy.coordinator.verbs.context import WorkspaceContext
-from odfpy.coordinator.verbs.datasets import DatasetRegistry
-from odfpy.coordinator.verbs.engines import Engines
-from odfpy.coordinator.verbs.graph import Graph
-from odfpy.coordinator.verbs.maintenance import Maintenance
-from odfpy.coordinator.verbs.queries import Queries
-from odfpy.coordinator.verbs.remotes import Remotes
-from odfpy.coordinator.verbs.sources import Sources
-from odfpy.coordinator.verbs.updates import Updates
+from odfpy.coordinator.verbs.subjects import Subjects
 from odfpy.errors import AlreadyExists, OdfError
 
 if TYPE_CHECKING:
@@ -35,16 +26,17 @@ if TYPE_CHECKING:
 
     from odfpy.chain.block import DatasetSnapshot
     from odfpy.coordinator.dry_run import PullPlan
+    from odfpy.coordinator.maintenance.report import VerifyReport
     from odfpy.coordinator.reading.compare import Comparison
     from odfpy.coordinator.reading.export import Exported
     from odfpy.coordinator.storage.config import Config
-    from odfpy.coordinator.storage.results import AddResult, LineageNode, PullResult, VerifyReport
+    from odfpy.coordinator.storage.results import AddResult, LineageNode, PullResult
     from odfpy.data.timestamp import Timestamp
     from odfpy.provenance.model import Provenance
     from odfpy.query.service import QueryService
 
 
-class Workspace:
+class Workspace(Subjects):
     """A folder with datasets in it.
 
     Attributes:
@@ -52,19 +44,6 @@ class Workspace:
         datasets, branches, sources, updates, remotes, queries, graph, maintenance, engines: its verbs by subject; see
             `odfpy.coordinator.verbs`.
     """
-
-    def __init__(self, storage: Storage) -> None:
-        self._context = WorkspaceContext(storage)
-        self.storage = storage
-        self.datasets = DatasetRegistry(self._context)
-        self.branches = Branches(self._context)
-        self.sources = Sources(self._context)
-        self.updates = Updates(self._context)
-        self.remotes = Remotes(self._context)
-        self.queries = Queries(self._context)
-        self.graph = Graph(self._context)
-        self.maintenance = Maintenance(self._context)
-        self.engines = Engines(self._context)
 
     @classmethod
     def init(cls, folder: str | Path = ".") -> Workspace:
@@ -145,6 +124,7 @@ class Workspace:
         reset_derivatives: bool = False,
         branch: str | None = None,
         tags: Sequence[str] = (),
+        files: str | None = None,
         allow_retractions: bool = False,
         allow_future: bool = False,
         progress: ProgressSink = silent,
@@ -161,6 +141,7 @@ class Workspace:
             reset_derivatives: make derivatives again whose inputs have another history now.
             branch: stage what is new there instead of moving the head; see `branches`.
             tags: also these tags, of copies.
+            files: files that rows link to, which copies have: `all`, `none`, `available`, conditions; remembered.
             allow_retractions: let a snapshot retract any number of rows.
             allow_future: let blocks be written and copied that are of the future.
             progress: is told how far the work is.
@@ -183,6 +164,7 @@ class Workspace:
             reset_derivatives=reset_derivatives,
             branch=branch,
             tags=tags,
+            files=files,
             allow_retractions=allow_retractions,
             allow_future=allow_future,
         )
@@ -288,10 +270,10 @@ class Workspace:
         all: bool = False,  # noqa: A002 - the word of the command line
         recursive: bool = False,
         force: bool = False,
-        public: bool = False,
         branches: Sequence[str] = (),
         tags: Sequence[str] = (),
         progress: ProgressSink = silent,
+        **options: Any,
     ) -> Iterator[PullResult]:
         """Copy datasets to a repository or URL, which is remembered as the push alias.
 
@@ -301,10 +283,10 @@ class Workspace:
             all: every dataset of the workspace.
             recursive: also what they are derived from.
             force: overwrite a copy that has diverged.
-            public: let everybody read what is new on a node.
             branches: also these branches; of several datasets, those that have them.
             tags: also these tags, the same.
             progress: is told how far the work is.
+            options: the other fields of `PushRequest`: `public=True`, `files="none"`.
 
         Raises:
             NoSuchReference: none of several datasets has a branch or tag; nothing was pushed.
@@ -317,9 +299,9 @@ class Workspace:
             all=all,
             recursive=recursive,
             force=force,
-            public=public,
             branches=tuple(branches),
             tags=tuple(tags),
+            **options,
         )
         return self.remotes.push(request, progress)
 

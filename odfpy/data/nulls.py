@@ -8,7 +8,6 @@ others empties them first.
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 
 def emptied(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -31,6 +30,8 @@ def _emptied(column: pa.Array) -> pa.Array:
         )
     if not column.null_count or pa.types.is_null(kind):
         return column
+    import pyarrow.compute as pc  # 7 MB, which a server that sends nothing does without
+
     there = column.is_valid()
     places = pc.subtract(pc.cumulative_sum(there.cast(pa.int64())), 1)
     return column.drop_null().take(pc.if_else(there, places, None))

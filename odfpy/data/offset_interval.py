@@ -20,3 +20,8 @@ class OffsetInterval:
 
     start: U64
     end: U64
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows."""
+        return self.end - self.start + 1

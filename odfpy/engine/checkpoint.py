@@ -93,6 +93,21 @@ def transform_digest(request: TransformRequest) -> str:
     return hashlib.sha3_256(json.dumps([tree, schemas], sort_keys=True).encode()).hexdigest()
 
 
+def positions_before(request: TransformRequest) -> tuple[InputPosition, ...]:
+    """Return up to where the inputs had been processed before a run, in declared order."""
+    return tuple(InputPosition(source.prev_offset, source.prev_watermark) for source in request.query_inputs)
+
+
+def positions_after(request: TransformRequest) -> tuple[InputPosition, ...]:
+    """Return up to where the inputs have been processed after a run, in declared order."""
+    return tuple(
+        InputPosition(
+            source.offset_interval.end if source.offset_interval else source.prev_offset, input_watermark(source)
+        )
+        for source in request.query_inputs
+    )
+
+
 def manifest_after(request: TransformRequest, engine: str, rows: Sequence[KeptRows]) -> Manifest:
     """The manifest of the checkpoint that a run leaves.
 
@@ -101,13 +116,7 @@ def manifest_after(request: TransformRequest, engine: str, rows: Sequence[KeptRo
         engine: name and version of the engine.
         rows: the kept rows of each stateful input.
     """
-    inputs = tuple(
-        InputPosition(
-            source.offset_interval.end if source.offset_interval else source.prev_offset, input_watermark(source)
-        )
-        for source in request.query_inputs
-    )
-    return Manifest(FORMAT, engine, transform_digest(request), inputs, tuple(rows))
+    return Manifest(FORMAT, engine, transform_digest(request), positions_after(request), tuple(rows))
 
 
 def write_checkpoint(path: Path, manifest: Manifest, files: Mapping[str, Path]) -> None:
@@ -150,8 +159,8 @@ def kept_rows(request: TransformRequest, engine: str, folder: Path) -> dict[str,
         return None
     path = Path(request.prev_checkpoint_path)
     manifest = read_manifest(path)
-    wanted = tuple(InputPosition(source.prev_offset, source.prev_watermark) for source in request.query_inputs)
-    if manifest is None or (manifest.format, manifest.engine, manifest.inputs) != (FORMAT, engine, wanted):
+    wanted = FORMAT, engine, positions_before(request)
+    if manifest is None or (manifest.format, manifest.engine, manifest.inputs) != wanted:
         return None
     if manifest.transform != transform_digest(request):
         return None

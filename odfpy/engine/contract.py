@@ -112,6 +112,8 @@ class TransformRequest:
             the new ones are to give what makes the state of the output theirs, unless they are row by row.
         output_so_far: the output of all runs before; None when it is not given, which it is once the engine has asked
             for it (odfpy).
+        prev_arrangement_path: folder with an arrangement of earlier rows, see `odfpy.engine.arrangement` (odfpy).
+        new_arrangement_path: folder for that after this run; None if none is wanted (odfpy).
     """
 
     dataset_id: DatasetId
@@ -127,6 +129,8 @@ class TransformRequest:
     recorded_schema: DataSchema | None = None
     query_changed: bool = False
     output_so_far: OutputSoFar | None = None
+    prev_arrangement_path: str | None = None
+    new_arrangement_path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

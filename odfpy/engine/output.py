@@ -20,7 +20,7 @@ from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.schemas.arrow import from_arrow, plain_array, plain_type, to_arrow_type
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.slices.logical_hash import LogicalHasher
-from odfpy.data.slices.slice import SliceWriter
+from odfpy.data.slices.writer import SliceWriter
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.engine.contract import SliceDescription

@@ -8,22 +8,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from odfpy.engine.contract import (
-    AnalyzeRequest,
-    AnalyzeResponse,
-    SqlRequest,
-    SqlResponse,
-    TransformRequest,
-    TransformResponse,
-)
 from odfpy.engine.settings import EngineSettings
 from odfpy.errors import EngineNotFound, did_you_mean
-from odfpy.sandbox.limits import most_memory
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from odfpy.dataset.transform import Transform
+    from odfpy.engine.contract import (
+        AnalyzeRequest,
+        AnalyzeResponse,
+        SqlRequest,
+        SqlResponse,
+        TransformRequest,
+        TransformResponse,
+    )
     from odfpy.engine.control import Control
     from odfpy.engine.row_stream import RowStream
     from odfpy.engine.scans import ScanRequest
@@ -112,8 +111,7 @@ class EngineRegistry:
             settings: of the Spark engine; its memory and time are those of DataFusion's processes, too.
         """
         chosen = settings or EngineSettings()
-        memory = chosen.most_memory or most_memory()
-        found = cls({"datafusion": partial(_datafusion, memory, chosen.job_seconds)})
+        found = cls({"datafusion": partial(_datafusion, chosen.most_memory, chosen.job_seconds)})
 
         def spark() -> Engine:
             from odfpy.engine.worker.client import SparkEngine
@@ -213,10 +211,11 @@ class EngineRegistry:
         return self._engines[key]
 
 
-def _datafusion(memory: int, seconds: float | None) -> Engine:
+def _datafusion(memory: int | None, seconds: float | None) -> Engine:
     from odfpy.engine.datafusion.apart import fork_server
     from odfpy.engine.datafusion.engine import DataFusionEngine
+    from odfpy.sandbox.limits import most_memory
 
-    processes = fork_server(memory)
+    processes = fork_server(memory or most_memory())
     processes.begin()  # who asks for an engine will need it in a moment
     return DataFusionEngine(processes, seconds)

@@ -6,7 +6,7 @@ Keys are of the curve P-256, and never leave the folder that they are made in, w
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from ipaddress import ip_address
@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final, cast
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import (
@@ -26,7 +25,6 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from odfpy.data.timestamp import Timestamp
 from odfpy.errors import AlreadyExists, OdfError
 from odfpy.federation.errors import InvalidCertificate
 from odfpy.federation.model.certificates import CertificateFacts, facts_of, load_pem
@@ -41,8 +39,6 @@ FIELDS: Final = {"O": NameOID.ORGANIZATION_NAME, "OU": NameOID.ORGANIZATIONAL_UN
 
 _EARLY: Final = timedelta(minutes=5)
 """Clocks differ: a certificate is good a little before it is made."""
-
-_DEEPEST: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,37 +142,6 @@ class Authority:
         return Issued(facts_of(certificate), _key_pem(key))
 
 
-def check_trusted(pem: str, authorities: Iterable[str], time: Timestamp, between: Sequence[str] = ()) -> None:
-    """Check that a certificate is of a trusted authority, and good at a time. Revocation is not looked at.
-
-    Args:
-        pem: the certificate.
-        authorities: certificates of the trusted ones.
-        time: when it is to be good.
-        between: certificates of authorities in between, which nobody needs to trust.
-
-    Raises:
-        InvalidCertificate: it is not.
-    """
-    when = time.to_datetime()
-    trusted = [load_pem(one) for one in authorities]
-    others = [load_pem(one) for one in between]
-    current = load_pem(pem)
-    for _ in range(_DEEPEST):
-        if not current.not_valid_before_utc <= when < current.not_valid_after_utc:
-            break
-        if any(_has_issued(one, current, when) for one in trusted):
-            return
-        following = next((one for one in others if _has_issued(one, current, when)), None)
-        if following is None:
-            break
-        current = following
-    raise InvalidCertificate(
-        "The certificate is of no authority that this relay trusts, or has expired",
-        hint="Ask the operator of the relay for one.",
-    )
-
-
 def load_pair(certificate: Path, key: Path) -> tuple[x509.Certificate, object]:
     """A certificate and its key.
 
@@ -226,15 +191,6 @@ def _read(path: Path) -> str:
 def _public(key: object) -> bytes:
     found = cast("ec.EllipticCurvePublicKey", key)
     return found.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-
-
-def _has_issued(issuer: x509.Certificate, certificate: x509.Certificate, when: datetime) -> bool:
-    try:
-        constraints = issuer.extensions.get_extension_for_class(x509.BasicConstraints).value
-        certificate.verify_directly_issued_by(issuer)
-    except (x509.ExtensionNotFound, InvalidSignature, ValueError, TypeError):
-        return False
-    return constraints.ca and issuer.not_valid_before_utc <= when < issuer.not_valid_after_utc
 
 
 def _builder(

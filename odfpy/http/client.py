@@ -263,6 +263,30 @@ class HttpClient:
         Raises:
             self.error: no connection, no answer in time, no HTTP.
         """
+        return self.send("PUT", url, body, size, headers, label=label)
+
+    def send(
+        self,
+        method: str,
+        url: str,
+        body: BinaryIO | bytes,
+        size: int,
+        headers: Mapping[str, str],
+        *,
+        max_size: int = _SMALL_BODY,
+        label: str | None = None,
+    ) -> HttpResponse:
+        """Send something by another method; otherwise as `put`.
+
+        Args:
+            method: PUT, PATCH or POST.
+            url: where to.
+            body: what is sent, which has `size` bytes.
+            size: bytes.
+            headers: more headers.
+            max_size: bytes that the answer may have.
+            label: what messages call the address; the URL by default.
+        """
         target = parse_url(url, self.error, label)
         fields = {**headers, **({"Authorization": target.authorization} if target.authorization else {})}
         connection = self._take(target.origin)
@@ -272,8 +296,8 @@ class HttpClient:
         connection = connection or self._connect(target.origin)
         try:
             require_no_nearer(target.shown, connection.space, self.nearest, self.error)
-            raw = connection.exchange("PUT", target, {**fields, "Content-Length": str(size)}, body)
-            return HttpResponse(self, connection, raw, target, _SMALL_BODY)
+            raw = connection.exchange(method, target, {**fields, "Content-Length": str(size)}, body)
+            return HttpResponse(self, connection, raw, target, max_size)
         except BaseException as error:
             connection.close()
             self._tell(error, f"Cannot write {target.shown}")

@@ -44,21 +44,26 @@ class ResumableDownload(io.RawIOBase):
     """
 
     def __init__(
-        self, ask: Callable[[dict[str, str]], HttpResponse], require: Callable[[HttpResponse], None], where: str
+        self,
+        ask: Callable[[dict[str, str]], HttpResponse],
+        require: Callable[[HttpResponse], None],
+        where: str,
+        start: int = 0,
     ) -> None:
         """
         Args:
             ask: for the document, with more headers; its errors are `TransferInterrupted` where another try may help.
             require: raises an error unless the answer has the status 200; it closes the answer then.
             where: the document is, for messages.
+            start: the first byte that is wanted.
         """
         super().__init__()
         self._ask = ask
         self._require = require
         self._where = where
-        self._count = 0
+        self._count = start
         self._failures = 0
-        self._good_at = 0
+        self._good_at = start
         self._good_since = time.monotonic()
         self._given_up = threading.Event()
         self._answer: HttpResponse | None = None

@@ -35,6 +35,7 @@ from odfpy.ingest.local_merge import MergedRows, merge_locally
 from odfpy.ingest.normalize import normalize_rows
 from odfpy.ingest.retractions import RetractionLimit, StateChange, check_retractions
 from odfpy.ingest.write import OrderedRows, SliceForm, WrittenSlice, write_slices
+from odfpy.stages import stage
 from odfpy.state.current import KeyedState, ScannedState
 
 
@@ -132,23 +133,25 @@ def ingest_rows(
     if schema is None and new.num_rows == 0 and (new.num_columns == 0 or untyped_columns(new.schema)):
         return IngestedData((), None, schema_changed=False, statistics=IngestStatistics())
     known = {} if schema is None else {field.name: field.type for field in to_arrow(schema)}
-    rows = normalize_rows(  # (1)
-        new,
-        strategy=strategy,
-        vocabulary=vocab,
-        source_event_time=source_event_time,
-        event_time_type=known.get(vocab.event_time_column),
-        recorded=tuple(known),
-    )
-    extended, rows = fit_rows(rows, schema, vocab)  # (2)
-    merged = merge_locally(  # (3)
-        rows,
-        strategy,
-        ScannedState(slices, extended, vocab) if state is None else state(extended),
-        vocab,
-        threads=threads,
-        scratch=out.parent / f"{out.name}.scratch",
-    )
+    with stage("normalize"):
+        rows = normalize_rows(  # (1)
+            new,
+            strategy=strategy,
+            vocabulary=vocab,
+            source_event_time=source_event_time,
+            event_time_type=known.get(vocab.event_time_column),
+            recorded=tuple(known),
+        )
+        extended, rows = fit_rows(rows, schema, vocab)  # (2)
+    with stage("merge"):
+        merged = merge_locally(  # (3)
+            rows,
+            strategy,
+            ScannedState(slices, extended, vocab) if state is None else state(extended),
+            vocab,
+            threads=threads,
+            scratch=out.parent / f"{out.name}.scratch",
+        )
     untimed = rows.event_time_given.length() - (pc.sum(rows.event_time_given).as_py() or 0)
     statistics = _statistics(new.num_rows, merged, vocab, watermark, untimed)
     if len(merged.rows.operations) == 0:
@@ -158,7 +161,8 @@ def ingest_rows(
         change = StateChange(new.num_rows, statistics.appended, statistics.retracted)
         warnings += check_retractions(change, limit, lambda most: _retracted_keys(merged.rows, strategy, most))
     form = SliceForm(extended, vocab, system_time)
-    written = write_slices(out, merged.rows, form, next_offset, threads=threads, slice_rows=slice_rows)  # (4)
+    with stage("write"):
+        written = write_slices(out, merged.rows, form, next_offset, threads=threads, slice_rows=slice_rows)  # (4)
     return IngestedData(written, extended, extended != schema, statistics, warnings)
 
 

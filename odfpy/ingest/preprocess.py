@@ -10,6 +10,7 @@ from odfpy.dataset.transform import TransformSql
 from odfpy.engine.registry import EngineRegistry
 from odfpy.engine.sql.dialects import translate
 from odfpy.errors import OdfError
+from odfpy.stages import stage
 
 INPUT = "input"
 """Name of the view that has the rows as read."""
@@ -38,7 +39,8 @@ def preprocess(
         return rows, ()
     runnable, remarks = translate(transform.normalized())
     try:
-        return engines.get(runnable.engine).preprocess(runnable, {INPUT: rows}, spool=spool), remarks
+        with stage("preprocess"):
+            return engines.get(runnable.engine).preprocess(runnable, {INPUT: rows}, spool=spool), remarks
     except OdfError as error:
         raise _naming_query(error, transform.engine, is_translated=bool(remarks)) from error
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import Context, copy_context
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,7 +110,9 @@ def write_slices(
             parts = (picked.rows(start, stop) for start, stop in _groups(*cut))
             return WrittenSlice(path, write_slice(path, parts, form, next_offset + cut[0], threads))
 
-        tasks = [pool.submit(write, path, cut) for path, cut in zip(paths, cuts, strict=True)]
+        # Several slices at once: their stages would take longer than what they are part of. A profile has those of one.
+        context = copy_context() if len(cuts) == 1 else Context()
+        tasks = [pool.submit(context.copy().run, write, path, cut) for path, cut in zip(paths, cuts, strict=True)]
         try:
             return tuple(task.result() for task in tasks)
         except BaseException:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from odfpy.data.sql_text import check_text
 from odfpy.dataset.names import did_you_mean_dataset
-from odfpy.engine.contract import SqlTable
+from odfpy.engine.sql.ad_hoc import SqlTable
 from odfpy.engine.sql.source_text import SourceText
 from odfpy.errors import (
     DatasetNotFound,
@@ -30,6 +30,7 @@ from odfpy.errors import (
     WrongProjection,
 )
 from odfpy.query.answer import AnswerPath, QueryInput
+from odfpy.query.counts import count_of, counted
 from odfpy.query.dialects import Dialect, dialect_named, parameter_places, with_parameters
 from odfpy.query.direct import output_schema
 from odfpy.query.query import Query
@@ -64,6 +65,7 @@ class Plan:
         tables: what its tables are.
         is_explained: whether it only asks how it would be answered.
         num_parameters: how many values it wants.
+        counts: what it asks, where its form alone says so.
     """
 
     query: Query
@@ -73,6 +75,7 @@ class Plan:
     tables: tuple[tuple[TableReference, Resolved], ...]
     is_explained: bool = False
     num_parameters: int = 0
+    counts: Simple | None = None
 
     @property
     def inputs(self) -> tuple[QueryInput, ...]:
@@ -84,8 +87,8 @@ class Plan:
     @cached_property
     def simple(self) -> Simple | None:
         """Return what it asks, if that needs no engine."""
-        if len(self.tables) != 1:
-            return None
+        if self.counts is not None or len(self.tables) != 1:
+            return self.counts
         (_, resolved) = self.tables[0]
         return simple_query(self.text, self.dialect, resolved.state.vocab.offset_column)
 
@@ -175,6 +178,8 @@ def plan(resolver: DatasetResolver, query: Query, *, is_bound: bool = True) -> P
 def _plan(resolver: DatasetResolver, query: Query, *, is_bound: bool) -> Plan:
     dialect = dialect_named(query.dialect)
     text = query.text.rstrip().rstrip(";")
+    if (count := _plan_of_count(resolver, query, dialect, text)) is not None:
+        return count
     explain = _EXPLAIN.match(text)
     if explain is not None:
         text = " " * explain.end() + text[explain.end() :]
@@ -197,6 +202,20 @@ def _plan(resolver: DatasetResolver, query: Query, *, is_bound: bool) -> Plan:
     looked_up = [(TableReference(one.text, one.text), finder.look(one)) for one in others]
     tables += [(reference, resolved) for reference, resolved in looked_up if resolved is not None]
     return Plan(query, dialect, plain, shown, tuple(tables), explain is not None, len(places))
+
+
+def _plan_of_count(resolver: DatasetResolver, query: Query, dialect: Dialect, text: str) -> Plan | None:
+    """The plan of a query that counts the rows of a dataset; None for others, and where there is no such dataset."""
+    found = None if query.parameters else counted(text)
+    if found is None:
+        return None
+    name, finder = found[1], _Finder(resolver, query, SourceText(text))
+    resolved = finder.look(NamedTable(name, *found.span(1)))
+    if resolved is None or resolved.state.schema is None:
+        return None
+    written = dialect.quoted(name) if "." in name else name
+    plain = f"{text[: found.start(1)]}{written}"
+    return Plan(query, dialect, plain, plain, ((TableReference(name, name), resolved),), counts=count_of(name, dialect))
 
 
 def _no_table(projection: TableReference, source: SourceText) -> WrongProjection:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from odfpy.chain.slices import SliceOfBlock, overlapping, slice_paths
 from odfpy.data.schemas.schema import DataSchema
-from odfpy.engine.contract import Projection, SqlTable
+from odfpy.engine.sql.ad_hoc import Projection, SqlTable
 from odfpy.errors import SchemaError, WrongProjection, did_you_mean
 from odfpy.query.references import AtBlock, AtOffset, AtTime, LogView, TableReference
 from odfpy.query.resolve import HistoryPrefix, Resolved

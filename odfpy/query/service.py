@@ -9,10 +9,10 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from odfpy.engine.contract import SqlRequest
 from odfpy.engine.control import Control
 from odfpy.engine.registry import EngineRegistry
 from odfpy.engine.scans import scan
+from odfpy.engine.sql.ad_hoc import SqlRequest
 from odfpy.query.answer import Answer, PreparedQuery, QueryInput
 from odfpy.query.direct import Direct, rows_of_slices, totals
 from odfpy.query.plan import Plan, as_lines, only_schema, plan

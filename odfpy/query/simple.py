@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from odfpy.query.dialects import Dialect
-
 if TYPE_CHECKING:
     from sqlglot import exp
+
+    from odfpy.query.dialects import Dialect
 
 _PARTS: Final = frozenset(("expressions", "from_", "where", "order", "limit", "offset"))
 

@@ -47,6 +47,6 @@ def scan_of(
             continue
         where = f"{dataset}, block {item.block.block.sequence_number} ({item.block.hash})"
         first, last = max(0, start - interval.start), min(end, interval.end) - interval.start
-        parts.append(ScanPart(str(path), where, interval.end - interval.start + 1, first, last))
+        parts.append(ScanPart(str(path), where, interval.num_rows, first, last))
     written = schema.serialize().to_pybytes()
     return ScanRequest(tuple(parts), tuple(names), written, vocabulary, is_reversed, max_bytes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from odfpy.engine.contract import SqlTable
+from odfpy.engine.sql.ad_hoc import SqlTable
 from odfpy.query.plan import plan
 from odfpy.query.query import Query
 from odfpy.query.resolver import DatasetResolver

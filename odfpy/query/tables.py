@@ -6,6 +6,8 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odfpy.query.counts import counted
+
 if TYPE_CHECKING:
     from sqlglot import exp
 
@@ -89,6 +91,9 @@ def split_statements(text: str, *, in_place: bool = False) -> list[str]:
         text: the statements.
         in_place: keep each on its lines, behind as many empty ones, so that places in it are those in the text.
     """
+    only = text.rstrip().removesuffix(";").rstrip()
+    if counted(only):
+        return [only if in_place else only.strip()]
     from sqlglot import TokenType
     from sqlglot.dialects.spark import Spark
     from sqlglot.errors import TokenError

@@ -40,7 +40,7 @@ class ObjectKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class LinkedObject:
+class ObjectOfBlock:
     """A file that a block speaks of.
 
     Attributes:
@@ -64,13 +64,13 @@ class LinkedObject:
             return False
 
 
-def linked_objects(blocks: Iterable[HashedBlock]) -> list[LinkedObject]:
+def objects_of_blocks(blocks: Iterable[HashedBlock]) -> list[ObjectOfBlock]:
     """The files that some blocks speak of, each once.
 
     Raises:
         IntegrityError: a file that cannot be, by its hash or its sizes; the message names block and file.
     """
-    found: dict[tuple[ObjectKind, Multihash], LinkedObject] = {}
+    found: dict[tuple[ObjectKind, Multihash], ObjectOfBlock] = {}
     for hashed in blocks:
         for item in _objects_of(hashed):
             algorithm = ALGORITHMS.get(item.name.code)
@@ -85,27 +85,27 @@ def linked_objects(blocks: Iterable[HashedBlock]) -> list[LinkedObject]:
     return list(found.values())
 
 
-def _objects_of(hashed: HashedBlock) -> Iterable[LinkedObject]:
+def _objects_of(hashed: HashedBlock) -> Iterable[ObjectOfBlock]:
     event = hashed.block.event
     if isinstance(event, (AddData, ExecuteTransform)):
         if event.new_data is not None:
             data = event.new_data
-            yield LinkedObject(ObjectKind.DATA_SLICE, data.physical_hash, data.size, hashed.hash)
+            yield ObjectOfBlock(ObjectKind.DATA_SLICE, data.physical_hash, data.size, hashed.hash)
         if event.new_checkpoint is not None:
             checkpoint = event.new_checkpoint
-            yield LinkedObject(ObjectKind.CHECKPOINT, checkpoint.physical_hash, checkpoint.size, hashed.hash)
+            yield ObjectOfBlock(ObjectKind.CHECKPOINT, checkpoint.physical_hash, checkpoint.size, hashed.hash)
 
 
-def missing_objects(objects: Iterable[LinkedObject], layout: DatasetLayout) -> list[LinkedObject]:
+def missing_objects(objects: Iterable[ObjectOfBlock], layout: DatasetLayout) -> list[ObjectOfBlock]:
     """Those of the files that a dataset lacks, in their order; asked for several at a time.
 
     Raises:
         OdfError: the first that went wrong.
     """
     wanted = list(objects)
-    here: set[LinkedObject] = set()
+    here: set[ObjectOfBlock] = set()
 
-    def look(item: LinkedObject) -> None:
+    def look(item: ObjectOfBlock) -> None:
         if item.is_in(layout):
             here.add(item)
             item.kind.store(layout).touch(item.name)  # nobody may take it for garbage until a head leads to it
@@ -115,7 +115,7 @@ def missing_objects(objects: Iterable[LinkedObject], layout: DatasetLayout) -> l
 
 
 def copy_objects(
-    source: DatasetLayout, target: DatasetLayout, objects: list[LinkedObject], progress: BytesProgress
+    source: DatasetLayout, target: DatasetLayout, objects: list[ObjectOfBlock], progress: BytesProgress
 ) -> None:
     """Copy files, several at a time, each hashed while it flows. All that arrived whole stay, also after an error.
 
@@ -206,22 +206,17 @@ class _Together:
 
 
 class _Copying:
-    """Some copies in progress, which are counted together and stopped together."""
+    """Some copies in progress."""
 
     def __init__(self, source: DatasetLayout, target: DatasetLayout, total: int, progress: BytesProgress) -> None:
         self._source = source
         self._target = target
-        self._total = total
-        self._progress = progress
-        self._done = 0
-        self._stopped = False
-        self._open: set[BinaryIO] = set()
-        self._lock = threading.RLock()
+        self._watch = Watch(total, progress)
 
-    def copy(self, item: LinkedObject) -> None:
+    def copy(self, item: ObjectOfBlock) -> None:
         """Copy one file."""
         source, target = item.kind.store(self._source), item.kind.store(self._target)
-        with source.open(item.name) as stream, self.watching(stream, source.describe(item.name)) as watched:
+        with self._watch.over(source.open(item.name), source.describe(item.name)) as watched:
             try:
                 target.insert_stream(watched, item.name, size=item.size)
             except (HashMismatch, ObjectTooLarge) as error:
@@ -233,6 +228,27 @@ class _Copying:
 
     def stop(self) -> None:
         """Let every copy fail soon, also those that wait for a server."""
+        self._watch.stop()
+
+
+class Watch:
+    """Streams that are read side by side: counted together and stopped together.
+
+    Attributes:
+        total: bytes of all that is expected.
+        done: bytes that have come.
+    """
+
+    def __init__(self, total: int, progress: BytesProgress) -> None:
+        self.total = total
+        self.done = 0
+        self._progress = progress
+        self._stopped = False
+        self._open: set[BinaryIO] = set()
+        self._lock = threading.RLock()
+
+    def stop(self) -> None:
+        """Let everything that is read fail soon, also what waits for a server."""
         with self._lock:
             self._stopped = True
             streams = list(self._open)
@@ -240,23 +256,31 @@ class _Copying:
             stream.close()
 
     @contextmanager
-    def watching(self, stream: BinaryIO, where: str) -> Iterator[BinaryIO]:
-        """The stream, counted and closed when all is stopped."""
-        with self._lock:
-            self._open.add(stream)
-        try:
-            yield cast("BinaryIO", _Watched(self, stream, where))
-        finally:
+    def over(self, stream: BinaryIO, where: str) -> Iterator[BinaryIO]:
+        """A stream, counted, closed at the end or when all is stopped; its errors name the place."""
+        with stream:
             with self._lock:
-                self._open.discard(stream)
+                self._open.add(stream)
+            try:
+                yield cast("BinaryIO", _Watched(self, stream, where))
+            finally:
+                with self._lock:
+                    self._open.discard(stream)
 
     def advance(self, count: int) -> None:
+        """Note bytes that have come.
+
+        Raises:
+            TransferError: all is stopped.
+        """
         with self._lock:
             self.check()
-            self._done += count
-            self._progress(self._done, self._total)
+            self.done += count
+            self.total = max(self.total, self.done)
+            self._progress(self.done, self.total)
 
     def check(self) -> None:
+        """Raise an error if all is stopped."""
         if self._stopped:
             raise TransferError("Stopped, since another file could not be copied")
 
@@ -264,14 +288,14 @@ class _Copying:
 class _Watched:
     """A stream whose bytes are counted, and whose errors are told as errors of reading."""
 
-    def __init__(self, copying: _Copying, stream: BinaryIO, where: str) -> None:
-        self._copying = copying
+    def __init__(self, watch: Watch, stream: BinaryIO, where: str) -> None:
+        self._watch = watch
         self._stream = stream
         self._where = where
         self._pace = Pace()
 
     def read(self, size: int) -> bytes:
-        self._copying.check()
+        self._watch.check()
         begin = time.monotonic()
         try:
             data = self._stream.read(size)
@@ -280,5 +304,5 @@ class _Watched:
             raise TransferError(f"{self._where}: {error}", hint="Run the command again.") from error
         except (OSError, ValueError) as error:
             raise OdfError(f"Cannot read {self._where}: {error}") from error
-        self._copying.advance(len(data))
+        self._watch.advance(len(data))
         return data

@@ -17,6 +17,7 @@ from odfpy.http.url import without_user
 from odfpy.repository.objects import BytesProgress
 from odfpy.repository.places.http import http_dataset
 from odfpy.repository.places.open import open_dataset, smart_base
+from odfpy.repository.transfer.linked import ALL_FILES, WantedFiles
 from odfpy.repository.transfer.simple import TransferOutcome, TransferResult, transfer
 
 _Carry: TypeAlias = Callable[[DatasetLayout, bool], TransferResult]
@@ -36,6 +37,7 @@ def fetch_reference(
     expected_id: DatasetId | None = None,
     required: RequiredSigners | None = None,
     clock: Timestamp | None = None,
+    files: WantedFiles = ALL_FILES,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
     """Bring a branch or tag of the dataset at a URL here; see `copy_reference`.
@@ -48,17 +50,32 @@ def fetch_reference(
         expected_id: the id that the dataset must have, None for any.
         required: who must have signed the head, None for nobody.
         clock: the time here, of which blocks may not be far ahead; None for no check.
+        files: the linked objects that are wanted.
         progress: is told of bytes that have arrived.
     """
     base = smart_base(url)  # nodes are asked as other servers are
     source = open_dataset(url) if base is None else http_dataset(base)
     return copy_reference(
-        source, target, name, force=force, expected_id=expected_id, required=required, clock=clock, progress=progress
+        source,
+        target,
+        name,
+        force=force,
+        expected_id=expected_id,
+        required=required,
+        clock=clock,
+        files=files,
+        progress=progress,
     )
 
 
 def send_reference(
-    source: DatasetLayout, url: str, name: ReferenceName, *, force: bool = False, progress: BytesProgress | None = None
+    source: DatasetLayout,
+    url: str,
+    name: ReferenceName,
+    *,
+    force: bool = False,
+    files: WantedFiles = ALL_FILES,
+    progress: BytesProgress | None = None,
 ) -> TransferResult:
     """Bring a branch or tag to the dataset at a URL; see `copy_reference`.
 
@@ -67,6 +84,7 @@ def send_reference(
         url: address of the dataset.
         name: the branch or tag.
         force: whether a history that has diverged is overwritten.
+        files: the linked objects that go along.
         progress: is told of bytes that have arrived.
 
     Raises:
@@ -74,7 +92,7 @@ def send_reference(
     """
     base = smart_base(url)
     if base is None:
-        return copy_reference(source, open_dataset(url), name, force=force, progress=progress)
+        return copy_reference(source, open_dataset(url), name, force=force, files=files, progress=progress)
     from odfpy.repository.places.node import TAKES_REFERENCES, node_dataset, summary_of
     from odfpy.repository.smart_transfer.client import push_to_node  # loads what only nodes need
 
@@ -87,7 +105,7 @@ def send_reference(
         )
 
     def push(at: DatasetLayout, force: bool) -> TransferResult:
-        return push_to_node(at, base, force=force, reference=name, progress=progress)
+        return push_to_node(at, base, force=force, reference=name, files=files, progress=progress)
 
     return _copied(source, node_dataset(base), name, push, force=force)
 
@@ -101,6 +119,7 @@ def copy_reference(
     expected_id: DatasetId | None = None,
     required: RequiredSigners | None = None,
     clock: Timestamp | None = None,
+    files: WantedFiles = ALL_FILES,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
     """Bring a branch or tag from one place to another, with all that it leads to.
@@ -113,6 +132,7 @@ def copy_reference(
         expected_id: the id that the dataset must have.
         required: by whom what comes must be signed.
         clock: as for `transfer`.
+        files: the linked objects that are wanted.
         progress: called with bytes done and bytes in all.
 
     Raises:
@@ -124,7 +144,14 @@ def copy_reference(
     def carry(at: DatasetLayout, force: bool) -> TransferResult:
         place = target.on(name)
         return transfer(
-            at, place, force=force, expected_id=expected_id, required=required, clock=clock, progress=progress
+            at,
+            place,
+            force=force,
+            expected_id=expected_id,
+            required=required,
+            clock=clock,
+            files=files,
+            progress=progress,
         )
 
     return _copied(source, target, name, carry, force=force)

@@ -8,6 +8,7 @@
     /docs, /openapi.json                what there is to ask for, for people and for programs
     /platform/...                       sessions and logins, and what admins do
     /delta-sharing/...                  the Delta Sharing protocol, an application of its own
+    /v0/archive/...                     the archive of files, if one is meant or only one is there
     /mcp                                the Model Context Protocol, if `odf serve --mcp` says so: a guest
     /{name}/..., /{account}/{name}/...  a dataset
 
@@ -30,6 +31,12 @@ from odfpy.coordinator.workspace import Workspace
 from odfpy.data.duration import Duration
 from odfpy.errors import OdfError
 from odfpy.repository.smart_transfer.signed_urls import UrlSigner
+from odfpy.serving.archive import browsing as archive_browsing
+from odfpy.serving.archive import details as archive_details
+from odfpy.serving.archive import previewing as archive_previewing
+from odfpy.serving.archive import reading as archive_reading
+from odfpy.serving.archive import writing as archive_writing
+from odfpy.serving.archive.served import Archives
 from odfpy.serving.callers.engines import ServedEngines
 from odfpy.serving.callers.reachable_objects import Reaches
 from odfpy.serving.callers.registry import ServedRegistry
@@ -81,6 +88,9 @@ from odfpy.settings.sections import SharingSection
 _Segment = Annotated[str, Path(max_length=200, description="Name of the dataset.")]
 _Account = Annotated[str, Path(max_length=200, description="Account that the dataset belongs to.")]
 
+ARCHIVE_ROUTERS: Sequence[APIRouter] = (archive_reading.router, archive_writing.router)
+"""What there is of each archive of files, and of one that is meant without a name."""
+
 DATASET_ROUTERS: Sequence[APIRouter] = (
     simple.router,
     beside.router,
@@ -97,6 +107,10 @@ DATASET_ROUTERS: Sequence[APIRouter] = (
     rest_ingest.router,
     readers.router,
     own_access.router,
+    *ARCHIVE_ROUTERS,
+    archive_browsing.router,
+    archive_details.router,
+    archive_previewing.router,
     datasets_api.dataset,
 )
 """What there is of each dataset. The last one takes `/{account}/{name}`, any two words: others go before it."""
@@ -123,6 +137,7 @@ def create_app(
     app.state.settings = settings
     app.state.workspaces = tuple(workspaces)
     app.state.datasets = ServedRegistry([workspace.storage for workspace in workspaces])
+    app.state.archives = Archives(workspaces, app.state.datasets, settings.max_object)
     app.state.catalog = Catalog(app.state.datasets.storages)
     app.state.automations = Automations(workspaces)
     app.state.lineages = lineage.Lineages(app.state.datasets.storages)
@@ -162,6 +177,8 @@ def create_app(
     app.include_router(lineage.server)
     app.include_router(automation_overview.router)
     app.include_router(ui.router)
+    for router in ARCHIVE_ROUTERS:
+        app.include_router(router)
     for router in DATASET_ROUTERS:
         app.include_router(router, prefix="/{name}", dependencies=[Depends(_by_name)])
         app.include_router(router, prefix="/{account}/{name}", dependencies=[Depends(_by_account)])
@@ -196,6 +213,7 @@ def _read_ahead(app: FastAPI, stop: threading.Event) -> None:
     """Read what takes a while with many thousands of datasets, so that the first who asks need not wait for it."""
     with suppress(OdfError):  # whoever asks is told what is wrong
         app.state.datasets.look_again()
+        app.state.archives.sweep()
     app.state.catalog.warm_up(stop)
 
 

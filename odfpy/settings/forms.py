@@ -39,5 +39,12 @@ Folders = Annotated[str, Form(r"\s*(/|~)[^,]*(,\s*(/|~)[^,]*)*", "absolute paths
 Nodes = Annotated[str, Form(r"\s*[0-9]+=[^\s=].*", "chain ids with URLs, such as 1=https://node.example.com")]
 Address = Annotated[str, Form(r"[^\s@<>,;:\"]+@[A-Za-z0-9.-]+", "an address such as odf@example.org")]
 HttpUrl = Annotated[str, Form(r"https?://(?!\S*:\S*@)\S+", "an http or https URL without a password")]
+Files = Annotated[
+    str,
+    Form(
+        r"\s*(all|none|available|[^=;]+=[^=;]+(;[^=;]+=[^=;]+)*)\s*",
+        "all, none, available or conditions such as what=syslog,nginx;since=2024-01-01",
+    ),
+]
 Percent = Annotated[str, Form("100%|[0-9]{1,2}%", "a share such as 50%")]
 DurationText = Annotated[str, Form(*DURATION_FORM)]

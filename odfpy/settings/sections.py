@@ -8,16 +8,15 @@ Each is declared as `name: Annotated[type, Meaning(sentence)] = default` in its 
 
 from typing import Annotated, Literal
 
+from odfpy.settings.dataset_sections import CopySection, RetractionsSection, WatermarkSection
 from odfpy.settings.forms import (
     Address,
     Count,
-    DurationText,
     Folders,
     HttpUrl,
     Master,
     Nodes,
     Patterns,
-    Percent,
     Positive,
     Signers,
     Size,
@@ -27,6 +26,17 @@ from odfpy.settings.forms import (
 from odfpy.settings.setting import Meaning, Section, Setting, settings_in
 
 # --- Of a workspace --------------------------------------------------------------------------------------------------
+
+
+class CommandsSection(Section):
+    """Commands, as processes."""
+
+    NAME = "commands"
+
+    server: Annotated[
+        bool, Meaning("Keep a process with everything imported, from which later commands of the session are forked")
+    ] = False
+    idle_timeout: Annotated[Positive, Meaning("Seconds after which this process ends without a command")] = 600
 
 
 class EngineSection(Section):
@@ -329,43 +339,31 @@ class OpenLineageSection(Section):
     timeout: Annotated[Positive, Meaning("Seconds that all events of a pull may hold it up")] = 10
 
 
-# --- Of one root dataset ---------------------------------------------------------------------------------------------
+class ArchiveSection(Section):
+    """Archives of files."""
 
+    NAME = "archive"
 
-class WatermarkSection(Section):
-    """The policy of a root dataset's watermark."""
-
-    NAME = "watermark"
-
-    lag: Annotated[DurationText, Meaning("Distance of the watermark behind the greatest event time", "Watermark")] = (
-        "0s"
-    )
-    idle: Annotated[
-        DurationText | None,
-        Meaning(
-            "Time without new rows after which a pull moves the watermark with system time, less the lag",
-            "Watermark",
-        ),
+    name: Annotated[
+        Text | None, Meaning("Archive that commands mean without --archive: a name, or the URL of one on a server")
     ] = None
-
-
-class RetractionsSection(Section):
-    """Retractions that a snapshot brings."""
-
-    NAME = "retractions"
-
-    share: Annotated[
-        Percent,
-        Meaning(
-            "Share of its current rows that one Snapshot may retract without --allow-retractions; 100% for any",
-            "MergeStrategy::Snapshot",
-        ),
-    ] = "50%"
+    where: Annotated[Text | None, Meaning("Place that pushed files come from if nobody says otherwise")] = None
+    hash: Annotated[Literal["blake3", "sha3-256"], Meaning("Hash that names the files in the store")] = "blake3"
+    compression: Annotated[
+        Literal["plain", "zstd"], Meaning("Keep files that get smaller compressed; hashes and clients do not see it")
+    ] = "plain"
+    queue: Annotated[
+        Text | None, Meaning("Folder of the queue of files on their way into it; .odf/archive/queue if not set")
+    ] = None
+    queue_files: Annotated[Positive, Meaning("Files that the queue takes")] = 1_000_000
+    queue_bytes: Annotated[Positive, Meaning("Bytes that files in the queue may have together")] = 100 * 1024**3
+    queue_free: Annotated[Count, Meaning("Bytes on the disk of the queue that it leaves free")] = 1024**3
 
 
 # --- All of them -----------------------------------------------------------------------------------------------------
 
 WORKSPACE_SECTIONS: tuple[type[Section], ...] = (
+    CommandsSection,
     EngineSection,
     IngestSection,
     SignaturesSection,
@@ -383,8 +381,9 @@ WORKSPACE_SECTIONS: tuple[type[Section], ...] = (
     AutomationSection,
     MailSection,
     OpenLineageSection,
+    ArchiveSection,
 )
-DATASET_SECTIONS: tuple[type[Section], ...] = (WatermarkSection, RetractionsSection)
+DATASET_SECTIONS: tuple[type[Section], ...] = (WatermarkSection, RetractionsSection, CopySection)
 
 
 def _by_key(sections: tuple[type[Section], ...]) -> dict[str, Setting]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TypeAlias
 
 import duckdb
 import numpy as np
@@ -21,31 +20,10 @@ import pyarrow as pa
 
 from odfpy.data.schemas.fit import fit_table
 from odfpy.state.comparable import comparable, comparable_type
-
-Fingerprints: TypeAlias = npt.NDArray[np.uint64]
-Places: TypeAlias = npt.NDArray[np.int64]
+from odfpy.state.fingerprints import Entries, Fingerprints, Places, places_of
 
 HASH = f"duckdb {duckdb.__version__}"
 """Which hash makes fingerprints; releases of duckdb may differ in it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entries:
-    """Rows and the fingerprints of their keys.
-
-    Attributes:
-        fingerprints: ascending.
-        rows: one for each fingerprint.
-    """
-
-    fingerprints: Fingerprints
-    rows: pa.Table
-
-    def between(self, low: int, high: int | None) -> Entries:
-        """Entries with fingerprints from `low` to before `high`, None for all the rest."""
-        first = np.searchsorted(self.fingerprints, np.uint64(low))
-        last = len(self.fingerprints) if high is None else np.searchsorted(self.fingerprints, np.uint64(high))
-        return Entries(self.fingerprints[first:last], self.rows.slice(first, last - first))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,15 +145,6 @@ def is_superseded(db: duckdb.DuckDBPyConnection, keys: KeyColumns, parts: Sequen
         rows = pa.concat_tables([part.rows.select(keys.names) for part in parts])
         superseded[places[keys.last_of_each(db, rows.take(pa.array(places)))]] = False
     return superseded
-
-
-def places_of(wanted: Fingerprints, known: Fingerprints) -> Places:
-    """Places of wanted numbers among known ones; both are ascending."""
-    first = np.searchsorted(known, wanted)
-    counts = np.searchsorted(known, wanted, side="right") - first
-    before = np.cumsum(counts) - counts
-    places: Places = np.repeat(first - before, counts) + np.arange(counts.sum())
-    return places
 
 
 def _latest(

@@ -14,7 +14,8 @@ from odfpy.data.schemas.fit import fit_table
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.state.comparable import comparable
 from odfpy.state.current import KeyedState, StateColumn, same_keys
-from odfpy.state.entries import Entries, KeyColumns, is_superseded
+from odfpy.state.entries import KeyColumns, is_superseded
+from odfpy.state.fingerprints import Entries
 from odfpy.state.key_index import VALUES, KeyIndex, is_living
 from odfpy.state.run_file import StateDamaged
 from odfpy.state.value_fingerprints import FINGERPRINT

@@ -12,7 +12,6 @@ what is missing, damaged, of another release or for another purpose is treated a
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -23,7 +22,6 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from odfpy.data.multihash import BLAKE3, Multihash
 from odfpy.data.schemas.arrow import to_arrow
 from odfpy.data.schemas.fit import fit_table
 from odfpy.data.schemas.schema import DataSchema
@@ -31,8 +29,12 @@ from odfpy.data.slices.slice import iter_slice, slice_schema
 from odfpy.data.vocabulary import DatasetVocabulary, OperationType
 from odfpy.files import written_aside
 from odfpy.state.database import kept_database
-from odfpy.state.entries import HASH, Entries, Fingerprints, KeyColumns, merged_entries, sorted_entries
+from odfpy.state.entries import HASH, KeyColumns, merged_entries, sorted_entries
+from odfpy.state.fingerprints import Entries, Fingerprints
+from odfpy.state.merging import DEFAULT_SIZES, IndexSizes, num_staying, ranges
 from odfpy.state.run_file import RunInfo, RunWriter, SortedRun, StateDamaged, damage_found
+from odfpy.state.run_names import new_run_name
+from odfpy.state.sealed import sealed, unsealed
 from odfpy.state.value_fingerprints import value_fingerprints
 
 FORMAT: Final = 2
@@ -42,8 +44,6 @@ VALUES: Final = "\0values"
 """Column with the fingerprint of the values of a row, of which the row itself is not kept."""
 
 INDEX: Final = "index"
-_RUN = "run-"
-_HASH_SPACE = 1 << 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,28 +60,6 @@ class IndexPurpose:
     keys: tuple[str, ...]
     keeps_rows: bool
     vocabulary: DatasetVocabulary
-
-
-@dataclass(frozen=True, slots=True)
-class IndexSizes:
-    """Sizes by which an index is cut; any sizes give the same answers.
-
-    Attributes:
-        block_rows: entries that are read together, at most.
-        least_rows: runs with fewer entries are not worth a file of their own.
-        fanout: a run is merged with what comes after it unless it is that many times as large.
-        part_rows: rows that are sorted and merged at once, at most: this bounds the memory that making an index takes.
-        part_bytes: the same in bytes.
-    """
-
-    block_rows: int = 8_192
-    least_rows: int = 4_096
-    fanout: int = 2
-    part_rows: int = 1 << 20
-    part_bytes: int = 1 << 27
-
-
-DEFAULT_SIZES = IndexSizes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +95,7 @@ class KeyIndex:
             StateDamaged: there is none, or none that can be used for that purpose by this release.
         """
         with damage_found():
-            text, digest, rest = (folder / INDEX).read_bytes().rsplit(b"\n", 2)
-            if rest or str(Multihash.of(text, BLAKE3)).encode() != digest:
-                raise StateDamaged(f"{folder / INDEX} is damaged")
-            tree = json.loads(text)
+            tree = json.loads(unsealed((folder / INDEX).read_bytes()))
             if {key: tree.get(key) for key in ("format", "hash", "purpose")} != _origin(purpose):
                 raise StateDamaged(f"{folder / INDEX} is of another release, or for another purpose")
             runs = tuple(RunInfo(**run) for run in tree["runs"])
@@ -189,14 +164,10 @@ class KeyIndex:
         self, db: duckdb.DuckDBPyConnection, keys: KeyColumns, runs: tuple[RunInfo, ...], new: Entries
     ) -> tuple[RunInfo, ...]:
         """The runs with new entries after them."""
-        kept, size = len(runs), len(new.fingerprints)
-        while kept and runs[kept - 1].rows < self.sizes.fanout * max(size, self.sizes.least_rows):
-            kept -= 1
-            size += runs[kept].rows
-        size_bytes = new.rows.nbytes + sum(run.size for run in runs[kept:])
+        kept = num_staying(runs, len(new.fingerprints), self.sizes)
         merged: list[SortedRun | Entries] = [*(SortedRun(self.folder, info) for info in runs[kept:]), new]
-        with RunWriter(self.folder / f"{_RUN}{secrets.token_hex(8)}", new.rows.schema, self.sizes.block_rows) as writer:
-            for low, high in _ranges(max(-(-size // self.sizes.part_rows), -(-size_bytes // self.sizes.part_bytes))):
+        with RunWriter(self.folder / new_run_name(), new.rows.schema, self.sizes.block_rows) as writer:
+            for low, high in ranges(runs[kept:], new, self.sizes):
                 parts = [part.between(low, high) for part in merged]
                 entries = merged_entries(db, keys, parts, new.rows.schema)
                 # A key that has ended must hide what older runs say of it, and can be forgotten if there are none.
@@ -219,9 +190,8 @@ def _save(index: KeyIndex) -> None:
     """Replace the file `index`, then remove files that are not part of the index any more."""
     runs = [asdict(run) for run in index.runs]
     tree = {**_origin(index.purpose), "token": index.token, "key_types": index.key_types, "runs": runs}
-    text = json.dumps(tree).encode()
     with written_aside(index.folder / INDEX) as temporary:
-        temporary.write_bytes(b"\n".join((text, str(Multihash.of(text, BLAKE3)).encode(), b"")))
+        temporary.write_bytes(sealed(json.dumps(tree).encode()))
     # Only now: as long as the old index is there, its runs must be, too. What cannot be removed goes the next time.
     needed = {INDEX, *(run.name for run in index.runs)}
     for path in index.folder.iterdir():
@@ -253,10 +223,3 @@ def _parts(
                 tables, rows, size = [], 0, 0
     if tables:
         yield pa.concat_tables(tables)
-
-
-def _ranges(count: int) -> Iterator[tuple[int, int | None]]:
-    """Ranges of fingerprints with about equally many entries, since fingerprints are spread evenly."""
-    for number in range(count - 1):
-        yield number * _HASH_SPACE // count, (number + 1) * _HASH_SPACE // count
-    yield (count - 1) * _HASH_SPACE // count if count else 0, None

@@ -1,4 +1,4 @@
-"""A run: one file of the key index, entries in the order of their fingerprints.
+"""A run: one file of a key index or of an arrangement, entries in the order of their fingerprints.
 
 A run is a sequence of blocks, then what is needed to find and check them:
 
@@ -8,8 +8,9 @@ A run is a sequence of blocks, then what is needed to find and check them:
 | schema | of the rows, as an Arrow message |
 | directory | for each block its least fingerprint, place, sizes and the BLAKE3 of both its parts |
 
-`RunInfo`, which stands in the index, has the BLAKE3 of schema and directory. So every byte is checked before it is
-used, and only what is used is read: files are mapped into memory, and blocks that cannot match are not touched.
+`RunInfo`, which stands in the index or the manifest, has the BLAKE3 of schema and directory. So every byte is checked
+before it is used, and only what is used is read: files are mapped into memory, and blocks that cannot match are not
+touched.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ import numpy as np
 import pyarrow as pa
 
 from odfpy.data.multihash import BLAKE3
-from odfpy.state.entries import Entries, Fingerprints, Places, places_of
+from odfpy.data.scalars import U64
+from odfpy.state.fingerprints import Entries, Fingerprints, Places, places_of
 
 _ALIGNMENT = 64
 _DIRECTORY = np.dtype(
@@ -41,7 +43,7 @@ _DIRECTORY = np.dtype(
 
 
 class StateDamaged(Exception):
-    """Part of the key index is missing, or is not what was written; it has to be made again."""
+    """Part of a key index or arrangement is missing, or is not what was written; it has to be made again."""
 
 
 @contextlib.contextmanager
@@ -67,10 +69,10 @@ class RunInfo:
     """
 
     name: str
-    rows: int
-    size: int
-    schema_at: int
-    directory_at: int
+    rows: U64
+    size: U64
+    schema_at: U64
+    directory_at: U64
     digest: str
 
 

@@ -212,6 +212,23 @@ class ObjectStoreContract(ObjectStoreReading):
             store.insert_file(tmp_path / "nowhere", ABSENT)
         self._holds_nothing(store, ABSENT)
 
+    @pytest.mark.parametrize("count", [0, 3, 300])
+    def test_files_are_moved_in_together(self, store: ObjectStore, tmp_path: Path, count: int) -> None:
+        known = store.insert(b"0")
+        objects = {Multihash.of(data): data for data in (b"%d" % number for number in range(count))}
+        files = {}
+        for name, data in objects.items():
+            files[name] = tmp_path / f"written-{name}"
+            files[name].write_bytes(data)
+        store.insert_files(files)
+        assert {name: store.read(name) for name in store} == {known: b"0"} | objects
+        assert not any(path.exists() for path in files.values())
+
+    def test_moving_in_files_one_of_which_is_missing_is_an_error(self, store: ObjectStore, tmp_path: Path) -> None:
+        with pytest.raises(OdfError):
+            store.insert_files({ABSENT: tmp_path / "nowhere"})
+        self._holds_nothing(store, ABSENT)
+
     def test_delete(self, full: ObjectStore) -> None:
         full.delete(Multihash.of(SMALL))
         assert Multihash.of(SMALL) not in full

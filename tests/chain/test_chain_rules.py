@@ -44,7 +44,7 @@ from odfpy.chain.events import (
     TransformInput,
 )
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.metadata_chain import validate
+from odfpy.chain.new_blocks import validate
 from odfpy.chain.read_steps import ReadNdJson
 from odfpy.chain.rules import (
     AmbiguousReadSchema,

@@ -41,7 +41,7 @@ def test_reading_validating_and_printing_a_chain():
 from pathlib import Path
 from odfpy.chain.encoding import block_document
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.metadata_chain import validate
+from odfpy.chain.new_blocks import validate
 from odfpy.codec.yaml import dump
 
 for folder in Path({str(KAMU)!r}).glob("*/refs"):

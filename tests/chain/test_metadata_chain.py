@@ -11,7 +11,8 @@ from odfpy.chain.block import HashedBlock, MetadataBlock
 from odfpy.chain.encoding import _Manifest, encode_block, hash_block
 from odfpy.chain.events import AddData, DisablePushSource, MetadataEvent, SetInfo, SetVocab
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.metadata_chain import MetadataChain, NewBlocks, check_block_bytes, sum_up, validate
+from odfpy.chain.metadata_chain import MetadataChain, check_block_bytes, sum_up
+from odfpy.chain.new_blocks import NewBlocks, validate
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.state import ChainState
 from odfpy.codec import flatbuffers_writer

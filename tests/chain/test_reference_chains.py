@@ -11,7 +11,8 @@ from support.fixtures import KAMU, KAMU_DATASETS
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.encoding import block_document, decode_block, encode_block
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.metadata_chain import check_block_bytes, sum_up, validate
+from odfpy.chain.metadata_chain import check_block_bytes, sum_up
+from odfpy.chain.new_blocks import validate
 from odfpy.codec.yaml import dump, load_documents
 from odfpy.data.multihash import Multihash
 

@@ -93,50 +93,6 @@ def test_an_alphabet_without_lines_is_no_error(workspace: Path) -> None:
     assert "com.example.rates" in process.stdout
 
 
-# --- Start-up ---------------------------------------------------------------------------------------------------------
-
-HEAVY = {
-    "numpy",
-    "pandas.core",
-    "pyarrow",
-    "duckdb",
-    "datafusion",
-    "pyspark",
-    "py4j",
-    "sqlglot",
-    "fastapi",
-    "pydantic_core",
-    "rich",
-}
-
-
-@pytest.mark.parametrize(
-    ("command", "loaded"),
-    [
-        ("--help", set()),
-        ("list", set()),
-        ("log com.example.rates", set()),
-        ("status com.example.rates", set()),
-        ("show com.example.rates", set()),
-        ("config list", set()),
-        ("repo list", set()),
-        ("new com.example.x --file -", set()),
-        ("new x --from {folder}/new.ndjson --file -", {"numpy", "pyarrow", "duckdb"}),
-        ("token list", set()),
-        ("push com.example.rates --to {folder}/", set()),
-        ("tail com.example.rates", {"numpy", "pyarrow"}),
-        ("verify --integrity com.example.rates", {"numpy", "pyarrow"}),
-        ("ingest com.example.rates {folder}/new.ndjson", {"numpy", "pyarrow", "duckdb"}),
-    ],
-)
-def test_a_command_loads_only_what_it_needs(command: str, loaded: set[str], workspace: Path, tmp_path: Path) -> None:
-    (tmp_path / "new.ndjson").write_text(LINE)
-    words = command.format(folder=tmp_path).split()
-    code, _, err = odf(*words, cwd=workspace, flags=("-X", "importtime"))
-    assert code == 0
-    assert {line.rpartition("|")[2].strip() for line in err.splitlines()} & HEAVY == loaded
-
-
 # --- Others that write -----------------------------------------------------------------------------------------------
 
 
@@ -210,11 +166,11 @@ def test_ctrl_c_while_waiting_for_input(workspace: Path) -> None:
         ("do_without_pandas", 130, INTERRUPTED),
         ("run", 130, INTERRUPTED),
         ("execute", 130, INTERRUPTED),
-        ("_shutdown", -signal.SIGINT, ""),
+        ("leave", -signal.SIGINT, ""),
     ],
 )
 def test_ctrl_c_at_a_step_of_the_start_or_the_end(step: str, code: int, told: str, workspace: Path) -> None:
-    """When a function is called: the last is one of Python, when the command is done."""
+    """When a function is called; the last one when the command is done."""
     program = (
         "import os, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "def interrupt(frame, event, _):\n"

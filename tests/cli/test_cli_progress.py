@@ -13,9 +13,10 @@ from support.processes.terminal import PATIENCE, start, terminal
 from support.servers.static_server import static_server
 
 from odfpy.cli.screen.progress import ProgressLine, describe
+from odfpy.coordinator.maintenance.report import VerifyReport
 from odfpy.coordinator.maintenance.verify import verify
 from odfpy.coordinator.requests import VerifyRequest
-from odfpy.coordinator.storage.results import ENGINE_ACTIONS, Progress, VerifyReport
+from odfpy.coordinator.storage.results import ENGINE_ACTIONS, Progress
 from odfpy.coordinator.workspace import Workspace
 from odfpy.engine.registry import EngineRegistry
 from odfpy.engine.worker.client import SparkEngine

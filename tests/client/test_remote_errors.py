@@ -9,8 +9,10 @@ from odfpy.client.remote_errors import error_of, of_code
 from odfpy.errors import EngineError, OdfError
 
 ALL = error_classes()
-WITH_FIELDS = {"FetchInterrupted", "InvalidCommitment", "OverBudget", "PeerClosed", "Refusal", "TreeError"} | {
-    "VerificationFailed"
+WITH_FIELDS = {"FetchInterrupted", "InvalidCommitment", "OverBudget", "PeerClosed", "RecordRefused"} | {
+    "Refusal",
+    "TreeError",
+    "VerificationFailed",
 }
 
 

@@ -5,43 +5,24 @@ Each story happens on a small disk in memory that only its own process sees (`un
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from support.chains.workspaces import root
-
-REPOSITORY = Path(__file__).resolve().parents[2]
+from support.processes.small_disk import run_story
 
 STORY = """
-import sys
-from contextlib import redirect_stderr, redirect_stdout, suppress
-from io import StringIO
-from pathlib import Path
 import subprocess
+import sys
+from pathlib import Path
 
-from odfpy.cli.app import run
+from support.processes.small_disk import SmallDisk
 from odfpy.coordinator.workspace import Workspace
 
 disk, inputs = Path(sys.argv[1]), Path(sys.argv[2])
-subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "none", disk], check=True)
-
-def odf(*arguments):
-    out, err = StringIO(), StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        code = run(["-w", str(disk), *map(str, arguments)])
-    assert "Traceback" not in err.getvalue() and "internal error" not in err.getvalue(), err.getvalue()
-    return code, out.getvalue(), err.getvalue()
-
-def fill(but):
-    block = bytes(4096)
-    with suppress(OSError), (disk / "filling").open("wb", buffering=0) as file:
-        while True:
-            file.write(block)
-    size = (disk / "filling").stat().st_size
-    with (disk / "filling").open("r+b") as file:
-        file.truncate(max(0, size - but))
+small = SmallDisk(disk, disk)
+small.mount("3m")
+odf, fill = small.odf, small.fill
 
 def is_whole():
     reports = list(Workspace.open(disk).verify(all=True, integrity_only=True))
@@ -124,8 +105,4 @@ def inputs(tmp_path: Path) -> Path:
 def test_disk(story: str, inputs: Path, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
-    done = subprocess.run(
-        ["unshare", "--map-root-user", "--mount", sys.executable, "-c", STORY + story, disk, inputs],
-        cwd=REPOSITORY, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    run_story(STORY + story, disk, inputs)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
+from copy import copy
+from dataclasses import fields, replace
+from typing import get_args
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -192,3 +197,13 @@ def test_extension_types_are_their_storage():
     assert plain_type(pa.uuid()) == pa.binary(16)
     array = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0" * 16, None], pa.binary(16)))
     assert plain_array(array).to_pylist() == [b"0" * 16, None]
+
+
+def test_types_without_parameters_are_values_of_their_own():
+    plain = [kind for kind in get_args(odf.DataType) if kind.__mro__[1] is not object]
+    assert len(plain) == 15
+    for kind in plain:
+        one, name = kind(), kind.__name__
+        assert (one == kind(), hash(one) == hash(kind()), repr(one), fields(one)) == (True, True, f"{name}()", ())
+        assert [other for other in plain if one == other()] == [kind]
+        assert (copy(one), pickle.loads(pickle.dumps(one)), replace(one)) == (one, one, one)

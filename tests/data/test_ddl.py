@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import re
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from odfpy.data.schemas import ddl
 from odfpy.data.schemas import schema as odf
-from odfpy.data.schemas.ddl import parse_ddl
+from odfpy.data.schemas.ddl import parse_ddl, plain_field
 from odfpy.data.schemas.schema import DataField, DataSchema, TimeUnit
 from odfpy.errors import SchemaError
 
@@ -99,3 +101,47 @@ def test_names_are_there_once():
 def test_any_text_is_a_schema_or_a_schema_error(line):
     with contextlib.suppress(SchemaError):
         assert parse_ddl([line]).names
+
+
+# --- Lines that need no parser --------------------------------------------------------------------------------------
+
+
+def words_of_sql() -> list[str]:
+    """All words that mean something to the parser."""
+    grammar = ddl._dialect()
+    tables = ("FUNCTIONS", "FUNCTION_PARSERS", "NO_PAREN_FUNCTIONS", "CONSTRAINT_PARSERS", "PROPERTY_PARSERS")
+    words = {str(getattr(word, "name", word)) for name in tables for word in getattr(grammar.parser_class, name)}
+    return sorted(word for word in words | set(grammar.tokenizer_class.KEYWORDS) if re.fullmatch(r"[A-Za-z_]\w*", word))
+
+
+def test_the_parser_would_say_the_same_of_every_name() -> None:
+    for name in ("id", "_x1", "Mixed", *words_of_sql()):
+        line = f"{name} BIGINT"
+        if (plain := plain_field(line)) is not None:
+            assert [plain] == ddl._parse_sql(line, "here"), name
+
+
+@pytest.mark.parametrize("name", [*ddl._PLAIN_TYPES, "Bigint", "string"])
+@pytest.mark.parametrize("rest", ["", " NOT NULL", "  not\tnull "])
+def test_the_parser_would_say_the_same_of_every_type(name: str, rest: str) -> None:
+    line = f" a\t{name}{rest}"
+    assert [plain_field(line)] == ddl._parse_sql(line, "here")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "`a` INT",
+        "a DECIMAL(5, 2)",
+        "a INT PRIMARY KEY",
+        "a INT, b INT",
+        "a INT -- note",
+        "a\nINT",
+        "1a INT",
+        "a",
+        "ä INT",
+        "table INT",
+    ],
+)
+def test_other_lines_are_parsed(line: str) -> None:
+    assert plain_field(line) is None

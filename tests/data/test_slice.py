@@ -24,7 +24,8 @@ from odfpy.data.schemas.schema import DataField, DataSchema
 from odfpy.data.schemas.system_columns import system_fields
 from odfpy.data.slices import row_groups
 from odfpy.data.slices.logical_hash import logical_hash, logical_hash_of_parquet
-from odfpy.data.slices.slice import SliceStats, SliceWriter, iter_slice, read_slice, slice_schema, slice_stats
+from odfpy.data.slices.slice import SliceStats, iter_slice, read_slice, slice_schema, slice_stats
+from odfpy.data.slices.writer import SliceWriter
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary
 from odfpy.errors import IntegrityError, InternalError, ObjectNotFound, OdfError, SchemaError

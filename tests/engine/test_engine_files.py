@@ -28,7 +28,13 @@ from odfpy.errors import EngineError
 KNOWN = {
     "TransformRequestInput": ["data_paths", "schema_file", "history_paths"],
     "OutputSoFar": ["schema_file", "data_paths"],
-    "TransformRequest": ["prev_checkpoint_path", "new_checkpoint_path", "new_data_path"],
+    "TransformRequest": [
+        "prev_checkpoint_path",
+        "new_checkpoint_path",
+        "new_data_path",
+        "prev_arrangement_path",
+        "new_arrangement_path",
+    ],
     "InputSchema": ["schema_file"],
     "SqlTable": ["schema_file", "data_paths"],
     "SqlRequest": ["output_path"],
@@ -48,6 +54,18 @@ def test_all_fields_of_requests_that_name_files_are_known():
             if paths:
                 found[kind.__name__] = paths
     assert found == KNOWN
+
+
+def test_a_transform_reads_the_files_of_its_arrangement_if_there_are_any(tmp_path: Path):
+    (request,) = (job for job in training_jobs(tmp_path) if isinstance(job, TransformRequest))
+    place = tmp_path / "arrangement"
+    given = dataclasses.replace(request, prev_arrangement_path=str(place), new_arrangement_path="/scratch/new")
+    assert files_of(given).reads == files_of(request).reads, "it is a cache, and may have gone"
+    place.mkdir()
+    for name in ("manifest", "run-1"):
+        (place / name).touch()
+    assert set(files_of(given).reads) - set(files_of(request).reads) == {str(place / "manifest"), str(place / "run-1")}
+    assert files_of(given).folders == (*files_of(request).folders, "/scratch")
 
 
 def test_a_transform_reads_slices_history_schemas_and_checkpoint_and_writes_to_its_scratch_folder(tmp_path: Path):

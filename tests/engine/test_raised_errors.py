@@ -29,6 +29,7 @@ from odfpy.engine.datafusion.apart import ForkServer
 from odfpy.engine.datafusion.engine import DataFusionEngine
 from odfpy.engine.jobs import result_of
 from odfpy.engine.responses import as_error
+from odfpy.engine.worker.job_profile import JobProfile
 from odfpy.engine.worker.messages import Answer, Breakdown, Channel, Result, Start, Started
 from odfpy.errors import (
     BadValue,
@@ -59,6 +60,12 @@ class SandboxedProcess:
             self._process = subprocess.Popen(command, pass_fds=descriptors, env=python_environment(os.environ))
         self.channel = Channel(ours)
         ours.settimeout(120)
+
+    def answer(self) -> Result | None:
+        """What it says to a request, behind the profile of it."""
+        assert isinstance(self.channel.receive(JobProfile | Result), JobProfile)
+        answer: Result | None = self.channel.receive(Result)
+        return answer
 
     def end(self) -> None:
         self.channel.close()
@@ -92,7 +99,7 @@ def datafusion() -> Iterator[DataFusionEngine]:
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 def test_an_operation_of_spark_raises_what_it_raised(process: SandboxedProcess, kind: type[OdfError]) -> None:
     process.channel.send(AnalyzeRequest(TransformSql(engine="spark", query=kind.code), DEFAULT_VOCABULARY, ()))
-    response = process.channel.receive(Result)
+    response = process.answer()
     assert isinstance(response, TransformResponseInvalidQuery | TransformResponseInternalError)
     assert contents(as_error(response)) == contents(sample(kind))
 
@@ -100,7 +107,7 @@ def test_an_operation_of_spark_raises_what_it_raised(process: SandboxedProcess, 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 def test_a_job_raises_what_it_raised(process: SandboxedProcess, kind: type[OdfError]) -> None:
     process.channel.send(JobRequest(f"{JOBS}:work", kind.code, ""))
-    response = process.channel.receive(Result)
+    response = process.answer()
     assert isinstance(response, JobResponseDone)
     with pytest.raises(kind) as raised:
         result_of(response)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,13 +21,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from support.queries.cases import QUICK, Case, Pull, Runner, Tuned, instant
+from support.queries.histories import histories
 from support.queries.oracle import Oracle, state_of
 from support.queries.stories import FIELDS, told
 
 pytestmark = pytest.mark.spark
 
 EXAMPLES = int(os.environ.get("ODF_LAWS", "0"))
-START = datetime(2024, 1, 1, tzinfo=timezone.utc)
 
 
 def query(name, text, closed=None, inputs="a", **more):
@@ -201,61 +201,10 @@ DERIVED = [
 ]
 
 
-# --- Random inputs ----------------------------------------------------------------------------------------------------
-
-hours = st.integers(0, 30)
-keys = st.sampled_from(["x", "y", None])
-values = st.integers(0, 3)
-
-
-@st.composite
-def histories(draw, inputs, *, in_time=False):
-    """Pulls: rows, corrections and retractions of rows that are there and of some that never were, watermarks."""
-    there = {alias: [] for alias in inputs}
-    marks = dict.fromkeys(inputs, -1)
-    pulls = []
-    for _ in range(draw(st.integers(1, 4))):
-        arrived = {alias: [] for alias in inputs}
-        for alias in inputs:
-            for _ in range(draw(st.integers(0, 4))):
-                what = (
-                    "append" if in_time else draw(st.sampled_from(["append"] * 4 + ["retract", "correct", "nothing"]))
-                )
-                least = marks[alias] + 1 if in_time else 0
-                row = (
-                    START + timedelta(hours=draw(st.integers(least, least + 12) if in_time else hours)),
-                    draw(keys),
-                    draw(values),
-                )
-                if what in ("retract", "correct") and there[alias]:
-                    old = there[alias].pop(draw(st.integers(0, len(there[alias]) - 1)))
-                    arrived[alias].append(("-R" if what == "retract" else "-C", *old))
-                    if what == "retract":
-                        continue
-                    arrived[alias].append(("+C", *row))
-                    there[alias].append(row)
-                elif what == "nothing":
-                    # It counts against whatever group it falls into, so it has no column in common with the others.
-                    apart = timedelta(days=draw(st.sampled_from([-40, 40])))
-                    arrived[alias].append(("-R", row[0] + apart, "never", 7))
-                else:
-                    arrived[alias].append(("+A", *row))
-                    there[alias].append(row)
-        for alias in inputs:
-            marks[alias] += draw(st.integers(0, 12))
-        known = {
-            alias: (START + timedelta(hours=mark)).strftime("%Y-%m-%dT%H:%M")
-            for alias, mark in marks.items()
-            if mark >= 0
-        }
-        pulls.append(Pull(arrived, known))
-    return pulls
-
-
 def run(spark, case, pulls, after):
     """All pulls; `after` gets the runner's rows so far after each of them."""
     with TemporaryDirectory() as folder:
-        runner = Runner(Tuned(spark, **QUICK), case, Path(folder))
+        runner = Runner(Tuned(spark, **QUICK), case, Path(folder), arranged=True)
         oracle = Oracle(Tuned(spark, **QUICK), Path(folder))
         for number, pull in enumerate(pulls):
             after(number, runner.pull(pull), oracle)

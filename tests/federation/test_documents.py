@@ -379,6 +379,18 @@ def test_permissions_stand_in_the_place_of_the_default_and_stay_pairs(tmp_path: 
     ]
 
 
+def test_a_condition_is_that_of_whoever_asks_now(tmp_path: Path) -> None:
+    rows = {
+        "data": "tpch",
+        "source": "lineitem",
+        "allowed_columns": "*",
+        "allowed_rows": "flag = recipient('subject.O')",
+    }
+    for known in ({"subject.O": "Acme"}, {"subject.O": "Eve"}, {}, {"subject.O": "Acme", "subject.CN": "ann"}):
+        ((_, condition),) = pairs(tmp_path, "ann", rows, attributes=known)
+        assert condition == ('"flag" = \'' + known["subject.O"] + "'" if known else '"flag" = NULL')
+
+
 def test_without_a_permission_nothing_shows(tmp_path: Path) -> None:
     data = with_changed(DATA, "data_sources.0.default_permission", ...)
     web = Web.of(one.spec for one in declared(tmp_path, LocalData=data, User=None))

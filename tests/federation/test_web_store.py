@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,12 @@ from support.servers.postgres import emptied, postgres
 
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import InvalidValue
-from odfpy.federation.authority import Authority, check_trusted
-from odfpy.federation.errors import ConcurrentApply, InvalidCertificate, WebObjectNotFound
-from odfpy.federation.model.certificates import CertificateFacts, certificate_attributes
+from odfpy.federation.authority import Authority
+from odfpy.federation.errors import ConcurrentApply, InvalidCertificate, NotBelieved, WebObjectNotFound
+from odfpy.federation.model.certificates import CertificateFacts, certificate_attributes, load_pem
 from odfpy.federation.model.steps import plan
 from odfpy.federation.model.web import Web
+from odfpy.federation.relay.requesters import Authorities
 from odfpy.federation.store.results import ResultState
 from odfpy.federation.store.store import WebStore
 from odfpy.federation.store.tables import METADATA
@@ -245,15 +247,18 @@ def test_an_authority_and_those_whom_it_knows(authority: Authority) -> None:
         "subject.C": "DE",
         "issuer.CN": "acme authority",
     }
-    check_trusted(issued.facts.pem, [authority.facts.pem], Timestamp.now())
     other = Authority.new("acme")[0]
-    for authorities, time in (([other.facts.pem], Timestamp.now()), ([authority.facts.pem], later(31)), ([], later(0))):
-        with pytest.raises(InvalidCertificate, match="no authority that this relay trusts, or has expired"):
-            check_trusted(issued.facts.pem, authorities, time)
-    with pytest.raises(InvalidCertificate):
-        check_trusted(issued.facts.pem, [issued.facts.pem], Timestamp.now())
-    with pytest.raises(InvalidCertificate):
-        check_trusted(issued.facts.pem, [other.facts.pem], Timestamp.now(), between=[authority.facts.pem])
+    now, leaf = time.time(), load_pem(issued.facts.pem)
+    Authorities(authority.facts.pem.encode()).check([leaf], now)
+    for trusted, at in ((other, now), (authority, now + 31 * 86_400), (authority, now - 86_400)):
+        with pytest.raises(NotBelieved, match="no authority that is trusted here, or has ended"):
+            Authorities(trusted.facts.pem.encode()).check([leaf], at)
+    with pytest.raises(NotBelieved):  # whoever trusts one certificate trusts no other
+        Authorities(issued.facts.pem.encode()).check([load_pem(authority.issue("bob", 30).facts.pem)], now)
+    with pytest.raises(NotBelieved):
+        Authorities(other.facts.pem.encode()).check([leaf, load_pem(authority.facts.pem)], now)
+    with pytest.raises(InvalidCertificate, match="No certificates of authorities"):
+        Authorities(b"")
     with pytest.raises(InvalidCertificate, match="No field of a subject: X"):
         authority.issue("ann", 30, fields={"X": "y"})
 

@@ -403,3 +403,27 @@ def test_a_dataset_is_pushed_to_a_bucket_and_cloned_from_it(
     said = capfd.readouterr().err
     assert "(E611)" in said
     assert "s3cr3t" not in said
+
+
+# --- Objects by their keys -------------------------------------------------------------------------------------------
+
+
+def test_all_objects_below_a_key_are_listed_whatever_their_folders(store: str):
+    place = parse_place(f"{store}data/keys {next(_FOLDERS)}")
+    bucket = open_bucket(place)
+    keys = [f"{place.folder}{name}" for name in ("a/data", "a/deeper/data", "b")]
+    for key in keys:
+        bucket.ask(key, bucket.client.put, key, b"hello")
+    found = list(bucket.keys(place.folder))
+    assert sorted((key, size) for key, size, _ in found) == [(key, 5) for key in keys]
+    head = bucket.ask(keys[0], bucket.client.head, keys[0])
+    assert (head.size, dict(head.metadata)) == (5, {})
+    assert abs(head.written - found[0][2]) < 3600
+    with pytest.raises(FileNotFoundError):
+        bucket.ask("nothing", bucket.client.head, f"{place.folder}nothing")
+
+
+def test_keys_of_a_bucket_that_is_not_there(store: str):
+    bucket = open_bucket(parse_place(f"{store}nosuchbucket/x"))
+    with pytest.raises(BucketNotFound):
+        list(bucket.keys("x/"))

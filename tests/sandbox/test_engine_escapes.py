@@ -158,7 +158,7 @@ def test_what_runs_for_ever_is_ended_from_outside(world: World):
     hasty = SparkEngine(world.engine.run.path, replace(SETTINGS, job_seconds=1))
     world.out.mkdir(exist_ok=True)
     with pytest.raises(EngineError, match="took longer than 1 s"):
-        hasty.run_job(JOB, "[0 for _ in iter(int, 1)]", world.out)
+        hasty.run_job(JOB, "next(n for n in iter(int, 1) if n)", world.out)
     world.worker.wait()
     assert not world.out.exists()
     world.restart()

@@ -121,6 +121,8 @@ MAY_NAME_IT = {
     "sandbox/view": "shows it in the sandbox",
     "coordinator/diagnosis": "says in words where it is",
     "cli/workspace/system": "says in words where it is",
+    "cli/command_server/standing": "compares it with that of a server",
+    "cli/command_server/starting": "starts a server exactly as the command was started, or it would stand elsewhere",
 }
 MAY_NAME_THE_PROGRAM = {
     "engine/worker/launch": "starts the command of the helper by posix_spawn, and tells Spark which Python is ours",

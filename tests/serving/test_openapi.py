@@ -18,7 +18,10 @@ TEXTS = ("application/json", "text/", "application/x-nd", "application/geo+json"
 WITH_TOKEN = {
     ("post", "ingest"), ("put", "info"), ("put", "{ref}"), ("put", "visibility"), ("get", "token"), ("get", "validate"),
     ("post", "tokens"), ("put", "schedule"), ("put", "paused"), ("delete", "schedule"), ("post", "runs"),
-    ("post", "verification"), ("delete", "verification"), ("get", "/metrics/datasets"),
+    ("post", "verification"), ("delete", "verification"), ("get", "/metrics/datasets"), ("post", "missing"),
+    ("post", "objects"), ("post", "records"), ("patch", "{hash}"),
+    *((method, f"{place}/v0/archive/objects/{{hash}}")
+      for method in ("head", "put") for place in ("", "/{name}", "/{account}/{name}")),
 }  # fmt: skip
 
 

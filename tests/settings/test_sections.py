@@ -43,7 +43,20 @@ HEADINGS = {
     "Watermark",
 }
 # What the specification leaves to whoever runs a coordinator.
-OWN = ("engine", "signatures", "proofs", "serve", "sharing", "relay", "automation", "mail", "openLineage")
+OWN = (
+    "commands",
+    "copy",
+    "engine",
+    "signatures",
+    "proofs",
+    "serve",
+    "sharing",
+    "relay",
+    "automation",
+    "mail",
+    "openLineage",
+    "archive.",
+)
 
 
 def of_key(setting: Setting) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-NOT_RUN = re.compile(r"<!-- not run: .+ -->\n```console\n.*?^```$", re.MULTILINE | re.DOTALL)
+NOT_RUN = re.compile(r"<!-- not run: .+? -->\n```console\n.*?^```$", re.MULTILINE | re.DOTALL)
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _END = "--- end of a command:"
 _SIGNS_OF_FAILURE = ("error:", "NOT VALID", " To do")

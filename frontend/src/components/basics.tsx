@@ -219,7 +219,7 @@ export function Facts({ children }: { children: ComponentChildren }) {
   return <dl class="facts">{children}</dl>;
 }
 
-export function Fact({ name, title, children }: { name: string; title?: string; children: ComponentChildren }) {
+export function Fact({ name, title, children }: { name: string; title?: string | undefined; children: ComponentChildren }) {
   return (
     <div title={title}>
       <dt>{name}</dt>

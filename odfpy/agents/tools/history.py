@@ -94,7 +94,7 @@ def _rows_of(hashed: HashedBlock) -> int:
     event = hashed.block.event
     if not isinstance(event, AddData | ExecuteTransform) or event.new_data is None:
         return 0
-    return event.new_data.offset_interval.end - event.new_data.offset_interval.start + 1
+    return event.new_data.offset_interval.num_rows
 
 
 HISTORY = Tool(

@@ -100,8 +100,15 @@ def gc(
         age = Duration.parse(older_than) if older_than is not None else None
         reports = maintenance.gc_repository(repo, names or (), older_than=age, dry_run=dry_run, progress=progress)
     else:
+        from odfpy.archive.keeping.releasing import released_objects
+
         reports = maintenance.gc(
-            names or (), checkpoints=checkpoints, caches=caches, dry_run=dry_run, progress=progress
+            names or (),
+            checkpoints=checkpoints,
+            caches=caches,
+            dry_run=dry_run,
+            may_remove=released_objects,
+            progress=progress,
         )
     return _tell_all_garbage(session, output, reports, dry_run=dry_run)
 

@@ -11,6 +11,7 @@ import typer
 from odfpy.cli.grammar import (
     All,
     AllowFuture,
+    Files,
     Form,
     Name,
     Recursive,
@@ -21,11 +22,13 @@ from odfpy.cli.grammar import (
     session_of,
 )
 from odfpy.cli.screen.plans import tell_plans
+from odfpy.cli.screen.profile import measure
 from odfpy.cli.screen.results import NO_DATASETS, report
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
     from odfpy.cli.screen.output import Output
+    from odfpy.cli.screen.profile import CommandProfile
     from odfpy.cli.session import Session
     from odfpy.coordinator.requests import PullRequest
 
@@ -37,6 +40,7 @@ Branch = Annotated[
 ]
 
 
+Profile = Annotated[bool, typer.Option("--profile", help="Also tell where the time went, stage by stage.")]
 AllowRetractions = Annotated[
     bool, typer.Option("--allow-retractions", help="Let a snapshot retract any number of rows.")
 ]
@@ -89,19 +93,24 @@ def pull(
     ] = None,
     allow_retractions: AllowRetractions = False,
     allow_future: AllowFuture = False,
+    files: Files = None,
     follow: Annotated[
         bool, typer.Option("--follow", help="Go on: pull copies again whenever their origin grows, until Ctrl-C.")
     ] = False,
+    profile: Profile = False,
     wait: Wait = None,
     form: Form = None,
 ) -> int:
     """Bring datasets up to date from their sources, inputs, or the place they were copied from."""
     session = session_of(context)
+    measured = measure(context, session) if profile else None
     session.wait_for_locks(wait)
     output = session.output_as(form)
     workspace = session.workspace
     if follow and (dry_run or set_watermark is not None):
         raise UsageError("--follow goes with neither --dry-run nor --set-watermark")
+    if profile and (dry_run or set_watermark is not None):
+        raise UsageError("--profile goes with neither --dry-run nor --set-watermark")
     if tags and (dry_run or follow or set_watermark is not None):
         raise UsageError("--tag goes with none of --dry-run, --follow and --set-watermark")
     if branch is not None and (dry_run or follow or as_name or set_watermark is not None):
@@ -118,6 +127,7 @@ def pull(
             as_name=as_name,
             reset_derivatives=reset_derivatives,
             branch=branch,
+            files=files,
             tags=tags or (),
             allow_retractions=allow_retractions,
             allow_future=allow_future,
@@ -125,13 +135,13 @@ def pull(
         if dry_run:
             return tell_plans(workspace.updates.plan_pull(request, session.progress), output, session.progress)
         if follow:
-            return _follow(session, request, output)
+            return _follow(session, request, output, measured)
         results = workspace.updates.pull(request, session.progress)
         if output.for_people and not all_ and sys.stdin.isatty():
             from odfpy.cli.workspace.source import asking
 
             results = asking(session, results, request)
-        return report(results, output, session.progress, if_none=NO_DATASETS)
+        return report(results, output, session.progress, if_none=NO_DATASETS, profile=measured)
     from odfpy.data.timestamp import Timestamp
 
     others = all_ or recursive or force or fetch_uncacheable or as_name or reset_derivatives or dry_run
@@ -140,10 +150,10 @@ def pull(
     return report([workspace.updates.set_watermark(names[0], Timestamp.parse(set_watermark))], output, session.progress)
 
 
-def _follow(session: Session, request: PullRequest, output: Output) -> int:
+def _follow(session: Session, request: PullRequest, output: Output, measured: CommandProfile | None) -> int:
     following = session.workspace.updates.follow(request, progress=session.progress)
     output.say("Following; Ctrl-C ends it")
-    code = report(following.run(), output, session.progress)
+    code = report(following.run(), output, session.progress, profile=measured)
     output.say("No longer following")
     return code
 
@@ -180,6 +190,7 @@ def ingest(
     ] = None,
     branch: Branch = None,
     allow_retractions: AllowRetractions = False,
+    profile: Profile = False,
     wait: Wait = None,
     form: Form = None,
 ) -> int:
@@ -188,6 +199,7 @@ def ingest(
     from odfpy.data.timestamp import Timestamp
 
     session = session_of(context)
+    measured = measure(context, session) if profile else None
     session.wait_for_locks(wait)
     output = session.output_as(form)
     request = IngestRequest.of(
@@ -201,7 +213,8 @@ def ingest(
         allow_retractions=allow_retractions,
     )
     if watch is None:
-        return report(session.workspace.updates.ingest(request, session.progress), output, session.progress)
+        results = session.workspace.updates.ingest(request, session.progress)
+        return report(results, output, session.progress, profile=measured)
     if files or stdin or branch:
         raise UsageError(
             "--watch goes with neither files nor --stdin nor --branch", hint="odf ingest NAME --watch FOLDER"
@@ -209,7 +222,7 @@ def ingest(
     folder, pattern = _folder_and_pattern(watch)
     results = session.workspace.updates.watch(request, folder, pattern=pattern, progress=session.progress)
     output.say(f"Watching {watch} for {name}; Ctrl-C ends it")
-    code = report(results, output, session.progress)
+    code = report(results, output, session.progress, profile=measured)
     output.say("No longer watching")
     return code
 

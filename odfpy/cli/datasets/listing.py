@@ -74,6 +74,8 @@ def _tree(summary: DatasetSummary) -> dict[str, Any]:
         "blocks": summary.num_blocks,
         "records": summary.num_records,
         "bytes": summary.data_bytes,
+        "linkedFiles": summary.linked_files,
+        "linkedBytes": summary.linked_bytes,
         "updated": _text(summary.last_data_time),
         "watermark": _text(summary.watermark),
     }
@@ -92,6 +94,11 @@ def _damaged_tree(dataset: DamagedDataset) -> dict[str, Any]:
 
 def _size(record: Record) -> str | None:
     return None if record.get("bytes") is None else format_size(record["bytes"])
+
+
+def _linked(record: Record) -> str | None:
+    count = record.get("linkedFiles")
+    return f"{count} ({format_size(record['linkedBytes'])})" if count else None
 
 
 def _updated(record: Record) -> str | None:
@@ -130,6 +137,7 @@ _WIDE: Columns = {
     "Updated": "updated",
     "Watermark": "watermark",
     "Held back by": _held_back,
+    "Linked files": _linked,
     "Blocks": "blocks",
     "Id": "id",
     "Head": "head",

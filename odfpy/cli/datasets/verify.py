@@ -16,7 +16,7 @@ from odfpy.cli.screen.terminal import paint
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
-    from odfpy.coordinator.storage.results import BatchComparison, Finding, VerifyReport
+    from odfpy.coordinator.maintenance.report import BatchComparison, Finding, LinkedFiles, VerifyReport
 
 commands = group("Verification.")
 
@@ -102,6 +102,11 @@ def _print(report: VerifyReport, output: Output) -> None:
     looked_at = [plural(report.blocks, "block"), plural(report.slices, "data file")]
     if report.checkpoints:
         looked_at.append(plural(report.checkpoints, "checkpoint"))
+    if report.linked is not None:
+        linked = report.linked
+        looked_at.append(f"{plural(linked.here, 'linked file')} ({format_size(linked.here_bytes)})")
+        looked_at += [f"{linked.elsewhere} elsewhere"] if linked.elsewhere else []
+        looked_at += [f"{linked.removed} removed as recorded"] if linked.removed else []
     if report.transforms_replayed:
         looked_at.append(f"{plural(report.transforms_replayed, 'transform')} replayed")
     equal = [one.answer for one in report.against_batch if one.answer.obstacle is None and one.answer.is_equal]
@@ -184,6 +189,17 @@ def _comparison_tree(comparison: BatchComparison) -> dict[str, Any]:
     }
 
 
+def _linked_tree(linked: LinkedFiles | None) -> dict[str, int] | None:
+    if linked is None:
+        return None
+    return {
+        "here": linked.here,
+        "hereBytes": linked.here_bytes,
+        "elsewhere": linked.elsewhere,
+        "removed": linked.removed,
+    }
+
+
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
@@ -196,6 +212,7 @@ def _tree(report: VerifyReport) -> dict[str, Any]:
         "blocks": report.blocks,
         "slices": report.slices,
         "checkpoints": report.checkpoints,
+        "linkedFiles": _linked_tree(report.linked),
         "transformsReplayed": report.transforms_replayed,
         "signatures": signature_tree(report.signatures),
         "seconds": round(report.seconds, 3),

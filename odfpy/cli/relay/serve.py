@@ -32,13 +32,13 @@ def serve(
         from odfpy.serving.relay.running import relay_server, wait_for_the_end
         from odfpy.serving.settings import ServeSettings
     session = session_of(context)
-    set_up_logging(quiet=session.output.verbosity.value < 0)
     settings = ServeSettings.configured(session.workspace.config)
     with relay_of(context) as relay:
         running = relay_server(
             relay.workspace, relay.identity, relay.store, settings, host=host, port=number, public=public
         )
         with running as server:
+            set_up_logging(quiet=session.output.verbosity.value < 0)
             session.output.text(f"The relay {relay.identity.name} answers at {server.location}")
             session.output.say("Ctrl-C ends it.")
             session.output.flush()

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of, whole_number
 from odfpy.cli.relay.kept import tell_kept, verify
-from odfpy.errors import UsageError
+from odfpy.errors import ResultTooLarge, UsageError
 from odfpy.extras import needs_extra
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from odfpy.cli.screen.output import Output
     from odfpy.federation.asking.answer import WebAnswer
     from odfpy.federation.client import Web
@@ -34,6 +36,9 @@ Into = Annotated[
     str | None,
     typer.Option(help="Keep the answer as a dataset, with what the relays have signed.", metavar="NAME"),
 ]
+_LARGEST_TABLE: Final = 32 << 20
+"""Bytes of Arrow data; as text in memory they take some thirty times as much."""
+
 Timeout = Annotated[str, typer.Option(help="Seconds for all of it.", metavar="SECONDS")]
 
 
@@ -198,10 +203,44 @@ def entities(context: typer.Context, relay: Relay, cert: Cert, key: Key, ca: Aut
 
 
 def _show(output: Output, answer: WebAnswer) -> None:
-    """Show the rows of an answer, and who is missing."""
-    output.arrow(answer.to_arrow())
+    """Show the rows of an answer, as they come where the form allows for that, and who is missing.
+
+    Raises:
+        ResultTooLarge: it is too large for another form.
+    """
+    if output.is_streamed:
+        output.flow(answer.schema.names, _plain_rows(answer))
+    else:
+        output.arrow(_table(answer))
     _warn(output, answer.missing)
     output.detail(f"rows of {len(answer.relays)} sources: {', '.join(sorted(set(answer.relays)))}")
+
+
+def _plain_rows(answer: WebAnswer) -> Iterator[tuple[Any, ...]]:
+    import pyarrow as pa
+
+    from odfpy.data.rows.plain_values import columns_of
+
+    for batch in answer:
+        yield from zip(*columns_of(pa.Table.from_batches([batch])), strict=True)
+
+
+def _table(answer: WebAnswer) -> pa.Table:
+    """All rows at once: how wide the columns of a table are depends on all of them."""
+    import pyarrow as pa
+
+    from odfpy.data.memory import bytes_of
+
+    batches, size = [], 0
+    for batch in answer:
+        batches.append(batch)
+        size += bytes_of(batch)
+        if size > _LARGEST_TABLE:
+            raise ResultTooLarge(
+                f"The answer has more than {_LARGEST_TABLE >> 20} MiB, which is too much for a table",
+                hint="`-o csv`, `-o ndjson` and `-o json` print rows as they come. Or ask for less: LIMIT.",
+            )
+    return pa.Table.from_batches(batches, answer.schema)
 
 
 def _warn(output: Output, missing: Sequence[Missing]) -> None:

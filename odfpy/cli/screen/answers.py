@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 SHOWN: Final = 10_000
 """Rows of a table that a person at the shell is shown, unless a limit is asked for."""
 
-_STREAMED: Final = (Format.CSV, Format.JSON, Format.NDJSON)
-
 
 @dataclass
 class Showing:
@@ -80,7 +78,7 @@ class Showing:
             if self.plot or self.png is not None:
                 self._draw(answer, rows, output)
                 seconds = time.monotonic() - begun
-            elif output.form in _STREAMED and not (self.pager and output.form is Format.JSON):
+            elif output.is_streamed and not (self.pager and output.form is Format.JSON):
                 output.flow(answer.schema.names, rows)
                 seconds = time.monotonic() - begun
             else:
@@ -94,10 +92,10 @@ class Showing:
             output.say(f"({plural(rows.count, 'row')}, {seconds:.3f} s)")
 
     def _most(self, output: Output) -> int | None:
-        from odfpy.cli.screen.plot import MOST_POINTS
-
         bounds = [self.limit]
         if self.plot or self.png is not None:
+            from odfpy.cli.screen.plot import MOST_POINTS
+
             bounds.append(MOST_POINTS)
         elif self.interactive and output.form is Format.TABLE and self.limit is None:
             bounds.append(SHOWN)

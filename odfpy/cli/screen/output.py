@@ -114,6 +114,11 @@ class Output:
         else:
             self.tree([dict(zip(columns, row, strict=True)) for row in values])
 
+    @property
+    def is_streamed(self) -> bool:
+        """True if the form lets rows be printed as they are made."""
+        return self.form in (Format.CSV, Format.JSON, Format.NDJSON)
+
     def flow(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Rows of plain values that are made as they are printed, where the form allows for that.
 

@@ -13,6 +13,7 @@ from odfpy.cli.screen.terminal import paint
 
 if TYPE_CHECKING:
     from odfpy.chain.signatures import SignatureReport
+    from odfpy.cli.screen.profile import CommandProfile
     from odfpy.coordinator.storage.results import PullResult
     from odfpy.data.data_warning import DataWarning
 
@@ -31,7 +32,14 @@ _FATES = {
 NO_DATASETS = "Nothing to do: no datasets in this workspace"
 
 
-def report(results: Iterable[PullResult], output: Output, progress: ProgressLine, *, if_none: str = "") -> int:
+def report(
+    results: Iterable[PullResult],
+    output: Output,
+    progress: ProgressLine,
+    *,
+    if_none: str = "",
+    profile: CommandProfile | None = None,
+) -> int:
     """Tell each result as it comes, or `if_none` when there was none; gives back the exit code.
 
     NDJSON comes line by line, other forms at the end.
@@ -41,6 +49,7 @@ def report(results: Iterable[PullResult], output: Output, progress: ProgressLine
         output: where to print.
         progress: the line of progress.
         if_none: what to print if there are none.
+        profile: printed at the end, however that comes.
     """
     codes = {0}
     trees = []
@@ -61,13 +70,20 @@ def report(results: Iterable[PullResult], output: Output, progress: ProgressLine
                 output.tree(_tree(result))
             else:
                 trees.append(_tree(result))
+        if not outcomes and if_none and output.for_people:
+            output.say(if_none)
+        if output.for_people:
+            tell_counts(outcomes, output)
     finally:  # what is done is done, and a program wants to know of it too
+        progress.clear()
+        if profile is not None and output.for_people:
+            profile.tell()
+        elif profile is not None and output.form is Format.NDJSON:
+            output.tree(profile.record())
+        elif profile is not None:
+            trees.append(profile.record())
         if not output.for_people and output.form is not Format.NDJSON:
             output.tree(trees)
-    if not outcomes and if_none and output.for_people:
-        output.say(if_none)
-    if output.for_people:
-        tell_counts(outcomes, output)
     return 1 if 1 in codes else max(codes)
 
 
@@ -159,6 +175,8 @@ def signature_tree(report: SignatureReport | None) -> dict[str, Any] | None:
 
 
 def _tree(result: PullResult) -> dict[str, Any]:
+    from odfpy.cli.screen.profile import tree_of
+
     return {
         "name": result.name,
         "input": result.input,
@@ -174,4 +192,5 @@ def _tree(result: PullResult) -> dict[str, Any]:
         "warnings": warning_trees(result.warnings),
         "notes": list(result.notes),
         **error_tree(result.error),
+        **({} if result.profile is None else {"profile": tree_of(result.profile)}),
     }

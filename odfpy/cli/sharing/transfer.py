@@ -10,6 +10,7 @@ import typer
 from odfpy.cli.grammar import (
     All,
     AllowFuture,
+    Files,
     Form,
     Names,
     Recursive,
@@ -27,6 +28,7 @@ commands = group("Datasets from and to other places.")
     commands,
     "odf clone https://example.com/odf/com.example.rates",
     "odf clone s3://public-data/com.example.daily rates --recursive",
+    "odf clone https://example.com/odf/com.example.logs --files what=syslog",
 )
 def clone(
     context: typer.Context,
@@ -41,6 +43,7 @@ def clone(
         bool, typer.Option("--recursive", "-r", help="Also what it is derived from, where that is beside it.")
     ] = False,
     allow_future: AllowFuture = False,
+    files: Files = None,
     form: Form = None,
 ) -> int:
     """Copy a dataset into a workspace of its own, a new folder."""
@@ -51,7 +54,7 @@ def clone(
     output = session.output_as(form)
     url = place_of(place, Path(session.folder))
     target = Path(folder or url.rpartition("/")[2])
-    request = PullRequest.of([url], as_name=as_, recursive=recursive, allow_future=allow_future)
+    request = PullRequest.of([url], as_name=as_, recursive=recursive, allow_future=allow_future, files=files)
     results = clone(request, target, progress=session.progress)
     code = report(results, output, session.progress)
     if code == 0:
@@ -90,6 +93,7 @@ def push(
     tags: Annotated[
         list[str] | None, typer.Option("--tag", help="Also this tag; can be repeated.", metavar="TAG")
     ] = None,
+    files: Files = None,
     form: Form = None,
 ) -> int:
     """Copy datasets to a repository. A path or URL with a slash at its end is that of a repository."""
@@ -107,6 +111,7 @@ def push(
         public=public,
         branches=tuple(branches or ()),
         tags=tuple(tags or ()),
+        files=files,
     )
     results = workspace.remotes.push(request, session.progress)
     return report(results, output, session.progress, if_none=NO_DATASETS)

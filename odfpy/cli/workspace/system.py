@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -53,12 +54,15 @@ def diagnose(
     form: Form = None,
 ) -> int:
     """Check that everything odf needs is there and works: Java, Spark, disk, permissions, packages."""
+    from odfpy.cli.command_server.starting import description
+    from odfpy.coordinator.diagnosis import CheckResult
     from odfpy.coordinator.diagnosis import diagnose as diagnosed
 
     session = session_of(context)
     output = session.output_as(form)
     done = []
-    for result in diagnosed(Path(session.folder), engines=not quick):
+    server = CheckResult("command server", ok=True, detail=description())
+    for result in chain([server], diagnosed(Path(session.folder), engines=not quick)):
         done.append(result)
         if output.for_people:
             sign = paint("ok    ", "green", sys.stdout) if result.ok else paint("FAILED", "red", sys.stdout)

@@ -85,9 +85,7 @@ def diff(dataset: StoredDataset, branch: str) -> BranchDiff:
         base_number=found.ancestor_number,
         blocks=blocks,
         head_blocks=tuple(block.hashed for block in found.target),
-        num_records=sum(
-            item.data.offset_interval.end - item.data.offset_interval.start + 1 for item in slices_of(blocks)
-        ),
+        num_records=sum(item.data.offset_interval.num_rows for item in slices_of(blocks)),
         keys=_changes(dataset, blocks, keys) if keys else None,
     )
 

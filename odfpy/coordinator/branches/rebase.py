@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import AddData, AddPushSource, DataSlice, DisablePushSource, ExecuteTransform, MetadataEvent
-from odfpy.chain.metadata_chain import NewBlocks
+from odfpy.chain.new_blocks import NewBlocks
 from odfpy.chain.rules import NoOpEvent
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.branches.diff import BranchDiff, rows_of, touched_keys

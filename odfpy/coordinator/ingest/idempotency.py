@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from odfpy.chain.metadata_chain import MetadataChain, NewBlocks
+from odfpy.chain.metadata_chain import MetadataChain
+from odfpy.chain.new_blocks import NewBlocks
 from odfpy.coordinator.ingest.ingest import SourceFile, ingest_file, push_source
 from odfpy.coordinator.ingest.ingest_request import IngestRequest
 from odfpy.coordinator.ingest.push_ingest import with_format

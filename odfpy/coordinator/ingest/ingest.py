@@ -39,11 +39,14 @@ from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.results import Progress, PullResult
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.offset_interval import OffsetInterval
+from odfpy.data.schemas.evolution import with_attributes
+from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.watermark import WatermarkPolicy
 from odfpy.dataset.kind import DatasetKind
 from odfpy.engine.registry import EngineRegistry
 from odfpy.errors import IngestError, SchemaError, UsageError, did_you_mean
+from odfpy.stages import stage
 
 if TYPE_CHECKING:
     from odfpy.ingest.pipeline import IngestedData, IngestStatistics
@@ -179,12 +182,14 @@ def _ingest_file(
         ingested, remarks = ingest_by_spark(dataset, source, what, engines, scratch, system_time, limit)
     else:
         ingested, remarks = _ingest_here(dataset, source, file, engines, scratch / "data", system_time, keys, limit)
-    events = _events(dataset.state, ingested, file.state, policy)
+    events = events_of(dataset.state, ingested, file.state, policy, source.read.schema)
     written = {item.info.physical_hash: item.path for item in ingested.slices}
-    result = commit_events(dataset, dataset.state, events, system_time, written)
+    with stage("commit"):
+        result = commit_events(dataset, dataset.state, events, system_time, written)
     # After the commit: an index behind the head catches up. One of a block that never came to be would have to be made
     # again from all slices.
-    keys.extend(result.new_head, ingested.schema)
+    with stage("index of keys"):
+        keys.extend(result.new_head, ingested.schema)
     counts, odd = _outcome(ingested.statistics, source.merge)
     warnings = (*result.warnings, *ingested.warnings)
     if not dataset.state.num_records and not file.is_dated:
@@ -240,10 +245,26 @@ def advance_source(dataset: StoredDataset, source_state: SourceState | None) -> 
     return commit_events(dataset, state, [event] if is_new else [], commit_time(state))
 
 
-def _events(
-    state: ChainState, ingested: IngestedData, source_state: SourceState | None, policy: WatermarkPolicy
+def events_of(
+    state: ChainState,
+    ingested: IngestedData,
+    source_state: SourceState | None,
+    policy: WatermarkPolicy,
+    declared: DataSchema | None,
 ) -> list[MetadataEvent]:
-    changed = [SetDataSchema(schema=ingested.schema)] if ingested.schema_changed else []
+    """The events that commit new rows: the schema if it changed, then one for each slice.
+
+    Args:
+        state: of the chain that they follow.
+        ingested: the rows.
+        source_state: how far the source has been taken in with them.
+        policy: decides the watermark after them.
+        declared: columns as the source declares them, with their attributes.
+    """
+    changed: list[MetadataEvent] = []
+    if ingested.schema_changed and ingested.schema is not None:
+        # Rows come without the attributes of their columns: those of new ones are as the source declares them.
+        changed = [SetDataSchema(schema=with_attributes(ingested.schema, state.schema, declared))]
     return [*changed, *_data_events(state, ingested, source_state, policy)]
 
 

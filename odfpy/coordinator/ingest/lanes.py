@@ -25,6 +25,7 @@ from odfpy.engine.registry import EngineRegistry
 from odfpy.engine.settings import EngineSettings
 from odfpy.errors import EngineError
 from odfpy.settings.sections import EngineSection, IngestSection
+from odfpy.stages import stage
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -168,9 +169,10 @@ def read_rows(
     from odfpy.ingest.preprocess import preprocess
     from odfpy.ingest.read import read, schema_of
 
-    rows = read(source.read, path, name=name)
-    if schema_of(source.read) is None:
-        rows = coerce_inferred_event_time(rows, vocab)
+    with stage("read"):
+        rows = read(source.read, path, name=name)
+        if schema_of(source.read) is None:
+            rows = coerce_inferred_event_time(rows, vocab)
     return preprocess(source.preprocess, rows, engines)
 
 

@@ -29,6 +29,7 @@ from odfpy.coordinator.storage.storage import Storage
 from odfpy.data.timestamp import Timestamp
 from odfpy.engine.registry import EngineRegistry
 from odfpy.errors import NotFound, OdfError, UsageError, did_you_mean
+from odfpy.stages import stage
 
 INPUT_FORMATS: dict[str, type[ReadStep]] = {
     "csv": ReadCsv,
@@ -67,7 +68,9 @@ def ingest(
             raise UsageError(f"{file} is a folder", hint="Name the files in it.")
         if not file.exists():
             raise NotFound(f"No such file: {file}")
-    with staging(storage.get(request.ref), request.branch).writing() as dataset, storage.scratch() as scratch:
+    with stage("find datasets"):
+        found = staging(storage.get(request.ref), request.branch)
+    with found.writing() as dataset, storage.scratch() as scratch:
         source = with_format(push_source(dataset, request.source_name), request.input_format)
         inputs = [(file, str(file)) for file in files]
         if stdin is not None:
@@ -80,13 +83,16 @@ def ingest(
             started = time.monotonic()
             taken = SourceFile(path, name, event_time or Timestamp.now(), is_dated=event_time is not None)
             # Each file is a commit, so the dataset is read again: the next file is merged with the rows of this one.
-            with rows_told(progress, str(dataset.handle), name):
+            with (
+                stage(str(dataset.handle), is_subject=True) as profile,
+                rows_told(progress, str(dataset.handle), name),
+            ):
                 result = ingest_file(dataset.reloaded(), source, taken, engines, folder, request.allowed)
             has_rows = has_rows or result.num_records > 0
             if number == len(inputs) - 1 and not has_rows:
                 result = after_looking(dataset, result)
             which = name if len(inputs) > 1 else None
-            yield replace(result, seconds=time.monotonic() - started, input=which)
+            yield replace(result, seconds=time.monotonic() - started, input=which, profile=profile)
 
 
 def _spool(stream: BinaryIO, path: Path) -> Path:

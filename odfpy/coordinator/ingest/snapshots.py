@@ -12,7 +12,7 @@ from odfpy.chain.sources import MergeSnapshot, MergeStrategy
 from odfpy.coordinator.ingest.allowed import Allowed
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.storage import StoredDataset
-from odfpy.settings.sections import RetractionsSection
+from odfpy.settings.dataset_sections import RetractionsSection
 
 if TYPE_CHECKING:
     from odfpy.data.data_warning import DataWarning

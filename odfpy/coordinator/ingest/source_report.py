@@ -110,4 +110,4 @@ def _commits(dataset: StoredDataset, count: int) -> tuple[SourceCommit, ...]:
 
 def _rows(event: AddData) -> int:
     interval = event.new_data.offset_interval if event.new_data else None
-    return 0 if interval is None else interval.end - interval.start + 1
+    return 0 if interval is None else interval.num_rows

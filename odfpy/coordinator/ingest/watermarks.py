@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Final
 
 from odfpy.chain.events import AddData
-from odfpy.chain.rules import WatermarkWentBack
 from odfpy.coordinator.storage.commit import commit_events, commit_time
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.results import PullResult
@@ -20,7 +19,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.data.watermark import WatermarkPolicy
 from odfpy.dataset.kind import DatasetKind
 from odfpy.errors import UsageError
-from odfpy.settings.sections import WatermarkSection
+from odfpy.settings.dataset_sections import WatermarkSection
 
 OFTEN: Final = Duration(60)
 """How often the watermark of an idle source is moved at most by what looks all the time, such as a watch."""
@@ -45,14 +44,14 @@ def require_own_watermark(dataset: StoredDataset) -> None:
     Raises:
         UsageError: that follows from its inputs, or comes with the blocks of the original.
     """
-    from odfpy.coordinator.transfer.transfers import Transfers
+    from odfpy.coordinator.transfer.known_places import KnownPlaces
 
     if dataset.state.kind is DatasetKind.DERIVATIVE:
         raise UsageError(
             f"{dataset.handle} is derivative: its watermark follows from its inputs",
             hint=f"`odf inspect lineage {dataset.handle}` shows which of them holds it back.",
         )
-    origin = next(iter(Transfers.aliases(dataset).list("pull")), None)
+    origin = next(iter(KnownPlaces.aliases(dataset).list("pull")), None)
     if origin is not None:
         raise UsageError(
             f"{dataset.handle} is a copy of {origin}: its watermark comes from there",
@@ -127,6 +126,8 @@ def set_watermark(dataset: StoredDataset, watermark: Timestamp) -> PullResult:
     require_own_watermark(dataset)
     before = dataset.state.watermark
     if before is not None and watermark < before:
+        from odfpy.chain.rules import WatermarkWentBack
+
         raise WatermarkWentBack(
             f"{dataset.handle}: the watermark is at {before} already and cannot go back to {watermark}",
             hint="Watermarks only move forward; derivatives may have relied on this one.",

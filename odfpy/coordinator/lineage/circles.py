@@ -14,7 +14,6 @@ from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import OdfError
-from odfpy.repository.registry import Aliases
 
 InputsOf = Callable[[DatasetId], Sequence[DatasetId]]
 Before = list[tuple[Timestamp, int]]
@@ -27,6 +26,8 @@ _OTHER_INPUTS = (
 
 def is_copy(dataset: StoredDataset) -> bool:
     """Return whether a dataset is pulled from elsewhere, so that nothing is derived here; damage is not judged."""
+    from odfpy.repository.registry import Aliases  # reads YAML: only who has met a circle pays for that
+
     try:
         return bool(Aliases(dataset.folder / "info" / "aliases.yaml").list("pull"))
     except OdfError:

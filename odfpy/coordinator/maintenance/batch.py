@@ -17,8 +17,8 @@ from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import ExecuteTransform, ExecuteTransformInput
 from odfpy.chain.state import ChainState, is_same_query
 from odfpy.codec.tree import from_tree, to_tree
+from odfpy.coordinator.maintenance.report import BatchComparison, Finding, Severity
 from odfpy.coordinator.storage.config import Config
-from odfpy.coordinator.storage.results import BatchComparison, Finding, Severity
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transform.engines import engine_settings
 from odfpy.coordinator.transform.intervals import InputInterval, recorded_intervals

@@ -7,9 +7,9 @@
     4. put the slices and the new blocks beside the old ones
     5. move the head
 
-Rows, offsets, last watermark and source states stay; in between, a watermark is known from the group's end on. Groups
-are filled from the first block on and blocks keep their times, so that what is full already stays the very same when
-the dataset is compacted again, and everybody who compacts a history gets the same one.
+Rows, their links, offsets, last watermark and source states stay; in between, a watermark is known from the group's end
+on. Groups are filled from the first block on and blocks keep their times, so that what is full already stays the very
+same when the dataset is compacted again, and everybody who compacts a history gets the same one.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import AddData, DataSlice, SourceState
+from odfpy.chain.link_summary import SUMMARY, LinkedObjects
 from odfpy.chain.rules import NoOpEvent
 from odfpy.chain.slices import slice_paths, slices_of
 from odfpy.chain.state import ChainState
@@ -136,7 +137,7 @@ class BlockGroup:
     def takes(self, event: AddData, options: CompactOptions) -> bool:
         """Return whether one more event fits; those with attributes that we do not know stay alone."""
         last = self.blocks[-1].block.event
-        if not isinstance(last, AddData) or last.extra is not None or event.extra is not None:
+        if not isinstance(last, AddData) or not (_is_known(last) and _is_known(event)):
             return False
         # An event has room for the state of one source; to drop that of another would make it ingest its data again.
         if event.new_source_state is not None and self.source not in (None, event.new_source_state.source_name):
@@ -166,9 +167,16 @@ def groups_of(blocks: Iterable[HashedBlock], options: CompactOptions) -> list[Bl
     return groups
 
 
+def _is_known(event: AddData) -> bool:
+    """Return whether an event has no attributes but the summary of linked objects, which can be added up."""
+    if event.extra is None:
+        return True
+    return event.extra.to_dict().keys() == {SUMMARY} and LinkedObjects.of(event) != LinkedObjects()
+
+
 def _measures(event: AddData) -> tuple[int, int]:
     data = event.new_data
-    return (0, 0) if data is None else (data.offset_interval.end - data.offset_interval.start + 1, data.size)
+    return (0, 0) if data is None else (data.offset_interval.num_rows, data.size)
 
 
 # --- The whole -------------------------------------------------------------------------------------------------------
@@ -276,6 +284,7 @@ def _compact(dataset: StoredDataset, options: CompactOptions, progress: Progress
 def _add_group(made: Rewriting, group: BlockGroup, data: DataSlice | None) -> None:
     """The blocks that a group becomes: its rows with the first of its states, then the states that are left."""
     last, states = group.events[-1], group.states
+    links = sum(map(LinkedObjects.of, group.events), LinkedObjects())
     for number in range(group.num_after):
         state = made.state
         event = AddData(
@@ -285,6 +294,7 @@ def _add_group(made: Rewriting, group: BlockGroup, data: DataSlice | None) -> No
             new_checkpoint=last.new_checkpoint,
             new_watermark=last.new_watermark,
             new_source_state=states[number] if states else None,
+            extra=links.beside(None) if number == 0 else None,
         )
         with suppress(NoOpEvent):  # what was said and taken back within a group without rows
             made.new.add(event, group.blocks[-1].block.system_time)

@@ -14,21 +14,21 @@ from dataclasses import replace
 from typing import Final
 
 from odfpy.chain.block import HashedBlock
-from odfpy.chain.metadata_chain import validate
+from odfpy.chain.new_blocks import validate
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.signatures import path_of
 from odfpy.codec.yaml import load_documents
 from odfpy.coordinator.maintenance.damage import damage_of
 from odfpy.coordinator.maintenance.last_verification import last_verification
 from odfpy.coordinator.maintenance.reachable import Useless, foreign, reachable_blocks, unreferenced_objects
+from odfpy.coordinator.maintenance.report import Finding, Severity, VerifyReport
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.last_failure import last_failure
-from odfpy.coordinator.storage.results import Finding, Severity, VerifyReport
 from odfpy.coordinator.storage.signers import Signers
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.errors import MalformedData, ObjectNotFound, OdfError
-from odfpy.repository.objects import LinkedObject, ObjectKind, linked_objects
+from odfpy.repository.objects import ObjectKind, ObjectOfBlock, objects_of_blocks
 from odfpy.repository.registry import Aliases
 from odfpy.repository.seen_heads import SeenHeads
 
@@ -76,7 +76,7 @@ def _reference(dataset: StoredDataset, name: str, known: set[Multihash]) -> Iter
         yield _finding(_REFERENCE, f"{name}: {error.message}", type(error), file, error.hint or _REPAIR)
         return
     known.update(one.hash for one in new)
-    for item in linked_objects(new):
+    for item in objects_of_blocks(new):
         yield from _object(dataset, name, item, new)
     signers = Signers(dataset)
     for one in new:
@@ -86,7 +86,7 @@ def _reference(dataset: StoredDataset, name: str, known: set[Multihash]) -> Iter
             yield _finding("signature", forged.message, type(forged), beside, forged.hint)
 
 
-def _object(dataset: StoredDataset, name: str, item: LinkedObject, blocks: list[HashedBlock]) -> Iterator[Finding]:
+def _object(dataset: StoredDataset, name: str, item: ObjectOfBlock, blocks: list[HashedBlock]) -> Iterator[Finding]:
     store = item.kind.store(dataset.layout)
     what = "slice" if item.kind is ObjectKind.DATA_SLICE else "checkpoint"
     damage = damage_of(store, item.name, what, item.size)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 
+from odfpy.coordinator.maintenance.let_go import MayRemove, let_go
 from odfpy.coordinator.maintenance.reachable import (
     Garbage,
     Useless,
@@ -41,11 +42,13 @@ class GcOptions:
         checkpoints: also checkpoints that later ones have replaced.
         caches: also caches that are of use.
         dry_run: only find out.
+        may_remove: allows for removing objects that rows link to, where they say that it was let go; None for never.
     """
 
     checkpoints: bool = False
     caches: bool = False
     dry_run: bool = False
+    may_remove: MayRemove | None = None
 
 
 class GarbageItem(Protocol):
@@ -132,6 +135,8 @@ class GarbageCollector:
     def _useless(self, dataset: StoredDataset) -> Iterator[Useless]:
         known = reachable_blocks(dataset.layout)
         yield from unreferenced_objects(dataset.folder, known)
+        if self.options.may_remove is not None:
+            yield from let_go(dataset, known, self.options.may_remove)
         yield from temporary(dataset.folder)
         if self.options.checkpoints:
             store = dataset.layout.checkpoints

@@ -14,7 +14,7 @@ from typing import Final
 
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.signatures import SignatureReport
-from odfpy.coordinator.storage.results import Finding, Severity, VerifyReport
+from odfpy.coordinator.maintenance.report import Finding, LinkedFiles, Severity, VerifyReport
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.data.scalars import I64
@@ -65,6 +65,16 @@ class KeptCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptLinks:
+    """The files that rows link to, as `LinkedFiles` has them."""
+
+    here: I64
+    here_bytes: I64
+    elsewhere: I64
+    removed: I64
+
+
+@dataclass(frozen=True, slots=True)
 class LastVerification:
     """A verification, and what it was about.
 
@@ -77,6 +87,7 @@ class LastVerification:
         integrity_only: whether transforms were left out.
         counts: what it has looked at; None of older records.
         findings: the first of them, errors before warnings.
+        linked: files that rows link to; None where no row can link to any.
     """
 
     time: Timestamp
@@ -87,6 +98,7 @@ class LastVerification:
     integrity_only: bool
     counts: KeptCounts | None = None
     findings: tuple[KeptFinding, ...] | None = None
+    linked: KeptLinks | None = None
 
     @property
     def ok(self) -> bool:
@@ -120,6 +132,7 @@ def remember_verification(dataset: StoredDataset, report: VerifyReport, *, integ
             integrity_only=integrity_only,
             counts=_counts(report),
             findings=_kept(report.findings),
+            linked=_links(report.linked),
         )
         save_document(_path(dataset), _KIND, found)
 
@@ -135,6 +148,10 @@ def _counts(report: VerifyReport) -> KeptCounts:
         unsigned=signatures.unsigned,
         signers=tuple(map(str, signatures.signers)),
     )
+
+
+def _links(linked: LinkedFiles | None) -> KeptLinks | None:
+    return None if linked is None else KeptLinks(linked.here, linked.here_bytes, linked.elsewhere, linked.removed)
 
 
 def _kept(findings: Sequence[Finding]) -> tuple[KeptFinding, ...]:

@@ -14,22 +14,28 @@ from pathlib import Path
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.links.linked_objects import UNKNOWN, linked_slices
 from odfpy.chain.object_store import ObjectStore
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.coordinator.maintenance.damage import damage_of
 from odfpy.coordinator.maintenance.repair_references import ReferenceRepair, restored_signatures
-from odfpy.coordinator.storage.results import Finding, Progress, ProgressSink, Severity
+from odfpy.coordinator.maintenance.report import Finding, Severity
+from odfpy.coordinator.maintenance.verify_links import LinkedCheck
+from odfpy.coordinator.storage.results import Progress, ProgressSink
 from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.coordinator.transfer.files import choice_of
 from odfpy.coordinator.transfer.transfers import Transfers
+from odfpy.data.hash_set import HashSet
 from odfpy.data.multihash import Multihash
 from odfpy.errors import ObjectNotFound, OdfError, TransferError
 from odfpy.files import put_aside
 from odfpy.repository.divergence import read_block
-from odfpy.repository.objects import LinkedObject, ObjectKind, linked_objects
+from odfpy.repository.objects import ObjectKind, ObjectOfBlock, Watch, objects_of_blocks
 from odfpy.repository.places.open import open_dataset
 from odfpy.repository.reference_transfer import ReferenceNotThere
 from odfpy.repository.registry import resolve_remote
+from odfpy.repository.transfer.linked import LinkedCopy
 
 _MOST_TAGS = 20
 """Findings that are reported of one place."""
@@ -65,13 +71,39 @@ class Repair:
                 self._tell(error.message, type(error), error.hint, layout.refs.describe(name))
             with suppress(OdfError):  # what is still wrong is told by the verification that follows
                 self._reached(name, seen)
+        with suppress(OdfError):
+            self._linked()
         self._tell_lost_tags()
+
+    def _linked(self) -> None:
+        """Get the objects that rows link to and that are damaged, or missing though this copy should have them."""
+        layout, choice = self.dataset.layout, choice_of(self.dataset.folder)
+        check = LinkedCheck(self.dataset, Watch(0, self._tell_bytes))
+        wanted = HashSet()
+        for name in dict.fromkeys((HEAD, *layout.refs.names())):
+            blocks = layout.chain.in_order(layout.refs.get(name))
+            for item in linked_slices(blocks):
+                check.look(item)
+            wanted.add(check.due(blocks, check.needed(blocks), choice))
+        damaged = [item.name for item, _ in check.damaged]
+        for name in (*damaged, *wanted):
+            self._fetch(layout.data, name, lambda place, name=name: self._copy_linked(place, name))  # type: ignore[misc]
+
+    def _copy_linked(self, place: DatasetLayout, name: Multihash) -> None:
+        item = ObjectOfBlock(ObjectKind.DATA_SLICE, name, UNKNOWN, name)
+        copying = LinkedCopy(self.dataset.layout.data, Watch(0, self._tell_bytes))
+        copying.copy([item], place.data)
+        if len(copying.missing):
+            raise ObjectNotFound(f"Missing object: {place.data.describe(name)}")
+
+    def _tell_bytes(self, done: int, total: int) -> None:
+        self.progress(Progress(str(self.dataset.handle), "looking for damage", done, total, "bytes"))
 
     def _reached(self, reference: str, seen: set[Multihash]) -> None:
         """All that a reference reaches, and that was not seen before."""
         head = self.dataset.layout.refs.get(reference)
         blocks = [] if head is None else self._blocks(head, seen)
-        for item in linked_objects(blocks):
+        for item in objects_of_blocks(blocks):
             self._object(item)
         self.repaired += restored_signatures(self.dataset, blocks, self._places)
 
@@ -117,7 +149,7 @@ class Repair:
             name = hashed.block.prev_block_hash
         return blocks
 
-    def _object(self, item: LinkedObject) -> None:
+    def _object(self, item: ObjectOfBlock) -> None:
         store = item.kind.store(self.dataset.layout)
         what = "slice" if item.kind is ObjectKind.DATA_SLICE else "checkpoint"
         if damage_of(store, item.name, what, item.size) is None:

@@ -9,8 +9,8 @@ from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import ExecuteTransform, SetTransform
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.maintenance.reference_order import in_order_of_names, order_differences
+from odfpy.coordinator.maintenance.report import Severity
 from odfpy.coordinator.maintenance.verification import Verification
-from odfpy.coordinator.storage.results import Severity
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.coordinator.transform.intervals import recorded_intervals
 from odfpy.coordinator.transform.run import EngineFor, make_request, require_transform, run, watermark_after

@@ -117,9 +117,10 @@ class RepositoryGarbage:
 
     def _useless(self, layout: DatasetLayout, known: Reached) -> Iterator[StrayObject | Useless]:
         limit = time.time() - self.older_than.seconds
-        for store, wanted in zip(_stores(layout), (known.data, known.checkpoints, known.blocks), strict=True):
+        needed_in = (known.needs_data, known.checkpoints.__contains__, known.blocks.__contains__)
+        for store, is_needed in zip(_stores(layout), needed_in, strict=True):
             for item in store.stored():
-                if item.name not in wanted and item.written <= limit:
+                if item.written <= limit and not is_needed(item.name):
                     yield StrayObject(store, item.name, item.size)
         if isinstance(layout.blocks, LocalObjectStore):
             for leftover in temporary(layout.blocks.folder.parent):
@@ -166,9 +167,9 @@ def _require_all(layout: DatasetLayout, name: str, removed: list[StrayObject | U
         known = reachable_blocks(layout)
     except OdfError as error:
         raise ConcurrentUpdate(f"{problem}: {error.message}", hint=hint) from error
-    # A missing block has failed the walk above. Slices and checkpoints have not: it reads their names, and not them.
+    # A missing block has failed the walk above. Other objects have not: it reads their names, and not them.
     for item in removed:
-        if isinstance(item, StrayObject) and (item.name in known.data or item.name in known.checkpoints):
+        if isinstance(item, StrayObject) and (known.needs_data(item.name) or item.name in known.checkpoints):
             raise ConcurrentUpdate(f"{problem}: {item.path} is missing", hint=hint)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from odfpy.chain.metadata_chain import validate
+from odfpy.chain.new_blocks import validate
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.slices import slice_paths, slices_of
 from odfpy.coordinator.lineage.lineage import Lineage
+from odfpy.coordinator.maintenance.taken_back import taken_back
 from odfpy.coordinator.storage.references import find_block
 from odfpy.coordinator.storage.results import DatasetHandle
 from odfpy.coordinator.storage.rewriting import Downstream, downstream_of, told_elsewhere
@@ -77,7 +78,7 @@ def plan_reset(storage: Storage, dataset: StoredDataset, block: str) -> ResetRes
         num_blocks=len(dropped),
         num_records=max(0, dataset.state.num_records - after.num_records),
         downstream=downstream_of(storage, dataset, dropped),
-        notes=told_elsewhere(dataset, dropped),
+        notes=(*told_elsewhere(dataset, dropped), *taken_back(dataset, dropped, kept, after)),
     )
 
 

@@ -7,7 +7,8 @@ from typing import Final
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.state import ChainState
-from odfpy.coordinator.storage.results import BatchComparison, Finding, Progress, ProgressSink, Severity
+from odfpy.coordinator.maintenance.report import BatchComparison, Finding, Severity
+from odfpy.coordinator.storage.results import Progress, ProgressSink
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.errors import IntegrityError, OdfError

@@ -2,6 +2,7 @@
 
     1. every block: it has its hash, it can be read, every chain rule holds; blocks of the future are remarked on
     2. every slice: it is there, size and physical hash fit, its rows and their logical hash are as recorded
+       and every object that they link to: size and hash fit (`verify_links`)
     3. every checkpoint that is there: size and hash fit; one that is gone is remarked on, since it is a cache
     4. every transform of a derivative dataset is replayed, and gives the same logical hash (unless only the
        integrity is asked for): each from the checkpoint before it or, where that is gone or damaged, from the history
@@ -30,8 +31,10 @@ from odfpy.coordinator.lineage.graph import DependencyCycle
 from odfpy.coordinator.maintenance.batch import BatchVerifier, finding_of, moments
 from odfpy.coordinator.maintenance.damage import damage_of
 from odfpy.coordinator.maintenance.replay import replay_all
+from odfpy.coordinator.maintenance.report import Finding, Severity, VerifyReport
 from odfpy.coordinator.maintenance.verification import CHECKPOINT, SIGNATURE, Verification
-from odfpy.coordinator.storage.results import Finding, ProgressSink, Severity, VerifyReport, silent
+from odfpy.coordinator.maintenance.verify_links import verify_links
+from odfpy.coordinator.storage.results import ProgressSink, silent
 from odfpy.coordinator.storage.signers import verify_signatures
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transfer.transfers import Transfers
@@ -86,6 +89,7 @@ def verify(
     for number, (hashed, state) in enumerate(zip(this.blocks, this.states, strict=True)):
         this.tell("checking files", number)
         _verify_files(this, hashed, state)
+    linked = verify_links(this)
     _remark_on_missing(this)
     is_derivative = this.can_be_replayed and this.states[-1].kind is DatasetKind.DERIVATIVE
     if engine_for is not None and is_derivative:
@@ -104,6 +108,7 @@ def verify(
         findings=tuple(this.findings),
         seconds=time.monotonic() - started,
         against_batch=tuple(this.comparisons),
+        linked=linked,
     )
 
 
@@ -219,12 +224,11 @@ def _verify_rows(this: Verification, hashed: HashedBlock, state: ChainState, dat
         this.error("slice", error.message, hashed, file=file, hint=error.hint, cause=type(error))
         return
     interval = data.offset_interval
-    rows = interval.end - interval.start + 1
-    if (stats.offset_start, stats.offset_end, stats.num_rows) != (interval.start, interval.end, rows):
+    if (stats.offset_start, stats.offset_end, stats.num_rows) != (interval.start, interval.end, interval.num_rows):
         this.error(
             "slice",
             f"The slice holds {stats.num_rows} rows with offsets {stats.offset_start} to {stats.offset_end}, the block"
-            f" says {rows} rows with offsets {interval.start} to {interval.end}",
+            f" says {interval.num_rows} rows with offsets {interval.start} to {interval.end}",
             hashed,
             file=file,
         )

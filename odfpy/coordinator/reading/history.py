@@ -84,7 +84,7 @@ def _begun(day: str, time: Timestamp, watermark: Timestamp | None) -> DayOfHisto
 
 def _with(day: DayOfHistory, event: AddData | ExecuteTransform) -> DayOfHistory:
     new = event.new_data
-    records = 0 if new is None else new.offset_interval.end - new.offset_interval.start + 1
+    records = 0 if new is None else new.offset_interval.num_rows
     size = 0 if new is None else new.size
     return DayOfHistory(
         day.day, day.num_commits + 1, day.num_records + records, day.data_size + size, day.watermark, day.lag_seconds

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from odfpy.codec.tree import TreeError, format_path
-from odfpy.codec.yaml import Document, load_documents
+from odfpy.codec.yaml import load_documents
 from odfpy.coordinator.lineage.circles import is_copy
 from odfpy.coordinator.schedules.file import remove_schedule, save_schedule, tell_changed
 from odfpy.coordinator.schedules.form import Target, read_schedule, require_target
 from odfpy.coordinator.schedules.schedule import DatasetSchedule
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.errors import MalformedManifest
+
+if TYPE_CHECKING:
+    from odfpy.codec.yaml_trees import Document
 
 _HINT = "It begins with `schedule:`, as in a manifest; `pull: {every: 1h}` below it is an example."
 

@@ -20,7 +20,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.errors import OdfError
 from odfpy.files import written_aside
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Version of the file; it changes with the fields of `ChainState` and of the events."""
 
 WALK: Final = 32

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from odfpy.chain.events import MetadataEvent
-from odfpy.chain.rules import NoOpEvent
 from odfpy.chain.state import ChainState, new_data_of
 from odfpy.coordinator.storage.clock import warnings_of_last_block
 from odfpy.coordinator.storage.results import PullOutcome, PullResult
@@ -16,6 +15,7 @@ from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import OdfError
+from odfpy.stages import stage
 
 
 def commit_time(state: ChainState) -> Timestamp:
@@ -27,11 +27,12 @@ def commit_time(state: ChainState) -> Timestamp:
 def with_time(name: str, work: Callable[[], PullResult]) -> PullResult:
     """The result of some work on a dataset with the time that it took; if it fails, a result that says so."""
     started = time.monotonic()
-    try:
-        result = work()
-    except OdfError as error:
-        result = PullResult(name=name, outcome=PullOutcome.FAILED, error=error)
-    return replace(result, seconds=time.monotonic() - started)
+    with stage(name, is_subject=True) as profile:
+        try:
+            result = work()
+        except OdfError as error:
+            result = PullResult(name=name, outcome=PullOutcome.FAILED, error=error)
+    return replace(result, seconds=time.monotonic() - started, profile=profile)
 
 
 def up_to_date(dataset: StoredDataset) -> PullResult:
@@ -52,8 +53,9 @@ def commit_events(
     events: Sequence[MetadataEvent],
     system_time: Timestamp,
     written: Mapping[Multihash, Path] | None = None,
+    objects: Mapping[Multihash, Path] | None = None,
 ) -> PullResult:
-    """Check the events, put the slices in their places, then move the head; the caller holds the dataset's lock.
+    """Check the events, put the files in their places, then move the head; the caller holds the dataset's lock.
 
     Args:
         dataset: where to.
@@ -61,20 +63,32 @@ def commit_events(
         events: oldest first; one that says nothing new makes no block.
         system_time: of the blocks.
         written: the files of slices that the events carry.
+        objects: files that rows of these slices link to and that were just written and hashed, by their names: they
+            move from where they are, best in `Storage.scratch()`, into the dataset. Those that are there already need
+            not be among them.
 
     Raises:
+        LinkRefused: a row links to an object that is neither there nor among `objects`.
         OdfError: nothing was committed.
     """
-    try:
-        new = dataset.chain.prepare(state, events, system_time)
-    except NoOpEvent:
-        new = dataset.chain.prepare(state, [], system_time)
-    # Slices before the chain: a head must never lead to a block whose slice is missing. A crash before the head moves
-    # leaves slices that no reference reaches, and `odf gc` removes them.
-    for data in filter(None, map(new_data_of, events)):
-        if written is not None:
-            dataset.layout.data.insert_file(written[data.physical_hash], data.physical_hash)
-    after = dataset.chain.commit(new)
+    from odfpy.chain.links.checks import LinkCheck  # what finds nothing new does without links and rules
+    from odfpy.chain.rules import NoOpEvent
+
+    with stage("checks"):
+        events = LinkCheck(dataset.layout.data, objects or {}).checked(state, events, written or {})
+        try:
+            new = dataset.chain.prepare(state, events, system_time)
+        except NoOpEvent:
+            new = dataset.chain.prepare(state, [], system_time)
+    # Files before the chain: a head must never lead to a block whose slice is missing, nor to a row without the object
+    # that it links to. A crash before the head moves leaves files that nothing reaches, and `odf gc` removes them.
+    with stage("files"):
+        dataset.layout.data.insert_files(objects or {})
+        for data in filter(None, map(new_data_of, events)):
+            if written is not None:
+                dataset.layout.data.insert_file(written[data.physical_hash], data.physical_hash)
+    with stage("blocks"):
+        after = dataset.chain.commit(new)
     return PullResult(
         name=str(dataset.handle),
         outcome=PullOutcome.UPDATED if new.encoded else PullOutcome.UP_TO_DATE,

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from odfpy.codec.yaml import dump, load_documents
 from odfpy.errors import MalformedManifest, OdfError, UsageError, did_you_mean
-from odfpy.files import configuration_folder, replace_file
+from odfpy.files import config_files, replace_file
 from odfpy.settings.sections import DATASET_SETTINGS, SETTINGS, WORKSPACE_SECTIONS
 from odfpy.settings.setting import Section, Setting, Value, settings_in
 
@@ -63,12 +63,10 @@ class Config:
             MalformedManifest: a file is damaged; the message names file and key.
             UsageError: a variable names no setting, or has no value of it.
         """
-        workspace_file = root / ".odf" / "config.yaml"
-        user_file = configuration_folder() / "config.yaml"
-        folders = [folder / ".odfconfig.yaml" for folder in (root, *root.parents)]
-        layers = [(path, _read(path, SETTINGS)) for path in (workspace_file, *folders, user_file)]
+        files = config_files(root)
+        layers = [(path, _read(path, SETTINGS)) for path in files]
         variables = _from_environment(os.environ)
-        return cls(SETTINGS, [layer for layer in layers if layer[1]], workspace_file, user_file, variables)
+        return cls(SETTINGS, [layer for layer in layers if layer[1]], files[0], files[-1], variables)
 
     @classmethod
     def of_dataset(cls, folder: Path) -> Config:

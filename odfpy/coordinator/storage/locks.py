@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import sys
@@ -12,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from odfpy.errors import DatasetLocked, OdfError
+from odfpy.files import FULL
+from odfpy.stages import stage
 
 _LOOK = 0.2
 """Seconds between two tries to get a lock that another process holds."""
@@ -38,17 +39,18 @@ def writer_lock(path: Path, what: str, patience: float = 0.0) -> Iterator[bool]:
     except OSError as error:
         raise _not_lockable(path, what, error) from error
     try:
-        _acquire(descriptor, what, patience)
+        with stage("lock"):
+            _acquire(descriptor, what, patience)
         last = os.fstat(descriptor)
         # A holder empties the file when it lets go, so text in it is that of one who was killed. After a power loss the
         # text may be lost as well; then the file is older than the start of the machine.
         was_abandoned = last.st_size > 0 or last.st_mtime < time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
-        owner = f"pid {os.getpid()}: {' '.join(sys.argv)[:150]}\n".encode()
+        owner = f"pid {os.getpid()}: {' '.join(sys.argv)[:150]}\n".encode("utf-8", "replace")
         try:
             os.pwrite(descriptor, owner, 0)  # over what the last holder may have left, which is a sign of its own
             os.ftruncate(descriptor, len(owner))
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if error.errno not in FULL:
                 raise _not_lockable(path, what, error) from error
             os.ftruncate(descriptor, 1)  # a hole takes no room: whoever wants to make room must be able to
         try:

@@ -16,9 +16,9 @@ from odfpy.dataset.names import DatasetAlias
 if TYPE_CHECKING:
     from odfpy.chain.signatures import SignatureReport
     from odfpy.data.data_warning import DataWarning
-    from odfpy.engine.spark.batch.request import BatchAnswer
     from odfpy.engine.worker.messages import JobProgress
     from odfpy.errors import OdfError
+    from odfpy.stages import StageTime
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,14 @@ class DatasetHandle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetSummary:
-    """A line of `odf list`; `inputs` are ids of the datasets that it is directly derived from."""
+    """A line of `odf list`.
+
+    Attributes:
+        data_bytes: bytes of all slices.
+        linked_files: files that rows link to, counted as often as rows do.
+        linked_bytes: bytes of these.
+        inputs: ids of the datasets that it is directly derived from.
+    """
 
     handle: DatasetHandle
     kind: DatasetKind
@@ -45,6 +52,8 @@ class DatasetSummary:
     watermark: Timestamp | None
     last_data_time: Timestamp | None
     inputs: tuple[DatasetId, ...] = ()
+    linked_files: int = 0
+    linked_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +127,7 @@ class PullResult:
             that were passed over, clocks that are wrong.
         notes: remarks for the person.
         error: why it failed or was skipped.
+        profile: where the time went, None unless there is a profile (`odfpy.stages.profiling`).
     """
 
     name: str
@@ -135,88 +145,7 @@ class PullResult:
     warnings: tuple[DataWarning, ...] = ()
     notes: tuple[str, ...] = ()
     error: OdfError | None = None
-
-
-class Severity(Enum):
-    """The severity of a finding; only errors make a verification fail."""
-
-    WARNING = "warning"
-    ERROR = "error"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """Something that a verification found.
-
-    Attributes:
-        check: what was checked: `chain`, `block`, `clock`, `slice`, `checkpoint`, `replay`, `batch`, `signature`,
-            `reference` for others than the head, `file` for what lies beside, `repair`.
-        message: what is wrong.
-        block: the block that is concerned.
-        sequence_number: its number.
-        file: the file that is concerned.
-        hint: what to do.
-        code: of the cause, as errors have it; `odf help CODE` explains it.
-    """
-
-    severity: Severity
-    check: str
-    message: str
-    block: Multihash | None = None
-    sequence_number: int | None = None
-    file: str | None = None
-    hint: str | None = None
-    code: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchComparison:
-    """A derivative beside its query run once over what its inputs amounted to when it was last derived from them.
-
-    Attributes:
-        block: that of the transform.
-        sequence_number: its number.
-        answer: what came of it.
-        most: so many differences are listed, all are counted.
-    """
-
-    block: Multihash
-    sequence_number: int
-    answer: BatchAnswer
-    most: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyReport:
-    """The report on the verification of one dataset: what was checked, and what was found.
-
-    Attributes:
-        head: the last block that was checked, None where the blocks cannot be read.
-        signatures: who has signed its blocks.
-        against_batch: comparisons with the query run once, the oldest first.
-        unreferenced: objects that no reference reaches; they do no harm, and `odf gc` removes them.
-        unreferenced_bytes: their size.
-        repaired: files that were fetched again.
-    """
-
-    handle: DatasetHandle
-    blocks: int
-    slices: int
-    checkpoints: int
-    transforms_replayed: int
-    signatures: SignatureReport | None = None
-    findings: tuple[Finding, ...]
-    seconds: float
-    unreferenced: int = 0
-    unreferenced_bytes: int = 0
-    repaired: tuple[str, ...] = ()
-    against_batch: tuple[BatchComparison, ...] = ()
-    head: Multihash | None = None
-
-    @property
-    def ok(self) -> bool:
-        """True if there are no errors; warnings do not count."""
-        return all(finding.severity is not Severity.ERROR for finding in self.findings)
+    profile: StageTime | None = None
 
 
 @dataclass(frozen=True, slots=True)

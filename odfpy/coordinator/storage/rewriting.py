@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import AddData, ExecuteTransform
-from odfpy.chain.metadata_chain import MetadataChain, NewBlocks
+from odfpy.chain.metadata_chain import MetadataChain
+from odfpy.chain.new_blocks import NewBlocks
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceName
 from odfpy.chain.rules import repeats

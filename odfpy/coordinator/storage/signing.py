@@ -12,7 +12,7 @@ from pathlib import Path
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.metadata_chain import NewBlocks
+from odfpy.chain.new_blocks import NewBlocks
 from odfpy.chain.references import ReferenceView
 from odfpy.chain.revocations import KnownRevocations, RevokedKey
 from odfpy.chain.signatures import BLOCK_SIGNATURES, HEAD_PATH, HEAD_SIGNATURES, SignedBlock, encode, path_of

@@ -21,6 +21,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import IntegrityError, InvalidValue, OdfError, UsageError
+from odfpy.stages import stage
 
 _RESTORE = "Restore the dataset from a backup, or delete it and pull it again from a repository that has it."
 
@@ -73,10 +74,16 @@ class StoredDataset:
     @property
     def layout(self) -> DatasetLayout:
         """Its stores."""
-        layout = DatasetLayout.local(self.folder)
+        layout = DatasetLayout.local(self.folder, packs=self._packs)
         if self.block is not None:
             return layout.at(self.block)
         return layout if self.branch is None else layout.on(self.branch)
+
+    def _packs(self) -> bool:
+        from odfpy.coordinator.storage.config import Config
+        from odfpy.settings.sections import ArchiveSection
+
+        return Config.load(self.workspace_folder.root).section(ArchiveSection).compression != "plain"
 
     @property
     def cache(self) -> Path:
@@ -114,7 +121,8 @@ class StoredDataset:
         try:
             # Past the cache for an older block: its state could take the place of the head's, in the one file that
             # there is.
-            return self.chain.state() if self.block else summed_up(self.chain, self.cache / "chain-state")
+            with stage("read chain"):
+                return self.chain.state() if self.block else summed_up(self.chain, self.cache / "chain-state")
         except OdfError as error:
             raise self.named(error) from error
 

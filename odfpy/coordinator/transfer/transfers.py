@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
-from pathlib import Path
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceName
 from odfpy.chain.required_signers import RequiredSigners
-from odfpy.chain.state import ChainState
-from odfpy.coordinator.storage.clock import warnings_of_copy
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.keys import UserKeys, required_signers
 from odfpy.coordinator.storage.locks import writer_lock
-from odfpy.coordinator.storage.results import Progress, ProgressSink, PullOutcome, PullResult
-from odfpy.coordinator.storage.revoked_keys import RevokedKeysFile
-from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.coordinator.storage.results import ProgressSink, PullResult
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.coordinator.transfer.files import remember_choice, sent_from, wanted_here
+from odfpy.coordinator.transfer.known_places import KnownPlaces, heads_seen
+from odfpy.coordinator.transfer.outcomes import (
+    bytes_reporter,
+    hint_if_diverged,
+    learn,
+    name_in,
+    pull_result,
+    with_reference,
+)
 from odfpy.coordinator.transfer.remote_inputs import InputElsewhere
+from odfpy.data.link_filter import LinkFilter
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import DatasetAlias, is_url
-from odfpy.errors import AlreadyExists, DatasetNotFound, DatasetsDiverged, InvalidValue, OdfError, UsageError
+from odfpy.errors import AlreadyExists, DatasetNotFound, OdfError, UsageError
 from odfpy.http.url import without_user
 from odfpy.repository.exchange import fetch_dataset, send_dataset
 from odfpy.repository.places.index import IndexEntry, enter, has_index
 from odfpy.repository.places.open import is_path, normalize_url
 from odfpy.repository.reference_transfer import ReferenceNotThere, fetch_reference, send_reference
-from odfpy.repository.registry import Aliases, RepositoryRegistry, resolve_remote
-from odfpy.repository.seen_heads import SeenHeads
-from odfpy.repository.transfer.simple import TransferOutcome, TransferResult
+from odfpy.repository.registry import Aliases, resolve_remote
+from odfpy.repository.transfer.linked import WantedFiles
 from odfpy.settings.sections import SignaturesSection
 
 
@@ -44,10 +48,12 @@ class Taking:
     Attributes:
         force: a history that drops blocks that are here.
         future: blocks that are of the future.
+        files: the objects that rows link to; None for what the setting of the copy says.
     """
 
     force: bool = False
     future: bool = False
+    files: LinkFilter | None = None
 
     @property
     def clock(self) -> Timestamp | None:
@@ -55,36 +61,13 @@ class Taking:
         return None if self.future else Timestamp.now()
 
 
-class Transfers:
+class Transfers(KnownPlaces):
     """Transfers between a workspace and other places."""
-
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
-
-    @cached_property
-    def registry(self) -> RepositoryRegistry:
-        """The named repositories."""
-        return RepositoryRegistry(self._storage.odf / "repos")
-
-    @staticmethod
-    def aliases(dataset: StoredDataset) -> Aliases:
-        """Return where a dataset is pulled from and pushed to."""
-        return Aliases(dataset.folder / "info" / "aliases.yaml")
-
-    @staticmethod
-    def seen_heads(dataset: StoredDataset) -> SeenHeads:
-        """Return the heads that other places had when they were last pulled from or pushed to."""
-        return _seen_heads(dataset.folder)
 
     @property
     def required(self) -> RequiredSigners | None:
         """By whom copies must be signed."""
         return required_signers(Config.load(self._storage.root).section(SignaturesSection).require, UserKeys())
-
-    def pull_url(self, dataset: StoredDataset) -> str | None:
-        """Return where a copy is pulled from, None for datasets that are at home here."""
-        aliases = self.aliases(dataset).list("pull")
-        return resolve_remote(aliases[0], self.registry) if aliases else None
 
     def pull(self, dataset: StoredDataset, url: str, taking: Taking, *, progress: ProgressSink) -> PullResult:
         """Bring a copy up to date; the caller holds the dataset's lock.
@@ -101,9 +84,9 @@ class Transfers:
             with suppress(ReferenceNotThere):
                 return self.pull_reference(dataset, url, dataset.branch, taking, progress=progress)
         name, place = str(dataset.handle), without_user(url)
-        seen = _seen_heads(dataset.folder)
+        seen, files = heads_seen(dataset.folder), wanted_here(dataset.folder, taking.files)
         keep = f"`odf pull {name} --force` takes what is there; `odf pull {place} --as NAME` puts it beside this one."
-        with _hint_if_diverged(keep):
+        with hint_if_diverged(keep):
             result = fetch_dataset(
                 url,
                 dataset.layout,
@@ -112,11 +95,13 @@ class Transfers:
                 expected_id=dataset.handle.id,
                 seen=seen.get(url),
                 required=self.required,
-                progress=_reporter(name, "pulling", progress),
+                files=files,
+                progress=bytes_reporter(name, "pulling", progress),
             )
+        remember_choice(dataset.folder, files.choice)
         seen.remember(url, result.source_head)
-        _learn(result)
-        return _result(name, result, lambda: dataset.reloaded().state)
+        learn(result)
+        return pull_result(name, result, lambda: dataset.reloaded().state)
 
     def pull_reference(
         self, dataset: StoredDataset, url: str, reference: ReferenceName, taking: Taking, *, progress: ProgressSink
@@ -143,10 +128,11 @@ class Transfers:
             clock=taking.clock,
             expected_id=dataset.handle.id,
             required=self.required,
-            progress=_reporter(name, f"pulling {reference}", progress),
+            files=wanted_here(dataset.folder, taking.files),
+            progress=bytes_reporter(name, f"pulling {reference}", progress),
         )
-        _learn(result)
-        return _with_reference(_result(name, result, layout.on(reference).chain.state), reference)
+        learn(result)
+        return with_reference(pull_result(name, result, layout.on(reference).chain.state), reference)
 
     def push_reference(
         self,
@@ -179,9 +165,10 @@ class Transfers:
                 hint=f"`odf {reference.kind.value} {name}` lists what there is.",
             )
         url = resolve_remote(self._target(dataset, to, several=several), self.registry)
-        reporter = _reporter(name, f"pushing {reference}", progress)
-        result = send_reference(layout, url, reference, force=force, progress=reporter)
-        return _with_reference(_result(name, result, layout.on(reference).chain.state), reference)
+        reporter = bytes_reporter(name, f"pushing {reference}", progress)
+        files = sent_from(dataset.folder, dataset.state, None)
+        result = send_reference(layout, url, reference, force=force, files=files, progress=reporter)
+        return with_reference(pull_result(name, result, layout.on(reference).chain.state), reference)
 
     def missing_inputs(self, dataset: StoredDataset, ref: str) -> list[InputElsewhere]:
         """Return what a dataset is derived from and the workspace lacks.
@@ -217,7 +204,7 @@ class Transfers:
             expected_id: the id that it must have, None for any.
         """
         url = resolve_remote(ref, self.registry)
-        alias = as_name or _name_in(url)
+        alias = as_name or name_in(url)
         existing = self._existing(alias)
         if existing is not None and expected_id not in (None, existing.handle.id):
             raise AlreadyExists(
@@ -233,7 +220,7 @@ class Transfers:
         folder = self._storage.cache / "incoming" / str(Multihash.of(url.encode()))
         with writer_lock(self._storage.run / "locks" / folder.name, f"The copy of {url}"):
             layout = DatasetLayout.local(folder)
-            left = layout.refs.get(HEAD)
+            left, choice = layout.refs.get(HEAD), taking.files or LinkFilter()
             if left is not None:
                 # Of a try that ended before the dataset appeared, and may have asked for less: without a head all is
                 # checked again, and no object comes twice.
@@ -244,15 +231,17 @@ class Transfers:
                 clock=taking.clock,
                 expected_id=expected_id,
                 required=self.required,
-                progress=_reporter(str(alias), "pulling", progress),
+                files=WantedFiles(choice),
+                progress=bytes_reporter(str(alias), "pulling", progress),
             )
-            _learn(moved)
+            remember_choice(folder, choice)
+            learn(moved)
             state = moved.state or layout.chain.state()
-            result = _result(str(alias), moved, lambda: state)
+            result = pull_result(str(alias), moved, lambda: state)
             # Before the dataset appears: without this it would pass for one that is at home here, and never be pulled
             # again.
             Aliases(folder / "info" / "aliases.yaml").add("pull", ref)
-            _seen_heads(folder).remember(url, moved.source_head)
+            heads_seen(folder).remember(url, moved.source_head)
             with self._storage.editing():
                 self._storage.create(alias, state.dataset_id, folder)
         return result
@@ -266,6 +255,7 @@ class Transfers:
         force: bool,
         progress: ProgressSink,
         public: bool = False,
+        files: LinkFilter | None = None,
     ) -> PullResult:
         """Copy a dataset to another place; the place is remembered.
 
@@ -279,6 +269,7 @@ class Transfers:
             force: whether a history that has diverged is overwritten.
             progress: is told how the work gets on.
             public: whether a node shows it to everybody.
+            files: the objects that rows link to and that go along; None for all.
         """
         name = str(dataset.handle)
         aliases = self.aliases(dataset)
@@ -286,15 +277,20 @@ class Transfers:
         url = resolve_remote(target, self.registry)
         place = without_user(url)
         keep = f"`odf push {name} --force` replaces what is there; `odf pull {place} --as NAME` shows it first."
-        with _hint_if_diverged(keep):
+        with hint_if_diverged(keep):
             result = send_dataset(
-                dataset.layout, url, force=force, public=public, progress=_reporter(name, "pushing", progress)
+                dataset.layout,
+                url,
+                force=force,
+                public=public,
+                files=sent_from(dataset.folder, dataset.state, files),
+                progress=bytes_reporter(name, "pushing", progress),
             )
-        pushed = _result(name, result, lambda: dataset.reloaded().state)
+        pushed = pull_result(name, result, lambda: dataset.reloaded().state)
         notes = pushed.notes if to is not None else (f"to {without_user(target)}", *pushed.notes)
         try:
             aliases.add("push", target)
-            _seen_heads(dataset.folder).remember(url, result.new_head)
+            heads_seen(dataset.folder).remember(url, result.new_head)
         except OdfError as error:  # what was to be done is done
             notes = (*notes, f"this place could not be remembered for the next time: {error.message}")
         try:
@@ -339,62 +335,3 @@ class Transfers:
             return self._storage.get(alias)
         except DatasetNotFound:
             return None
-
-
-@contextmanager
-def _hint_if_diverged(commands: str) -> Iterator[None]:
-    """Say which commands there are, where both sides have blocks that the other lacks."""
-    try:
-        yield
-    except DatasetsDiverged as error:
-        hint = " ".join(filter(None, (error.hint, commands)))
-        raise error.with_message(error.message, hint=hint) from None
-
-
-def _learn(moved: TransferResult) -> None:
-    """Remember which keys have ended, for copies from places that do not say so."""
-    if moved.revocations:
-        RevokedKeysFile().add(learnt=moved.revocations, named=[item.key for item in UserKeys().trusted])
-
-
-def _seen_heads(folder: Path) -> SeenHeads:
-    return SeenHeads(folder / "info" / "remotes.yaml")
-
-
-def _name_in(url: str) -> DatasetAlias:
-    last = url.rstrip("/").rpartition("/")[2]
-    try:
-        return DatasetAlias.parse(last)
-    except InvalidValue as error:
-        raise UsageError(
-            f"{url} does not end in the name of a dataset", hint="Give the dataset a name with --as."
-        ) from error
-
-
-def _with_reference(result: PullResult, reference: ReferenceName) -> PullResult:
-    return replace(result, name=f"{result.name} {reference}")
-
-
-def _reporter(subject: str, action: str, progress: ProgressSink) -> Callable[[int, int], None]:
-    return lambda done, total: progress(Progress(subject, action, done, total, "bytes"))
-
-
-def _result(name: str, moved: TransferResult, read_state: Callable[[], ChainState]) -> PullResult:
-    updated = moved.outcome is TransferOutcome.UPDATED
-    state = (moved.state or read_state()) if updated else None  # long chains take long to read
-    notes = ["the other side has more"] if moved.outcome is TransferOutcome.TARGET_AHEAD else []
-    signatures = moved.signatures if moved.num_blocks else None  # a tag alone says nothing of who signs
-    if signatures is not None and state is not None:
-        notes.append(UserKeys().words(signatures, state.dataset_id))
-    return PullResult(
-        name=name,
-        outcome=PullOutcome.UPDATED if updated else PullOutcome.UP_TO_DATE,
-        old_head=moved.old_head,
-        new_head=moved.new_head,
-        num_blocks=moved.num_blocks,
-        num_records=moved.num_records,
-        watermark=state.watermark if state is not None else None,
-        signatures=signatures,
-        warnings=warnings_of_copy(state.system_time) if state is not None else (),
-        notes=tuple(notes),
-    )

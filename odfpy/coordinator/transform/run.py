@@ -22,7 +22,9 @@ from odfpy.coordinator.storage.clock import warnings_of_last_block
 from odfpy.coordinator.storage.commit import commit_time, up_to_date
 from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.coordinator.transform.arrangements import arrangement_at, take_over
 from odfpy.coordinator.transform.intervals import InputInterval, move, new_intervals
+from odfpy.coordinator.transform.preload import load_for_a_commit
 from odfpy.coordinator.transform.slices import columns_changed, schema_file, watermark_times, watermarks_before
 from odfpy.data.multihash import Multihash
 from odfpy.data.offset_interval import OffsetInterval
@@ -39,6 +41,7 @@ from odfpy.errors import (
     HashMismatch,
     InternalError,
 )
+from odfpy.stages import stage
 
 OUR_ENGINES = "odfpy-"
 """What the versions of our engines begin with."""
@@ -73,7 +76,8 @@ def transform_dataset(
     """
     state = state or dataset.state
     set_transform = require_transform(dataset, state)
-    inputs = new_intervals(storage, dataset, set_transform, state)
+    with stage("what is new"):
+        inputs = new_intervals(storage, dataset, set_transform, state)
     if not state.query_changed and not move(inputs):
         return up_to_date(dataset)
     waiting = [str(item.dataset.handle) for item in inputs if item.dataset.state.schema is None]
@@ -81,12 +85,22 @@ def transform_dataset(
         return replace(up_to_date(dataset), notes=(f"waiting for the first data of {', '.join(waiting)}",))
     engine = engine_for(set_transform.transform)
     with storage.scratch() as scratch:
-        request = make_request(
-            dataset, set_transform, state, inputs, commit_time(state), scratch, last_checkpoint(dataset, state)
-        )
+        with stage("request"):
+            request = make_request(
+                dataset, set_transform, state, inputs, commit_time(state), scratch, last_checkpoint(dataset, state)
+            )
+            before, made = arrangement_at(dataset, state.head), scratch / "arrangement"
+            request = replace(
+                request, prev_arrangement_path=str(before) if before else None, new_arrangement_path=str(made)
+            )
+        load_for_a_commit()
         response = run(engine, request, inputs, dataset, state)
         versioned = with_version(set_transform, engine.version)
-        return _commit(dataset, state, inputs, request, response, versioned, replacing)
+        with stage("commit"):
+            result = _commit(dataset, state, inputs, request, response, versioned, replacing)
+            if result.new_head is not None:
+                take_over(dataset, made, before, result.new_head)
+            return result
 
 
 def with_version(set_transform: SetTransform, version: str) -> SetTransform:
@@ -264,7 +278,9 @@ def run(
     """
     response = engine.transform(request)
     if isinstance(response, contract.TransformResponseNeedsHistory):
-        response = engine.transform(with_history(request, inputs, response, dataset, state))
+        with stage("request"):
+            request = with_history(request, inputs, response, dataset, state)
+        response = engine.transform(request)
     if isinstance(response, contract.TransformResponseNeedsHistory):
         raise InternalError("The engine has asked twice for the same rows")
     if isinstance(response, contract.TransformResponseProgress):
@@ -314,12 +330,15 @@ def _commit(
             new_watermark=watermark,
         )
     )
-    new = dataset.chain.prepare(state, events, request.system_time)
-    if new_data is not None:
-        layout.data.insert_file(Path(response.slices[0].path), new_data.physical_hash)
-    if checkpoint is not None:
-        layout.checkpoints.insert_file(Path(request.new_checkpoint_path), checkpoint.physical_hash)
-    after = dataset.chain.commit(new, replacing=replacing)
+    with stage("checks"):
+        new = dataset.chain.prepare(state, events, request.system_time)
+    with stage("files"):
+        if new_data is not None:
+            layout.data.insert_file(Path(response.slices[0].path), new_data.physical_hash)
+        if checkpoint is not None:
+            layout.checkpoints.insert_file(Path(request.new_checkpoint_path), checkpoint.physical_hash)
+    with stage("blocks"):
+        after = dataset.chain.commit(new, replacing=replacing)
     return PullResult(
         name=str(dataset.handle),
         outcome=PullOutcome.UPDATED,
@@ -337,7 +356,7 @@ def _commit(
 def _counts(request: contract.TransformRequest, response: contract.TransformResponseSuccess) -> dict[str, int]:
     """Rows of the inputs that were read, how many of them came late, and what was ignored for that."""
     intervals = [source.offset_interval for source in request.query_inputs if source.offset_interval is not None]
-    read = sum(interval.end - interval.start + 1 for interval in intervals)
+    read = sum(interval.num_rows for interval in intervals)
     return {"read": read, "late": response.late_rows, "ignored": response.ignored_rows} if read else {}
 
 
@@ -352,7 +371,7 @@ def _schema_to_set(recorded: DataSchema | None, output: DataSchema | None) -> Da
 def _hash_checkpoint(path: Path) -> Checkpoint | None:
     if not path.is_file():
         return None
-    with path.open("rb") as file:
+    with stage("hash"), path.open("rb") as file:
         return Checkpoint(Multihash.of_stream(file), path.stat().st_size)
 
 

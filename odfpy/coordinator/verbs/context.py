@@ -9,6 +9,7 @@ from odfpy.coordinator.storage.storage import Storage
 
 if TYPE_CHECKING:
     from odfpy.coordinator.storage.config import Config
+    from odfpy.coordinator.transfer.known_places import KnownPlaces
     from odfpy.coordinator.transfer.transfers import Transfers
     from odfpy.engine.registry import EngineRegistry
     from odfpy.query.service import QueryService
@@ -40,6 +41,13 @@ class WorkspaceContext:
         from odfpy.coordinator.transform.engines import engine_registry
 
         return engine_registry(self.storage, self.config)
+
+    @cached_property
+    def places(self) -> KnownPlaces:
+        """The other places that the workspace knows."""
+        from odfpy.coordinator.transfer.known_places import KnownPlaces
+
+        return KnownPlaces(self.storage)
 
     @cached_property
     def transfers(self) -> Transfers:

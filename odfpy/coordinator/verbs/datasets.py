@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from odfpy.chain.block import DatasetSnapshot, HashedBlock
 from odfpy.chain.state import ChainState
-from odfpy.coordinator.lineage.lineage import Lineage
 from odfpy.coordinator.storage.results import AddResult, DamagedDataset, DatasetHandle, DatasetSummary
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.verbs.context import WorkspaceContext
@@ -235,6 +234,8 @@ class DatasetRegistry:
         recursive: bool,
         force: bool,
     ) -> list[StoredDataset]:
+        from odfpy.coordinator.lineage.lineage import Lineage
+
         chosen = self._storage.datasets() if all else self._storage.match(list(refs))
         lineage = Lineage(self._storage)
         if recursive:
@@ -272,4 +273,6 @@ def _summary(dataset: StoredDataset) -> DatasetSummary:
         watermark=state.watermark,
         last_data_time=state.last_data_time,
         inputs=tuple(dataset.input_ids),
+        linked_files=state.linked_count,
+        linked_bytes=state.linked_bytes,
     )

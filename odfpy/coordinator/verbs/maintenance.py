@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from odfpy.coordinator.maintenance.batch import BatchVerifier
     from odfpy.coordinator.maintenance.compact import CompactOptions, CompactResult
     from odfpy.coordinator.maintenance.gc import GcReport
+    from odfpy.coordinator.maintenance.let_go import MayRemove
     from odfpy.coordinator.maintenance.repair import Repair
+    from odfpy.coordinator.maintenance.report import VerifyReport
     from odfpy.coordinator.maintenance.reset import ResetResult
     from odfpy.coordinator.requests import VerifyRequest
-    from odfpy.coordinator.storage.results import VerifyReport
     from odfpy.data.duration import Duration
     from odfpy.engine.control import Control
     from odfpy.engine.registry import EngineRegistry
@@ -146,6 +147,7 @@ class Maintenance:
         checkpoints: bool = False,
         caches: bool = False,
         dry_run: bool = False,
+        may_remove: MayRemove | None = None,
         progress: ProgressSink = silent,
     ) -> Iterator[GcReport]:
         """Remove what nobody needs: objects that no reference reaches, leftovers, caches of what is gone.
@@ -155,6 +157,8 @@ class Maintenance:
             checkpoints: also checkpoints that later ones have replaced.
             caches: also caches that are of use: they are made again when they are needed.
             dry_run: only find out.
+            may_remove: allows for removing objects whose rows say that it was let go; by default, what any row links
+                to stays.
             progress: is told how far the work is.
 
         Yields:
@@ -163,7 +167,7 @@ class Maintenance:
         from odfpy.coordinator.maintenance.gc import GarbageCollector, GcOptions, GcReport
 
         datasets, nameless = (self._storage.match(list(refs)), []) if refs else self._storage.scan()
-        options = GcOptions(checkpoints=checkpoints, caches=caches, dry_run=dry_run)
+        options = GcOptions(checkpoints=checkpoints, caches=caches, dry_run=dry_run, may_remove=may_remove)
         yield from GarbageCollector(self._storage, options, progress).collect(datasets, everything=not refs)
         for damaged in nameless:
             yield GcReport(name=damaged.name, error=damaged.error)
@@ -196,7 +200,7 @@ class Maintenance:
         from odfpy.coordinator.maintenance.repository_gc import GOOD_WHILE, RepositoryGarbage
         from odfpy.coordinator.transfer.search import place_of
 
-        _, url = place_of(self._context.transfers.registry, place)
+        _, url = place_of(self._context.places.registry, place)
         yield from RepositoryGarbage(url, older_than or GOOD_WHILE, dry_run, progress).collect(names)
 
     def plan_compact(self, ref: str, options: CompactOptions | None = None) -> CompactResult:

@@ -7,8 +7,6 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from odfpy.coordinator.lineage.lineage import Lineage
-from odfpy.coordinator.storage.commit import with_time
 from odfpy.coordinator.storage.results import ProgressSink, PullOutcome, PullResult, silent
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.verbs.context import WorkspaceContext
@@ -31,11 +29,11 @@ class Remotes:
     @property
     def repositories(self) -> RepositoryRegistry:
         """The named repositories."""
-        return self._context.transfers.registry
+        return self._context.places.registry
 
     def aliases(self, ref: str) -> Aliases:
         """Return where a dataset is pulled from and pushed to."""
-        return self._context.transfers.aliases(self._storage.get(ref))
+        return self._context.places.aliases(self._storage.get(ref))
 
     def search(self, text: str = "", places: Sequence[str] = ()) -> tuple[list[FoundDataset], list[OdfError]]:
         """Look for datasets in repositories; problems with some of these do not keep others from being asked.
@@ -54,6 +52,8 @@ class Remotes:
         Raises:
             NoSuchReference: none of several datasets has a branch or tag; nothing was pushed.
         """
+        from odfpy.coordinator.lineage.lineage import Lineage
+        from odfpy.coordinator.storage.commit import with_time
         from odfpy.coordinator.storage.references import has_reference, require_in_one, without
 
         datasets, nameless = self._storage.scan() if request.all else (self._storage.match(list(request.refs)), [])
@@ -69,7 +69,8 @@ class Remotes:
                 yield PullResult(name=str(dataset.handle), outcome=PullOutcome.FAILED, error=circle)
                 return
             push = partial(transfers.push, dataset, request.to, several=several, force=request.force)
-            result = with_time(str(dataset.handle), partial(push, public=request.public, progress=progress))
+            push = partial(push, public=request.public, files=request.choice, progress=progress)
+            result = with_time(str(dataset.handle), push)
             yield result
             for name in extras if result.error is None else ():
                 if several and not has_reference(dataset, name):

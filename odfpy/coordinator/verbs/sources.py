@@ -42,7 +42,7 @@ class Sources:
         from odfpy.coordinator.ingest.source_report import source_report
 
         dataset = self._storage.get(ref)
-        aliases = self._context.transfers.aliases(dataset).list("pull")
+        aliases = self._context.places.aliases(dataset).list("pull")
         return source_report(dataset, num_commits, copied_from=next(iter(aliases), None))
 
     def trust(self, ref: str) -> list[KnownSource]:

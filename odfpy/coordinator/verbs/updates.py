@@ -15,6 +15,7 @@ from odfpy.coordinator.storage.results import DamagedDataset, ProgressSink, Pull
 from odfpy.coordinator.verbs.context import WorkspaceContext
 from odfpy.errors import UsageError
 from odfpy.extras import needs_extra
+from odfpy.stages import stage
 
 if TYPE_CHECKING:
     from odfpy.coordinator.dry_run import PullPlan
@@ -42,7 +43,8 @@ class Updates:
         Raises:
             UsageError, NotFound: a reference makes no sense; nothing has been pulled then.
         """
-        refs, nameless = self._chosen(request)
+        with stage("find datasets"):
+            refs, nameless = self._chosen(request)
         observer = self._observer(request)
         puller = replace(self._puller(request, progress), observer=observer)
         return _observed(chain(map(damaged_result, nameless), puller.pull(refs)), observer)
@@ -85,7 +87,7 @@ class Updates:
 
         context = self._context
         sign = context.config.section(SignaturesSection).sign
-        return StatusReader(self._storage, context.transfers, progress, remote=remote, sign=sign).statuses(refs)
+        return StatusReader(self._storage, context.places, progress, remote=remote, sign=sign).statuses(refs)
 
     def follow(
         self, request: PullRequest, pace: FollowPace | None = None, *, progress: ProgressSink = silent
@@ -167,7 +169,7 @@ class Updates:
 
         context = self._context
         limits = fetch_limits(context.config)
-        return Puller(self._storage, context.engines, context.transfers, request, limits, progress)
+        return Puller(self._storage, context.engines, context.places, request, limits, progress)
 
     def _observer(self, request: PullRequest) -> PullObserver:
         """Return who watches a pull; the library that tells others of it is loaded only if somebody wants to know."""
@@ -185,7 +187,7 @@ class Updates:
         if not request.all:
             from odfpy.coordinator.transfer.remote_patterns import expand
 
-            return list(expand(request.refs, self._storage, self._context.transfers.registry)), []
+            return list(expand(request.refs, self._storage, self._context.places.registry)), []
         named, nameless = self._storage.scan()
         return [str(dataset.handle.id) for dataset in named], nameless
 

@@ -12,7 +12,6 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from odfpy.data.schemas import schema as odf
 from odfpy.data.schemas.schema import DataField, DataSchema, DataType, TimeUnit
@@ -230,6 +229,8 @@ def plain_array(array: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(array.type):
         return plain_array(array.dictionary_decode())
     if pa.types.is_run_end_encoded(array.type):
+        import pyarrow.compute as pc  # 7 MB, for what is rare
+
         return plain_array(pc.run_end_decode(array))
     mask = array.is_null() if array.null_count else None
     if pa.types.is_struct(plain):

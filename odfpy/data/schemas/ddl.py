@@ -1,13 +1,15 @@
 """Schemas in the older form `ddlSchema`: SQL column definitions (ODF specification, "ReadStep").
 
-Each line is one definition, `name TYPE [NOT NULL]`. Columns without NOT NULL are optional.
+Each line is one definition, `name TYPE [NOT NULL]`. Columns without NOT NULL are optional. Most lines are a word and a
+simple type, which are read here; the parser of SQL is imported for others: that takes longer than a small ingest.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from odfpy.data.schemas import schema as odf
 from odfpy.data.schemas.schema import DataField, DataSchema, DataType, TimeUnit
@@ -43,6 +45,39 @@ _SIMPLE: dict[str, DataType] = {
     "BINARY": odf.Binary(),
     "VARBINARY": odf.Binary(),
 }
+_PLAIN: Final = re.compile(r"[ \t]*([a-z_]\w*)[ \t]+([a-z]+)([ \t]+not[ \t]+null)?[ \t]*", re.IGNORECASE | re.ASCII)
+_PLAIN_TYPES: Final[dict[str, DataType]] = {
+    "STRING": odf.String(),
+    **{name: _SIMPLE[name] for name in ("BOOLEAN", "INT", "BIGINT", "FLOAT", "DOUBLE", "DATE", "TIMESTAMP")},
+}
+_OF_SQL: Final = frozenset(
+    [
+        "any",
+        "case",
+        "connect_by_root",
+        "constraint",
+        "current_catalog",
+        "current_date",
+        "current_time",
+        "current_timestamp",
+        "current_user",
+        "exclude",
+        "false",
+        "like",
+        "localtime",
+        "localtimestamp",
+        "not",
+        "null",
+        "select",
+        "session_user",
+        "table",
+        "true",
+        "unique",
+        "with",
+    ]
+)
+"""Words that the parser does not take for the name of a column; a test asks it."""
+
 _KNOWN = (
     "BOOLEAN, TINYINT, SMALLINT, INT, BIGINT (each also UNSIGNED), FLOAT, DOUBLE, DECIMAL(p, s), DATE, TIMESTAMP, "
     "STRING, VARCHAR, BINARY, ARRAY<...>"
@@ -69,6 +104,20 @@ def parse_ddl(lines: Sequence[str]) -> DataSchema:
 
 
 def _parse_line(line: str, where: str) -> list[DataField]:
+    plain = plain_field(line)
+    return _parse_sql(line, where) if plain is None else [plain]
+
+
+def plain_field(line: str) -> DataField | None:
+    """The column of a line that is a word and a simple type; None for any other line, also if it is wrong."""
+    found = _PLAIN.fullmatch(line)
+    data_type = _PLAIN_TYPES.get(found[2].upper()) if found else None
+    if found is None or data_type is None or found[1].lower() in _OF_SQL:
+        return None
+    return DataField(found[1], data_type if found[3] else odf.Option(data_type))
+
+
+def _parse_sql(line: str, where: str) -> list[DataField]:
     import sqlglot
     from sqlglot import exp
     from sqlglot.errors import SqlglotError

@@ -65,6 +65,22 @@ def new_fields_optional(old: DataSchema, new: DataSchema) -> DataSchema:
     return DataSchema(tuple(field if field.name in known else _optional(field) for field in new.fields), new.extra)
 
 
+def with_attributes(schema: DataSchema, recorded: DataSchema | None, declared: DataSchema | None) -> DataSchema:
+    """A schema in which new columns have the attributes that they are declared with.
+
+    Args:
+        schema: the schema.
+        recorded: the one before; columns that it has keep their attributes.
+        declared: columns with their attributes, such as those of a source; None for none.
+    """
+    if declared is None:
+        return schema
+    known = set() if recorded is None else {field.name for field in recorded.fields}
+    extras = {field.name: field.extra for field in declared.fields if field.name not in known}
+    fields = (DataField(f.name, f.type, f.extra or extras.get(f.name)) for f in schema.fields)
+    return DataSchema(tuple(fields), schema.extra)
+
+
 def _optional(field: DataField) -> DataField:
     return field if field.is_optional else DataField(field.name, odf.Option(field.type), field.extra)
 

@@ -25,20 +25,27 @@ class TimeUnit(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class _Plain:
+    """A type without parameters: equal to any other of its class. One dataclass for all, since each takes time."""
+
+
+@dataclass(frozen=True, slots=True)
 class Binary:
     """Bytes, of any length or of exactly `fixed_length`."""
 
     fixed_length: U64 | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Bool:
+class Bool(_Plain):
     """True or false."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class Date:
+
+class Date(_Plain):
     """A calendar day."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,59 +63,70 @@ class Duration:
     unit: TimeUnit | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Float16:
+class Float16(_Plain):
     """IEEE 754 half precision."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class Float32:
+
+class Float32(_Plain):
     """IEEE 754 single precision."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class Float64:
+
+class Float64(_Plain):
     """IEEE 754 double precision."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class Int8:
+
+class Int8(_Plain):
     """Signed, 8 bits."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class Int16:
+
+class Int16(_Plain):
     """Signed, 16 bits."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class Int32:
+
+class Int32(_Plain):
     """Signed, 32 bits."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class Int64:
+
+class Int64(_Plain):
     """Signed, 64 bits."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class UInt8:
+
+class UInt8(_Plain):
     """Unsigned, 8 bits."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class UInt16:
+
+class UInt16(_Plain):
     """Unsigned, 16 bits."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class UInt32:
+
+class UInt32(_Plain):
     """Unsigned, 32 bits."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class UInt64:
+
+class UInt64(_Plain):
     """Unsigned, 64 bits."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +146,10 @@ class Map:
     keys_sorted: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Null:
+class Null(_Plain):
     """Nothing but null."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +181,10 @@ class Timestamp:
     timezone: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class String:
+class String(_Plain):
     """Text in UTF-8."""
+
+    __slots__ = ()
 
 
 # The order is that of the union on the wire.

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odfpy.data.slices.parquet_io import PathLike, reading
@@ -114,6 +113,8 @@ def split(batch: pa.RecordBatch, path: PathLike) -> Iterator[pa.RecordBatch]:
 def _size(array: pa.Array) -> int:
     """Bytes that an array has in plain layout, by and large."""
     if pa.types.is_dictionary(array.type):
+        import pyarrow.compute as pc  # 7 MB, which tables without text do without
+
         lengths = pc.binary_length(array.dictionary)
         return 4 * len(array) + int(pc.sum(lengths.take(array.indices).cast(pa.int64())).as_py() or 0)
     if pa.types.is_struct(array.type):

@@ -7,6 +7,8 @@ import hashlib
 import os
 from pathlib import Path
 
+from odfpy.stages import stage
+
 
 class HashingFile:
     """A file that is hashed and counted as it is written.
@@ -30,7 +32,8 @@ class HashingFile:
     def write(self, data: bytes) -> int:
         """Append bytes."""
         if not self._discarding:
-            self.hasher.update(data)
+            with stage("physical hash"):
+                self.hasher.update(data)
             self._file.write(data)
             self.size += len(data)
         return len(data)

@@ -1,10 +1,7 @@
 """Data slices: one Parquet file for each block that carries data (ODF specification, "Data Slice").
 
-`SliceWriter` makes one from batches that have their final form, and measures it in the same pass. The reading side
-takes what any writer has written and shows it in one form: plain layouts, offsets as int64, operation types as int32.
-
-The bytes of a slice follow from its rows alone, for a given release of pyarrow: rows are regrouped, so that the
-batches they came in leave no trace, and all settings of the Parquet writer are fixed here.
+Here they are read: what any writer has written is shown in one form: plain layouts, offsets as int64, operation types
+as int32. `odfpy.data.slices.writer` makes them.
 """
 
 from __future__ import annotations
@@ -19,20 +16,8 @@ import pyarrow.parquet as pq
 from odfpy.data.schemas.arrow import plain_array, plain_schema
 from odfpy.data.slices.bounded_batches import bounded_batches
 from odfpy.data.slices.parquet_io import PathLike, open_parquet, reading
-from odfpy.data.slices.writer import SliceInfo, SliceWriter
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary
 from odfpy.errors import IntegrityError, SchemaError, did_you_mean
-
-__all__ = [
-    "SliceInfo",
-    "SliceStats",
-    "SliceWriter",
-    "iter_slice",
-    "read_rows",
-    "read_slice",
-    "slice_schema",
-    "slice_stats",
-]
 
 
 @dataclass(frozen=True, slots=True)

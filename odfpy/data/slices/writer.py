@@ -25,6 +25,7 @@ from odfpy.data.slices.rules import check_slice_schema, conform
 from odfpy.data.timestamp import NANOS_PER_MILLI, NANOS_PER_SECOND, SECONDS_PER_DAY, Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.errors import InternalError, OdfError
+from odfpy.stages import stage
 
 _NANOS = {"s": NANOS_PER_SECOND, "ms": NANOS_PER_MILLI, "us": 1_000, "ns": 1}
 
@@ -84,7 +85,7 @@ class SliceWriter:
         self._next_offset = 0
         self._event_times: list[int] = []  # least and greatest
         self._done = False
-        with self._writing():
+        with self._writing(), stage("Parquet"):
             self._sink = HashingFile(self._path)
             self._writer = _parquet_writer(self._sink, self._schema, vocab)
 
@@ -120,12 +121,16 @@ class SliceWriter:
         for group in self._groups.rest():
             self._write_group(group)
         with self._writing():
-            self._writer.close()
-            self._sink.sync_and_close()
+            with stage("Parquet", again=True):
+                self._writer.close()
+            with stage("flush to disk"):
+                self._sink.sync_and_close()
+        with stage("logical hash", again=True):
+            logical_hash = self._hasher.finish()
         times = [Timestamp(nanos) for nanos in self._event_times]
         info = SliceInfo(
             physical_hash=Multihash(SHA3_256.code, self._sink.hasher.digest()),
-            logical_hash=self._hasher.finish(),
+            logical_hash=logical_hash,
             offset_start=self._first_offset,
             offset_end=self._next_offset - 1,
             size=self._sink.size,
@@ -169,8 +174,9 @@ class SliceWriter:
         self._event_times = [min(times), max(times)] if times else []
 
     def _write_group(self, group: pa.Table) -> None:
-        self._hasher.update(group)  # goes on in the background
-        with self._writing():
+        with stage("logical hash"):
+            self._hasher.update(group)  # goes on in the background
+        with self._writing(), stage("Parquet", again=True):
             # The size is given, or else pyarrow cuts groups by a default of its own, which its next release may change.
             self._writer.write_table(group, row_group_size=group.num_rows)
 

@@ -14,6 +14,7 @@ import select
 import socket
 import subprocess
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -30,9 +31,11 @@ from odfpy.engine.control import Control
 from odfpy.engine.responses import as_error
 from odfpy.engine.scans import ScanRequest
 from odfpy.engine.sql.files import FilesRequest
+from odfpy.engine.worker.job_profile import JobProfile
 from odfpy.engine.worker.messages import Breakdown, Channel, Job, Result
 from odfpy.errors import EngineUnavailable, MalformedData, QueryEnded
 from odfpy.sandbox.python import python_command, python_environment
+from odfpy.stages import current, stage
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -179,25 +182,39 @@ def ask(server: ForkServer, request: Job, control: Control, *, is_planning: bool
         EngineUnavailable: none can be started.
     """
     control.check()
-    channel, rows = server.fork(is_planning=is_planning)
-    os.close(rows)
-    try:
-        control.on_stop(channel.hang_up)
-        with suppress(OSError):  # it has ended already
-            channel.send(request)
-        found = _ending(channel)
-    finally:
-        channel.close()
+    with stage("DataFusion"):
+        asked = time.perf_counter()
+        channel, rows = server.fork(is_planning=is_planning)
+        os.close(rows)
+        try:
+            control.on_stop(channel.hang_up)
+            with suppress(OSError):  # it has ended already
+                channel.send(request)
+            found = _ending(channel, asked)
+        finally:
+            channel.close()
     if found is None or isinstance(found, Breakdown):
         raise control.why if control.is_stopped else _ended(found, server.memory, is_planning=is_planning)
     control.stop_clock()
     return found
 
 
-def _ending(channel: Channel) -> Ending | None:
-    """Return what a process says in the end, or what is said of it; nothing if there is nobody any more."""
+def _ending(channel: Channel, asked: float | None = None) -> Ending | None:
+    """Return what a process says in the end, or what is said of it; nothing if there is nobody any more.
+
+    Args:
+        channel: where it says so.
+        asked: when the process was asked for, as `time.perf_counter` has it, where that is to be in a profile.
+    """
     with suppress(OSError, MalformedData):
-        found: Ending | None = channel.receive(Ending)
+        found: Ending | JobProfile | None = channel.receive(Ending | JobProfile)
+        if isinstance(found, JobProfile):
+            here = current() if asked is not None else None
+            start = None if here is None else here.part("start")
+            seconds = found.take_in()
+            if start is not None and asked is not None:
+                start.add(max(0.0, time.perf_counter() - asked - seconds))
+            found = channel.receive(Ending)
         return found
     return None
 

@@ -32,10 +32,12 @@ from odfpy.engine.datafusion.here import answer  # noqa: E402
 from odfpy.engine.scans import ScanRequest  # noqa: E402
 from odfpy.engine.sql.files import FilesRequest  # noqa: E402
 from odfpy.engine.worker.files import files_of  # noqa: E402
+from odfpy.engine.worker.job_profile import JobProfile  # noqa: E402
 from odfpy.engine.worker.messages import Breakdown, Channel, Job, Result  # noqa: E402
 from odfpy.sandbox.landlock import restrict_files  # noqa: E402
 from odfpy.sandbox.seccomp import forbid_odd_calls  # noqa: E402
 from odfpy.sandbox.view import view_of_python  # noqa: E402
+from odfpy.stages import profiling  # noqa: E402
 
 _CHILD_ENDS: Final = frozenset((signal.SIGCHLD,))
 _ENDED_FIRST: Final = 500
@@ -117,10 +119,12 @@ def _child(asked: int, rows: int, *, is_planning: bool) -> None:
         if request is not None:
             _confine(request)
             _end_with_client(channel.socket, wanted=True)
-            response = _response(request, rows)
+            with profiling("job") as measured:
+                response = _response(request, rows)
             # Whoever has the response hangs up at once. That must not end this process as if it had failed.
             _end_with_client(channel.socket, wanted=False)
             os.close(rows)
+            channel.send(JobProfile.of(measured))
             channel.send(response)
         code = 0
     finally:

@@ -45,6 +45,9 @@ def new_session(*, deterministic: bool) -> SessionContext:
     from datafusion import SessionConfig, SessionContext
 
     config = SessionConfig({"datafusion.sql_parser.recursion_limit": str(_MOST_LEVELS)}).with_target_partitions(1)
+    # When DataFusion 55 exchanges the sides of a join, it pushes conditions below it by the names of columns. Where
+    # both sides have a name, outer joins lose or get rows then: https://github.com/apache/datafusion/issues/21246
+    config = config.set("datafusion.optimizer.join_reordering", "false")
     # Names are what is written, as in the reference implementation: `Id` without quotes is not `id`.
     context = SessionContext(config.set("datafusion.sql_parser.enable_ident_normalization", "false"))
     register_json_functions(context)

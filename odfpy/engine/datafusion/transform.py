@@ -40,6 +40,7 @@ from odfpy.engine.output import OutputForm, OutputSlice, output_form
 from odfpy.engine.sql.source_text import SourceText, step_texts
 from odfpy.engine.watermark import input_watermark, least_watermark
 from odfpy.errors import InvalidQuery, UnsupportedQuery
+from odfpy.stages import stage, staged
 
 if TYPE_CHECKING:
     from datafusion import DataFrame, SessionContext
@@ -138,23 +139,28 @@ def _watermark_in_words(inputs: Sequence[str]) -> str:
 
 def transform(request: TransformRequest, engine_version: str) -> TransformResponseSuccess:
     """Run the queries of a transform over the new rows of its inputs, and write the slice."""
-    analysis = analyze_transform(request.transform, request.vocab, request.query_inputs, request.recorded_schema)
+    with stage("analysis"):
+        analysis = analyze_transform(request.transform, request.vocab, request.query_inputs, request.recorded_schema)
     output = OutputSlice(
         request.new_data_path, analysis.form, next_offset=request.next_offset, system_time=request.system_time
     )
     with output:
         for reading in readings(request.transform, request.query_inputs, analysis):
             with datafusion_errors(reading.text):
-                for batch in rows_in_order(reading.frame):
-                    output.write(batch, operation_types(batch, analysis.form))
-        slices = output.finish()
+                for batch in staged("query", rows_in_order(reading.frame)):
+                    with stage("output"):
+                        output.write(batch, operation_types(batch, analysis.form))
+        with stage("output", again=True):
+            slices = output.finish()
+    with stage("late rows"):
+        late_rows = sum(late_tally(source).rows for source in request.query_inputs)
     return TransformResponseSuccess(
         new_offset_interval=slices[0].offset_interval if slices else None,
         new_watermark=least_watermark(input_watermark(source) for source in request.query_inputs),
         slices=slices,
         engine_version=engine_version,
         output_schema=from_arrow(analysis.form.schema),
-        late_rows=sum(late_tally(source).rows for source in request.query_inputs),
+        late_rows=late_rows,
     )
 
 
@@ -191,11 +197,12 @@ def readings(transform: TransformSql, inputs: Sequence[TransformRequestInput], a
         reads = analysis.scans.get(source.query_alias, 0)
         if not reads:
             continue
-        for rows in _parts(_new_rows(source), whole=reads > 1):
-            context = new_session(deterministic=True)
-            for other in inputs:
-                name_rows(context, other.query_alias, _schema_of(other), rows if other is source else [])
-            *_, (frame, text) = query_steps(context, transform)
+        for rows in staged("inputs", _parts(_new_rows(source), whole=reads > 1)):
+            with stage("plan"):
+                context = new_session(deterministic=True)
+                for other in inputs:
+                    name_rows(context, other.query_alias, _schema_of(other), rows if other is source else [])
+                *_, (frame, text) = query_steps(context, transform)
             yield Reading(number, context, frame, text)
 
 

@@ -35,6 +35,7 @@ from odfpy.engine.settings import EngineSettings, SandboxMode
 from odfpy.engine.spark.process.java import find_java
 from odfpy.engine.tracing import TraceRequest, TraceResponse, TraceResponseSuccess
 from odfpy.engine.worker.admin import POLL_SECONDS, SILENCE_SECONDS, greet, stop_engine
+from odfpy.engine.worker.job_profile import JobProfile
 from odfpy.engine.worker.launch import exit_code, fingerprint, last_words, launch, reap
 from odfpy.engine.worker.leftovers import remove_output
 from odfpy.engine.worker.messages import (
@@ -50,6 +51,7 @@ from odfpy.engine.worker.messages import (
 )
 from odfpy.engine.worker.run_folder import RunFolder
 from odfpy.errors import EngineError, EngineUnavailable, MalformedData, NotConfined
+from odfpy.stages import stage
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -201,8 +203,16 @@ class SparkEngine:
         if control is None and self._control is not None:
             with Control(within=self._control) as own:  # which is forgotten with the job, however many there are
                 return self._ask(job, *success, control=own)
+        with stage("Spark"):
+            return self._tried(job, *success, control=control)
+
+    def _tried(
+        self, job: Job, *success: type[R], control: Control | None
+    ) -> R | TransformResponseInvalidQuery | TransformResponseInternalError:
         for _ in range(_ATTEMPTS):
-            with closing(self._open(control)) as channel:  # an interrupted client hangs up, which cancels the job
+            with stage("connect"):
+                opened = self._open(control)
+            with closing(opened) as channel:  # an interrupted client hangs up, which cancels the job
                 if control is not None:
                     control.check()
                     control.on_stop(channel.hang_up)
@@ -239,6 +249,8 @@ class SparkEngine:
                         if progress.stage is Stage.RUNNING:
                             began = began or time.monotonic()
                             self._check_time(time.monotonic() - began)
+                    case JobProfile() as profile:
+                        profile.take_in()
                     case Refusal(message, retry):
                         if not retry:
                             raise EngineUnavailable(f"The engine refuses the request: {message}", hint=self._see_log)

@@ -17,6 +17,7 @@ from odfpy.engine.spark.process.java import JavaRuntime
 from odfpy.engine.spark.process.jvm import spark_home
 from odfpy.engine.spark.process.startup_cache import StartupCache
 from odfpy.engine.worker.files import RequestFiles, check_answer, files_of, peculiar_files
+from odfpy.engine.worker.job_profile import JobProfile
 from odfpy.engine.worker.messages import (
     Channel,
     HostMessage,
@@ -35,6 +36,7 @@ from odfpy.errors import EngineError, EngineUnavailable, MalformedData
 from odfpy.sandbox.limits import ProcessLimits, excess, family_of, most_memory
 from odfpy.sandbox.supervisor import Sandbox, SandboxError, run_confined, run_restricted, run_unconfined
 from odfpy.sandbox.view import View, is_in, view_of_python
+from odfpy.stages import stage
 
 _LOG: Final = 2
 _LARGEST_LOG_GROWTH: Final = 64 << 20
@@ -226,7 +228,8 @@ class ConfinedHost:
         files = files_of(job)
         peculiar = peculiar_files(files.folders)
         try:
-            self._sandbox.grant(files.reads, files.folders)
+            with stage("sandbox"):
+                self._sandbox.grant(files.reads, files.folders)
         except SandboxError as error:
             return TransformResponseInternalError(f"The engine cannot be shown the files of the request: {error}")
         self._folders = (str(self._scratch), *files.folders)
@@ -237,14 +240,19 @@ class ConfinedHost:
             raise EngineUnavailable(str(error)) from error
         finally:
             self._folders = (str(self._scratch),)
-            self._sandbox.revoke()
+            with stage("sandbox", again=True):
+                self._sandbox.revoke()
 
     def _answer(self, job: Job, files: RequestFiles, peculiar: set[str]) -> Result:
         self._jobs.send(job)
-        answer: Result | None = self._jobs.receive(Result)
+        answer: Result | JobProfile | None = self._jobs.receive(Result | JobProfile)
+        if isinstance(answer, JobProfile):
+            answer.take_in()
+            answer = self._jobs.receive(Result)
         if answer is None:
             raise EngineUnavailable(f"The engine broke down: {self._end()}")
-        check_answer(files, peculiar, answer)
+        with stage("sandbox", again=True):
+            check_answer(files, peculiar, answer)
         return answer
 
     def cancel(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,9 +47,11 @@ def files_of(job: Job | ScanRequest | FilesRequest) -> RequestFiles:
             for source in job.query_inputs:
                 reads += [source.schema_file, *source.data_paths, *(source.history_paths or ())]
             reads.append(job.prev_checkpoint_path)
+            if job.prev_arrangement_path is not None:
+                reads += _within(Path(job.prev_arrangement_path))
             if job.output_so_far is not None:
                 reads += [job.output_so_far.schema_file, *job.output_so_far.data_paths]
-            written = [job.new_data_path, job.new_checkpoint_path]
+            written = [job.new_data_path, job.new_checkpoint_path, job.new_arrangement_path or ""]
         case PreprocessRequest():
             reads = [table.data_path for table in job.tables]
             written = [job.output_path]
@@ -79,6 +82,13 @@ def peculiar_files(folders: Iterable[str]) -> set[str]:
                 if path.is_symlink() or not (path.is_file() or path.is_dir()):
                     found.add(str(path))
     return found
+
+
+def _within(folder: Path) -> list[str]:
+    """The files in a folder; none if it has gone, since it is a cache."""
+    with suppress(OSError):
+        return sorted(str(path) for path in folder.iterdir())
+    return []
 
 
 def _absolute(path: str) -> str:

@@ -17,6 +17,8 @@ def remove_output(
     match request:
         case TransformRequest():
             paths = [request.new_data_path, request.new_checkpoint_path]
+            if request.new_arrangement_path is not None:
+                shutil.rmtree(request.new_arrangement_path, ignore_errors=True)
         case PreprocessRequest() | SqlRequest() | TraceRequest():
             paths = [request.output_path]
         case JobRequest():

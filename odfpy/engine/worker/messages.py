@@ -3,7 +3,7 @@
 A connection is for one request:
 
     client   Hello, then one request
-    worker   Welcome or Refusal; then Progress every second or so, and in the end one response
+    worker   Welcome or Refusal; then Progress every second or so, and in the end a profile and one response
 
 A client that hangs up takes its request back. Jobs and results also go between the worker and the process that it
 confines, which knows no others.
@@ -40,6 +40,7 @@ from odfpy.engine.contract import (
 from odfpy.engine.scans import ScanRequest
 from odfpy.engine.sql.files import FilesRequest
 from odfpy.engine.tracing import TraceRequest, TraceResponseSuccess
+from odfpy.engine.worker.job_profile import JobProfile
 from odfpy.errors import EngineUnavailable, MalformedData, OdfError
 
 LARGEST_MESSAGE = 64 << 20
@@ -191,7 +192,7 @@ Result: TypeAlias = (
     | TransformResponseInvalidQuery
     | TransformResponseInternalError
 )
-Answer: TypeAlias = Refusal | Breakdown | JobProgress | Result
+Answer: TypeAlias = Refusal | Breakdown | JobProgress | JobProfile | Result
 FromWorker: TypeAlias = Welcome | Status | Answer
 
 

@@ -10,6 +10,7 @@ import threading
 import traceback
 
 from odfpy.engine.contract import TransformResponseInternalError
+from odfpy.engine.worker.job_profile import JobProfile
 from odfpy.engine.worker.messages import (
     Breakdown,
     Channel,
@@ -24,6 +25,7 @@ from odfpy.engine.worker.messages import (
 )
 from odfpy.engine.worker.spark_host import SparkHost
 from odfpy.errors import MalformedData, OdfError
+from odfpy.stages import profiling
 
 
 def serve(host: SparkHost, jobs: socket.socket, questions: socket.socket) -> int:
@@ -45,7 +47,10 @@ def serve(host: SparkHost, jobs: socket.socket, questions: socket.socket) -> int
     channel.send(Started(host.java_pid or 0, host.uses_cache, parts))
     try:
         while (job := channel.receive(Job)) is not None:
-            channel.send(_serve_job(host, job))
+            with profiling("job") as measured:
+                result = _serve_job(host, job)
+            channel.send(JobProfile.within(measured))
+            channel.send(result)
     finally:
         host.end()
     return 0

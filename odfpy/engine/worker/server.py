@@ -9,12 +9,14 @@ import hmac
 import select
 import socket
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Protocol
 
 from odfpy.engine.contract import AnalyzeRequest, JobRequest, PreprocessRequest, SqlRequest, TransformRequest
 from odfpy.engine.tracing import TraceRequest
+from odfpy.engine.worker.job_profile import JobProfile
 from odfpy.engine.worker.messages import (
     Channel,
     FromClient,
@@ -44,12 +46,14 @@ class PendingJob:
     Attributes:
         request: what is to be done.
         stage: where it is.
+        came: when it came, as `time.perf_counter` has it.
         finished: set when the client has its answer, or does not want it any more and the work has stopped.
     """
 
     def __init__(self, request: Job, channel: Channel) -> None:
         self.request = request
         self.stage = Stage.QUEUED
+        self.came = time.perf_counter()
         self.finished = threading.Event()
         self._channel = channel
         self._abandoned = threading.Event()
@@ -70,12 +74,19 @@ class PendingJob:
             if not self.finished.is_set():
                 self._channel.send(JobProgress(self.stage, *tasks))
 
-    def answer(self, message: FromWorker) -> None:
-        """Give the client the last message; a client that is gone is none of our concern."""
+    def answer(self, message: FromWorker, profile: JobProfile | None = None) -> None:
+        """Give the client the last message; a client that is gone is none of our concern.
+
+        Args:
+            message: what came of the job.
+            profile: where the time went, None if nothing was done.
+        """
         with self._sending, suppress(OSError):
             if not self.finished.is_set():
                 self.finished.set()
                 if not self.is_abandoned:
+                    if profile is not None:
+                        self._channel.send(profile)
                     self._channel.send(message)
                 self._channel.socket.shutdown(socket.SHUT_RDWR)  # wakes the thread that follows the client
 

@@ -21,6 +21,7 @@ from odfpy.engine.spark.process.java import JavaRuntime
 from odfpy.engine.spark.process.jvm import Jvm, JvmDied, connect, end, java_command, java_environment, spark_home, spawn
 from odfpy.engine.tracing import TraceRequest
 from odfpy.errors import EngineUnavailable, OdfError
+from odfpy.stages import stage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -203,14 +204,20 @@ class SparkHost:
         """Do a job; whatever goes wrong in it is in the result, or an exception if the operation has a bug."""
         if self._spark is None:
             raise EngineUnavailable("Spark has not been started")
+        from odfpy.engine.spark.process.counting import count_jobs
+
+        count_jobs(self._spark)
         try:
             return self._operations[type(job)](self._spark, job)
         finally:
+            with suppress(Exception):  # Java may have died, which whoever waits is told otherwise
+                count_jobs(self._spark)
             if self._settings.storage is not None:
                 self._forget_files()
             # Objects of Java live as long as those of Python that stand for them, of which Python, to which they are
             # small, would let some go only after hundreds of jobs.
-            gc.collect()
+            with stage("clean up"):
+                gc.collect()
 
     def _forget_files(self) -> None:
         from odfpy.engine.spark.process.shared_files import forget

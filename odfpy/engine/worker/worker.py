@@ -16,7 +16,7 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn
@@ -27,11 +27,13 @@ from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.process.java import find_java
 from odfpy.engine.spark.process.version import installed_engine_version
 from odfpy.engine.worker.confined_host import ConfinedHost
+from odfpy.engine.worker.job_profile import JobProfile
 from odfpy.engine.worker.leftovers import remove_output
 from odfpy.engine.worker.messages import Breakdown, Job, Refusal, Result, Stage, Status, Welcome
 from odfpy.engine.worker.run_folder import RunFolder
 from odfpy.engine.worker.server import PendingJob, Server
 from odfpy.errors import EngineUnavailable, OdfError
+from odfpy.stages import StageTime, profiling
 
 _LOOK_SECONDS: Final = 1.0
 _TRAINING_AFTER_SECONDS: Final = 5.0
@@ -60,6 +62,7 @@ class Worker:
         self._begin = time.monotonic()
         self._last_work = self._begin
         self._start_millis: int | None = None
+        self._ready = 0.0
         self._jobs_done = 0
         self._queue: deque[PendingJob] = deque()
         self._current: PendingJob | None = None
@@ -77,7 +80,7 @@ class Worker:
         """
         try:
             self.host.start()
-            self._start_millis = self._uptime_millis()
+            self._start_millis, self._ready = self._uptime_millis(), time.perf_counter()
             with self._changed:
                 for waiting in self._queue:
                     waiting.stage = Stage.QUEUED
@@ -127,8 +130,11 @@ class Worker:
             self._end(_ENDING)
             return
         was_stopped = False
+        began = time.perf_counter()
+        measured = StageTime("job")
         try:
-            answer = self._serve(job.request)
+            with profiling("job") as measured:
+                answer = self._serve(job.request)
             if death := self.host.death(suspected=isinstance(answer, TransformResponseInternalError)):
                 answer = answer if isinstance(answer, Breakdown) else Breakdown(f"The engine broke down: {death}")
                 if self.host.cache is not None and self.host.uses_cache and death.endswith(("SIGSEGV", "SIGABRT")):
@@ -149,7 +155,15 @@ class Worker:
             with self._cancelling:  # what is still being cancelled must not hit the next job
                 self._current = None
             self._jobs_done += 1
-            job.answer(answer)
+            job.answer(answer, JobProfile.of(*self._waited(job, began), measured))
+
+    def _waited(self, job: PendingJob, began: float) -> Iterator[StageTime]:
+        """Stages before a job began: waiting for the start of the engine, and for other jobs."""
+        for name, since, until in (("start", job.came, self._ready), ("queue", max(job.came, self._ready), began)):
+            if until > since:
+                waited = StageTime(name)
+                waited.add(until - since)
+                yield waited
 
     def _serve(self, request: Job) -> Result | Breakdown:
         try:

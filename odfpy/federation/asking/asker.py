@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
+from odfpy.federation.asking.at_once import at_once
 from odfpy.federation.relay.errors import RelayUnavailable
 from odfpy.federation.relay.question import Answer, Part, Wants
 from odfpy.federation.sql.fragment import Fragment
@@ -104,11 +105,10 @@ class Asker(ABC):
             fragments: by name.
             ask: asks for one, which it gets with its name.
         """
-        with ThreadPoolExecutor(min(_AT_ONCE, len(fragments))) as threads:
-            try:
-                return dict(zip(fragments, threads.map(ask, fragments.items()), strict=True))
-            except RelayUnavailable:
-                raise  # there is nobody to tell
-            except BaseException:
-                self.cancel(query)  # or the threads would be waited for
-                raise
+
+        def give_up(error: BaseException) -> None:
+            if not isinstance(error, RelayUnavailable):  # else there is nobody to tell
+                self.cancel(query)
+
+        answers = at_once([partial(ask, item) for item in fragments.items()], _AT_ONCE, give_up)
+        return dict(zip(fragments, answers, strict=True))

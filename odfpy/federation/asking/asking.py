@@ -4,14 +4,17 @@
 2. The fragments are asked, all at the same time; answers name parts.
 3. The parts are read into files, several at the same time; one that breaks off is missing as a whole.
 4. The rest runs over the files, in a process apart.
+
+Of the time that is left, asking takes four fifths at most, and then reading does, too: who is late is missing, and the
+others are an answer.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -23,14 +26,17 @@ from odfpy.engine.sql.files import FilesRequest, FileTable
 from odfpy.errors import OdfError
 from odfpy.federation.asking.answer import WebAnswer
 from odfpy.federation.asking.asker import Asker
+from odfpy.federation.asking.at_once import at_once
 from odfpy.federation.asking.explain import explained, without_explain
 from odfpy.federation.asking.options import DEFAULTS, AskOptions
 from odfpy.federation.asking.parts import PartReader, ReadPart
 from odfpy.federation.asking.plan import Asked, Plan, planned
 from odfpy.federation.relay.bounds import Received
 from odfpy.federation.relay.errors import IncompleteAnswer
-from odfpy.federation.relay.question import Missing, Part, Wants
+from odfpy.federation.relay.question import LONGEST_WAIT, Missing, Part, Wants
+from odfpy.federation.relay.relay import MARGIN
 from odfpy.federation.sources.contract import Batches
+from odfpy.federation.sql.splitting.own_names import with_own_names
 
 AT_ONCE: Final = 16
 """Parts that are read at the same time."""
@@ -79,7 +85,8 @@ def asked_plan(asker: Asker, plan: Plan, ends: float, wants: Wants, query: str |
         OdfError: the relay does not answer, or refuses.
     """
     query = query or plan.query
-    answers = asker.ask(query, plan.fragments, wants, _left(ends)) if plan.fragments else {}
+    seconds = min(_left(ends) * (1 - MARGIN), LONGEST_WAIT)
+    answers = asker.ask(query, plan.fragments, wants, seconds) if plan.fragments else {}
     return Asked(plan, query, answers)
 
 
@@ -113,6 +120,8 @@ def answered(
         inner = stack.enter_context(Control(options.seconds, within=control))
         plan = planned(sql, asker.entities(_left(ends)))
         check(plan)
+        if how is None:
+            fork_server(options.memory).begin()  # it is there when the parts are
         with _TellingRelays(asker, plan.query, inner):
             try:
                 inner.check()
@@ -120,10 +129,13 @@ def answered(
             except OdfError:
                 inner.check()  # relays refuse what was cancelled
                 raise
-            folder = Path(stack.enter_context(TemporaryDirectory(prefix="odf-web-")))
+            # A thread that nobody waits for may be about to write into it.
+            temporary = TemporaryDirectory(prefix="odf-web-", ignore_cleanup_errors=True)
+            folder = Path(stack.enter_context(temporary))
             read: Sequence[ReadPart] = ()
             if how != "plan":
-                reader = PartReader(asker, folder, ends, Received(options.received), inner, options.signed)
+                until = time.monotonic() + _left(ends) * (1 - MARGIN)
+                reader = PartReader(asker, folder, until, Received(options.received), inner, options.signed)
                 read = read_parts(reader, found)
         missing = all_missing(found, read, require_complete=options.require_complete)
         rows: RowStream
@@ -151,13 +163,10 @@ def read_parts(reader: PartReader, found: Asked) -> list[ReadPart]:
         for name, answer in found.answers.items()
         for number, part in enumerate(answer.parts)
     ]
-    with ThreadPoolExecutor(AT_ONCE) as threads:
-        try:
-            begun = {at: threads.submit(reader.read, *wanted[at]) for at in _in_turn([one[2] for one in wanted])}
-            return [begun[at].result() for at in range(len(wanted))]
-        except BaseException:
-            reader.control.cancel()  # or the threads would read on, and be waited for
-            raise
+    order = _in_turn([one[2] for one in wanted])
+    calls = [partial(reader.read, *wanted[at]) for at in order]
+    read = dict(zip(order, at_once(calls, AT_ONCE, lambda _: reader.control.cancel()), strict=True))
+    return [read[at] for at in range(len(wanted))]
 
 
 def _in_turn(parts: Sequence[Part]) -> list[int]:
@@ -202,11 +211,11 @@ def rows_of_files(plan: Plan, files: Mapping[str, Sequence[Path]], memory: int, 
         FileTable(name, "parquet", tuple(map(str, files[name])), fragment.schema.serialize().to_pybytes())
         for name, fragment in plan.fragments.items()
     )
-    return IsolatedQuery(fork_server(memory), FilesRequest(plan.rest, tables), control)
+    return IsolatedQuery(fork_server(memory), FilesRequest(with_own_names(plan.rest), tables), control)
 
 
 class _TellingRelays:
-    """Tell the relays when a query is stopped, as long as the block lasts."""
+    """Tell the relays when a query is stopped, as long as the block lasts. Of Ctrl-C, whoever asks them tells."""
 
     def __init__(self, asker: Asker, query: str, control: Control) -> None:
         self._tell = lambda: asker.cancel(query)
@@ -215,9 +224,7 @@ class _TellingRelays:
     def __enter__(self) -> None:
         self._control.on_stop(self._tell)
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and not issubclass(kind, Exception):  # Ctrl-C
-            self._control.cancel()
+    def __exit__(self, *_: object) -> None:
         self._control.forget(self._tell)
 
 

@@ -277,7 +277,7 @@ class LaterQueries:
             if file.hash not in store:
                 with self._user.result_file(part.location, part.result, number, ends - time.monotonic()) as rows:
                     store.insert_stream(cast("BinaryIO", _Pieces(rows, control)), file.hash, size=file.bytes)
-        paths = tuple(store.local_path(one.hash) for one in part.files)
+        paths = tuple(folder / str(one.hash) for one in part.files)
         seconds = time.monotonic() - began
         return ReadPart(
             part.fragment, plain, paths, None, part.rows or 0, part.bytes or 0, seconds, None, part.statement

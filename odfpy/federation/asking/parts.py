@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from odfpy.data.memory import bytes_of
-from odfpy.data.rows.rows_hash import RowsHasher
 from odfpy.engine.control import Control
 from odfpy.errors import OdfError
 from odfpy.federation.asking.asker import Asker, PartRows
@@ -93,6 +91,10 @@ class PartReader:
             self.received.end(path)
 
     def _read(self, fragment: str, part: Part, schema: pa.Schema, path: Path) -> ReadPart:
+        import pyarrow.parquet as pq
+
+        from odfpy.data.rows.rows_hash import RowsHasher
+
         began = time.monotonic()
         rows, size, statement = 0, 0, None
         with ExitStack() as stack:

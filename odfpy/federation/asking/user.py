@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from odfpy.errors import OdfError
 from odfpy.federation.asking.asker import Asker, PartRows
+from odfpy.federation.asking.at_once import at_once
 from odfpy.federation.relay.actions import (
     CANCEL_RESULT,
     KEEP_QUERY,
@@ -52,7 +53,8 @@ class User(Asker):
         Raises:
             RelayUnavailable: it does not answer.
         """
-        return self._connections.entities(self._relay, seconds)
+        [found] = at_once([lambda: self._connections.entities(self._relay, seconds)], 1)
+        return found
 
     def ask(self, query: str, fragments: Mapping[str, Fragment], wants: Wants, seconds: float) -> Mapping[str, Answer]:
         """The answers of the relay to the fragments of a query, which are asked at the same time.
@@ -96,7 +98,7 @@ class User(Asker):
             query: its id.
         """
         with suppress(OdfError):
-            self._connections.cancel(self._relay, Cancellation(query))
+            at_once([lambda: self._connections.cancel(self._relay, Cancellation(query))], 1)
 
     # --- Results that are fetched later ---
 
@@ -178,13 +180,17 @@ class User(Asker):
         Raises:
             OdfError: the relay is not there.
         """
-        found = self._connections.act(self._relay, QUERIES, {}, _PATIENCE)
+        found = self._act(self._relay, QUERIES, {}, _PATIENCE)
         if not isinstance(found, list):
             raise InvalidAnswer("The relay has answered with something that is no list of queries")
         return found
 
     def _told(self, location: str, name: str, tree: dict[str, Any], seconds: float | None = None) -> dict[str, Any]:
-        found = self._connections.act(location, name, tree, _PATIENCE if seconds is None else seconds)
+        found = self._act(location, name, tree, _PATIENCE if seconds is None else seconds)
         if not isinstance(found, dict):
             raise InvalidAnswer(f"The relay {location} has answered with something that is no answer")
+        return found
+
+    def _act(self, location: str, name: str, tree: dict[str, Any], seconds: float) -> Any:
+        [found] = at_once([lambda: self._connections.act(location, name, tree, seconds)], 1)
         return found

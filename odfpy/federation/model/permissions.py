@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Final
 
 from odfpy.federation.model.documents import PeerRelay, Permission, User
 from odfpy.federation.model.web import Web
 from odfpy.sharing.conditions import condition_sql
 from odfpy.sharing.decisions import View, VisiblePart
+
+_REMEMBERED: Final = 1024
+"""Conditions with the attributes of somebody: what may be seen is looked up at each batch."""
 
 
 def view_of(
@@ -42,4 +47,9 @@ def _view(pairs: Sequence[Permission], attributes: Mapping[str, str]) -> View | 
 def _part(permission: Permission, attributes: Mapping[str, str]) -> VisiblePart:
     columns = None if permission.allowed_columns == "*" else tuple(permission.allowed_columns)
     is_all = permission.allowed_rows.strip().lower() == "true"
-    return VisiblePart(columns, None if is_all else condition_sql(permission.allowed_rows, attributes))
+    return VisiblePart(columns, None if is_all else _condition(permission.allowed_rows, frozenset(attributes.items())))
+
+
+@lru_cache(_REMEMBERED)
+def _condition(text: str, attributes: frozenset[tuple[str, str]]) -> str:
+    return condition_sql(text, dict(attributes))

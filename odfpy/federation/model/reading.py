@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
-from odfpy.codec.yaml import Document, load_documents
+from odfpy.codec.yaml import load_documents
+from odfpy.codec.yaml_trees import Document
 from odfpy.errors import OdfError, did_you_mean
 from odfpy.federation.errors import InvalidDocument
 from odfpy.federation.model.certificates import read_certificates

@@ -18,7 +18,7 @@ import pyarrow.flight as fl
 
 from odfpy.errors import OdfError
 from odfpy.federation.relay.actions import CANCEL, body_of
-from odfpy.federation.relay.bounds import MOST_PARTS
+from odfpy.federation.relay.bounds import MOST_CHARACTERS, MOST_PARTS
 from odfpy.federation.relay.errors import InvalidAnswer, InvalidQuestion, RelayRefused, RelayUnavailable
 from odfpy.federation.relay.peers import Peers
 from odfpy.federation.relay.question import Answer, Cancellation, Missing, Part, Question
@@ -92,7 +92,7 @@ def answer_of(info: Any) -> Answer:
         InvalidAnswer: it is none.
     """
     try:
-        if len(info.endpoints) > MOST_PARTS:
+        if len(info.app_metadata) > MOST_CHARACTERS or len(info.endpoints) > MOST_PARTS:
             raise InvalidAnswer(f"An answer has at most {MOST_PARTS} parts")
         parts = tuple(_part(endpoint) for endpoint in info.endpoints)
         missing = [Missing(_text(name), _text(why)) for name, why in json.loads(info.app_metadata)["missing"]]
@@ -259,7 +259,8 @@ def _told(location: str) -> Iterator[None]:
         ) from error
     except (pa.ArrowException, OSError) as error:
         message, hint = _words(error)
-        raise RelayRefused(f"The relay {location} refuses: {message}", hint=hint) from error
+        said = f"refuses: {message}" if message else f"has broken off its answer ({type(error).__name__})"
+        raise RelayRefused(f"The relay {location} {said}", hint=hint) from error
 
 
 def _words(error: BaseException) -> tuple[str, str | None]:

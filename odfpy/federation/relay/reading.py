@@ -143,8 +143,8 @@ def names_of(knowledge: StoredKnowledge, wanted: str, caller: Identity) -> Seque
     """
 
     def may_show(entity: str) -> bool:
-        views = (knowledge.view(rows.source, caller) for rows in knowledge.local(entity))
-        return bool(knowledge.remote(entity)) or any(one is not None for one in views)
+        views = (knowledge.view(source, caller) for source in knowledge.sources(entity))
+        return knowledge.is_at_peers(entity) or any(one is not None for one in views)
 
     return sorted(name for name in knowledge.web.entities if wanted in name and may_show(name))
 

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from odfpy.engine.control import Control
 from odfpy.errors import NotFound, OdfError, QueryCancelled
 from odfpy.federation.errors import NotBelieved
 from odfpy.federation.relay.bounds import fitting
+from odfpy.federation.relay.errands import Errand, Errands, Round
 from odfpy.federation.relay.knowledge import Knowledge, RemoteRows, seen_by_all
 from odfpy.federation.relay.peers import Peers
 from odfpy.federation.relay.question import Answer, Cancellation, Missing, Part, Question, SentFragment
@@ -39,10 +38,8 @@ MARGIN: Final = 0.2
 AT_ONCE: Final = 64
 """Peers that are asked at the same time, of all questions together."""
 
-_Rewritings: TypeAlias = dict[tuple[str, tuple[tuple[str, Expression], ...]], SentFragment]
+_Rewritings: TypeAlias = dict[tuple[str, tuple[tuple[str, Expression], ...]], Question]
 _LEAST: Final = 0.05
-_LOOK: Final = 0.25
-"""Seconds between two looks at whether a question is still wanted."""
 
 _LOGGER = logging.getLogger("odf.relay")
 
@@ -85,11 +82,11 @@ class Relay:
         self._vouch = vouch
         self._clock = clock
         self._under_way = UnderWay()
-        self._threads = ThreadPoolExecutor(AT_ONCE, f"relay {name}")
+        self._errands = Errands(AT_ONCE, f"relay {name}")
 
     def close(self) -> None:
         """Wait for nobody any more."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._errands.close()
 
     def answer(self, question: Question, caller: Identity, control: Control | None = None) -> Answer:
         """Say where the rows of a question are read.
@@ -97,7 +94,7 @@ class Relay:
         Args:
             question: in the words of this relay.
             caller: who has sent it; the requester, if the question has no token of another one.
-            control: stops it from elsewhere; then all that were asked are told, too.
+            control: stops it from elsewhere; then all that were asked are told, too, if it is the requester who asks.
 
         Raises:
             NotFound: there is no such entity.
@@ -120,13 +117,18 @@ class Relay:
             fragment = question.fragment.read(columns)
             # Its own parts come before the question comes back in a circle.
             parts = self._own(question, fragment, requester, f"{asks} {question.id}")
-            waited = self._forward(replace(question, requester=token), fragment)
+            asking = self._errands.round()
+            waited = self._forward(replace(question, requester=token), fragment, asking)
             try:
                 left = question.seconds * (1 - MARGIN) - (time.monotonic() - began)
-                answers, missing = self._collected(waited, left, inner)
+                asking.wait(left, inner)
             except QueryCancelled:
-                self._tell_peers(Cancellation(question.query, token, question.hops))
+                # A relay that hangs up may just have run out of time, and use what the others say. One that knows that
+                # the query is not wanted any more tells everybody itself.
+                if caller.fingerprint == requester.holder.fingerprint:
+                    self._tell_peers(key, Cancellation(question.query, token, question.hops))
                 raise
+        answers, missing = self._collected(waited)
         theirs = [part for answer in answers for part in answer.parts]
         if question.requester is None:
             theirs = [self._passed(part, caller, question.id) for part in theirs]
@@ -149,18 +151,18 @@ class Relay:
         requester = self._requester(cancellation.requester, cancellation.query, caller)
         key = QueryKey(requester.holder.fingerprint, cancellation.query)
         token = self._under_way.cancel(key) or cancellation.requester
-        if token is not None and self._knowledge.is_first(f"{key} cancelled", KEPT):
-            self._tell_peers(replace(cancellation, requester=token))
+        if token is not None:
+            self._tell_peers(key, replace(cancellation, requester=token))
         return key
 
-    def _tell_peers(self, cancellation: Cancellation) -> None:
-        """Tell all peers that a query is not wanted any more, and wait for none of them."""
-        if cancellation.hops <= 0:
+    def _tell_peers(self, key: QueryKey, cancellation: Cancellation) -> None:
+        """Tell all peers, once, that a query is not wanted any more, and wait for none of them."""
+        if cancellation.hops <= 0 or not self._knowledge.is_first(f"{key} cancelled", KEPT):
             return
         further = replace(cancellation, hops=cancellation.hops - 1)
+        nobody_waits = self._errands.round()
         for peer in self._knowledge.peers():
-            with suppress(RuntimeError):  # the relay ends
-                self._threads.submit(self._peers.cancel, peer, further)
+            nobody_waits.start(self._peers.cancel, peer, further)
 
     def _requester(self, token: str | None, query: str, caller: Identity) -> Requester:
         if token is None:
@@ -199,10 +201,11 @@ class Relay:
         ticket = PassedTicket(part, caller, id_, self._clock() + LIFE)
         return Part(part.relay, self._location, self._tickets.close(ticket), part.sql)
 
-    def _forward(self, question: Question, fragment: Fragment) -> dict[str, Future[Answer] | Missing]:
+    def _forward(self, question: Question, fragment: Fragment, asking: Round) -> dict[str, Errand[Answer] | Missing]:
         """Ask all peers that have rows of the entity, each in its own words."""
-        found: dict[str, Future[Answer] | Missing] = {}
+        found: dict[str, Errand[Answer] | Missing] = {}
         rewritings: _Rewritings = {}
+        further = replace(question, hops=question.hops - 1, seconds=question.seconds * (1 - MARGIN))
         for rows in self._knowledge.remote(fragment.entity):
             name = rows.peer if rows.peer not in found else f"{rows.peer} ({rows.entity})"
             if question.hops <= 0:
@@ -211,66 +214,43 @@ class Relay:
                 found[name] = Missing(rows.peer, "no time was left to ask it")
             else:
                 try:
-                    theirs = _rewritten(fragment, rows, rewritings)
+                    asked = _rewritten(further, fragment, rows, rewritings)
                 except InvalidFragment as error:
                     found[name] = Missing(rows.peer, error.message)
                     continue
-                seconds = question.seconds * (1 - MARGIN)
-                asked = replace(question, fragment=theirs, hops=question.hops - 1, seconds=seconds)
-                found[name] = self._threads.submit(self._peers.ask, rows.peer, asked)
+                found[name] = asking.start(self._peers.ask, rows.peer, asked)
         return found
 
-    def _collected(
-        self, waited: dict[str, Future[Answer] | Missing], seconds: float, control: Control
-    ) -> tuple[list[Answer], list[Missing]]:
+    def _collected(self, asked: Mapping[str, Errand[Answer] | Missing]) -> tuple[list[Answer], list[Missing]]:
         """The answers that came in time, and who has given none."""
-        futures: set[Future[Any]] = {one for one in waited.values() if isinstance(one, Future)}
-        _wait(futures, seconds, control)
         answers: dict[str, Answer] = {}
         missing = []
-        for name, one in waited.items():
+        for name, one in asked.items():
             peer = name.partition(" ")[0]
             if isinstance(one, Missing):
                 missing.append(one)
-            elif not one.done():
-                one.cancel()
+            elif one.result is not None:
+                answers[name] = one.result
+            elif one.error is None:
                 missing.append(Missing(peer, "it has not answered in time"))
-            elif (error := one.exception()) is None:
-                answers[name] = one.result()
-            elif isinstance(error, OdfError):
-                missing.append(Missing(peer, error.message))
+            elif isinstance(one.error, OdfError):
+                missing.append(Missing(peer, one.error.message))
             else:
-                _LOGGER.error("asking %s: a bug", peer, exc_info=error)
+                _LOGGER.error("asking %s: a bug", peer, exc_info=one.error)
                 missing.append(Missing(peer, f"{self.name} failed to ask it"))
         taken = fitting(answers)
         missing += [Missing(name.partition(" ")[0], "its answer is too long") for name in answers if name not in taken]
         return [answers[name] for name in answers if name in taken], missing
 
 
-def _rewritten(fragment: Fragment, rows: RemoteRows, known: _Rewritings) -> SentFragment:
-    """A fragment in the words of a peer, as it travels; those of many peers may be the same.
+def _rewritten(question: Question, fragment: Fragment, rows: RemoteRows, known: _Rewritings) -> Question:
+    """A question in the words of a peer, as it travels; those of many peers may be the same.
 
     Raises:
         InvalidFragment: their words do not fit.
     """
     words = rows.entity, tuple(rows.expressions.items())
     if words not in known:
-        known[words] = SentFragment.of(rewritten(fragment, rows.entity, rows.expressions))
+        theirs = SentFragment.of(rewritten(fragment, rows.entity, rows.expressions))
+        known[words] = replace(question, fragment=theirs)
     return known[words]
-
-
-def _wait(futures: set[Future[Any]], seconds: float, control: Control) -> None:
-    """Wait for all of some futures, no longer than there is time, and only as long as they are wanted.
-
-    Raises:
-        QueryCancelled, QueryTimedOut: they are not.
-    """
-    stopped: Future[None] = Future()
-    control.on_stop(lambda: stopped.set_result(None))
-    ends = time.monotonic() + seconds
-    left = {one for one in futures if not one.done()}
-    while left and (remaining := ends - time.monotonic()) > 0:
-        control.check()
-        _, left = wait({*left, stopped}, timeout=min(_LOOK, remaining), return_when=FIRST_COMPLETED)
-        left.discard(stopped)
-    control.check()

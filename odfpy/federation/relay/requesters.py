@@ -249,7 +249,7 @@ class Authorities:
         self, text: str, audience: str, required: Sequence[str], at: float
     ) -> tuple[Identity, Mapping[str, Any]]:
         chain = _chain_in(text)
-        self._check(chain, at)
+        self.check(chain, at)
         options: Any = {**_OPTIONS, "require": ["aud", *required]}
         try:
             claims = jwt.decode(
@@ -267,11 +267,19 @@ class Authorities:
         if "for" not in claims:
             return []
         certificate = _certificates([claims["for"]])[0]
-        self._check([certificate], at)
+        self.check([certificate], at)
         return [_identity(certificate)]
 
-    def _check(self, chain: Sequence[x509.Certificate], at: float) -> None:
-        """Check that a certificate is of an authority, good, and not revoked."""
+    def check(self, chain: Sequence[x509.Certificate], at: float) -> None:
+        """Check that a certificate is of an authority, good at a time, and not revoked.
+
+        Args:
+            chain: the certificate, then those of authorities in between, which nobody needs to trust.
+            at: seconds since 1970.
+
+        Raises:
+            NotBelieved: it is not.
+        """
         from cryptography.x509.verification import ExtensionPolicy, PolicyBuilder, VerificationError
 
         leaf, *between = chain

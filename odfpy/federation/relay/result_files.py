@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from odfpy.data.memory import bytes_of
 from odfpy.data.multihash import SHA3_256, Multihash
@@ -63,6 +62,8 @@ def written_files(
         keep: takes each file away when it is whole.
         largest: bytes of Arrow data after which the next file begins.
     """
+    import pyarrow.parquet as pq
+
     found: list[ResultFile] = []
     left: pa.RecordBatch | None = next(batches, None)
     while left is not None or not found:

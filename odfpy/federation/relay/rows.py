@@ -8,7 +8,6 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from odfpy.data.multihash import Multihash
-from odfpy.data.rows.rows_hash import RowsHasher
 from odfpy.federation.relay.bounds import Received
 
 
@@ -36,6 +35,8 @@ class HashedRows:
         self._rows = rows
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
+        from odfpy.data.rows.rows_hash import RowsHasher
+
         with RowsHasher() as hasher:
             for batch in self._rows:
                 hasher.update(batch)

@@ -27,7 +27,7 @@ from odfpy.sharing.decisions import View
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from odfpy.federation.model.documents import PeerRelay
+    from odfpy.federation.model.documents import PeerRelay, SourceMapping
     from odfpy.federation.model.web import Web
     from odfpy.federation.sql.expressions import Expression
 
@@ -73,13 +73,30 @@ class StoredKnowledge(Knowledge):
             else pa.schema([(one.name, parse_dtype(one.arrow_dtype)) for one in found.information])
         )
 
+    def sources(self, entity: str) -> Sequence[str]:
+        """The names of the data sources that have rows of an entity; nothing is parsed for them.
+
+        Args:
+            entity: its name.
+        """
+        found = self.web.local_mappings.get(entity)
+        return [] if found is None else [_source_of(one) for one in found.mappings]
+
+    def is_at_peers(self, entity: str) -> bool:
+        """Return whether peers have rows of an entity, perhaps; nothing is parsed for it.
+
+        Args:
+            entity: its name.
+        """
+        return bool(self.web.remote_mappings.get(entity))
+
     def local(self, entity: str) -> Sequence[LocalRows]:
         """The data sources that have rows of an entity."""
         known = self._known()
         if entity not in known.local:
             found = known.web.local_mappings.get(entity)
             known.local[entity] = [
-                LocalRows(f"{one.data}/{one.source}", _expressions(local_expressions(one)))
+                LocalRows(_source_of(one), _expressions(local_expressions(one)))
                 for one in (found.mappings if found is not None else ())
             ]
         return known.local[entity]
@@ -138,8 +155,26 @@ class StoredKnowledge(Knowledge):
             key: what is remembered.
             seconds: for how long at least.
         """
-        until = Timestamp(Timestamp.now().nanos + int(max(1.0, seconds) * _NANOS))
-        return self._store.once.is_first(hashlib.sha256(key.encode()).hexdigest(), until)
+        return self._store.once.is_first(*_once(key, seconds))
+
+    def redeem(self, ticket: str, seconds: float) -> bool:
+        """Return whether a ticket was never redeemed before, and remember it.
+
+        Args:
+            ticket: tells it from others.
+            seconds: for how long at least.
+        """
+        return self._store.once.redeem(*_once(ticket, seconds))
+
+
+def _once(key: str, seconds: float) -> tuple[str, Timestamp]:
+    """The id of something that happens once, and how long that is remembered."""
+    until = Timestamp(Timestamp.now().nanos + int(max(1.0, seconds) * _NANOS))
+    return hashlib.sha256(key.encode()).hexdigest(), until
+
+
+def _source_of(mapping: SourceMapping) -> str:
+    return f"{mapping.data}/{mapping.source}"
 
 
 def _expressions(trees: Mapping[str, exp.Expr]) -> dict[str, Expression]:

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -39,6 +40,8 @@ _Version: TypeAlias = tuple[tuple[str, int, int, int], ...]
 _HIDDEN: Final = (".", "_")
 _MOST_COPIED: Final = 100 << 30
 _KEPT_SECONDS: Final = 86_400
+_PARSED: Final = 256
+"""Queries whose tables are remembered: each relation comes with every question."""
 
 
 class FilesSource(Source):
@@ -197,8 +200,9 @@ def _matches(name: str, pattern: str) -> bool:
     return fnmatch.fnmatchcase(name, pattern) and not name.startswith(_HIDDEN)
 
 
-def _tables_of(sql: str, dialect: str) -> set[str]:
+@lru_cache(_PARSED)
+def _tables_of(sql: str, dialect: str) -> frozenset[str]:
     """The names that a query has behind FROM: of other tables no file is opened."""
     from sqlglot import exp, parse_one
 
-    return {one.name for one in parse_one(sql, dialect=dialect).find_all(exp.Table)}
+    return frozenset(one.name for one in parse_one(sql, dialect=dialect).find_all(exp.Table))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Final
 
 import pyarrow as pa
@@ -206,25 +207,48 @@ class _Query:
         if fragment.is_grouped:
             return self._grouped(f"{rows}{where}")
         distinct = "DISTINCT " if fragment.is_distinct else ""
-        shown = ", ".join(f"{write.write(one)} AS {write.quoted(name)}" for name, one in self.asked.outputs)
-        found = f"SELECT {distinct}{shown} FROM {rows}{where}"  # noqa: S608
-        order = self.asked.order
-        if fragment.is_distinct and order:
-            order = [self._shown(one.expression) for one in fragment.order]
-            found = f"SELECT * FROM ({found}) AS {write.quoted(_ROWS)}"  # noqa: S608
-        ordered = [
-            write.ordered(one, descending=how.descending, nulls_first=how.nulls_first)
-            for one, how in zip(order, fragment.order, strict=True)
-            if not isinstance(one, Constant)  # `ORDER BY 1` would be the first column
-        ]
-        if fragment.limit is not None:
-            found += f" ORDER BY {', '.join(ordered)}" * bool(ordered) + f" LIMIT {fragment.limit}"
-        return found
+        shown = [f"{write.write(one)} AS {write.quoted(name)}" for name, one in self.asked.outputs]
+        if fragment.limit is None:
+            return f"SELECT {distinct}{', '.join(shown)} FROM {rows}{where}"  # noqa: S608
+        names = self._order_names()
+        if not fragment.is_distinct:
+            shown += [f"{write.write(self.asked.order[at])} AS {write.quoted(name)}" for at, name in names.items()]
+        found = f"SELECT {distinct}{', '.join(shown)} FROM {rows}{where}"  # noqa: S608
+        if names:
+            found = self._ordered(found, names)
+        return f"{found} LIMIT {fragment.limit}"
 
-    def _shown(self, expression: Expression) -> Column:
-        """The output that rows are ordered by."""
-        names = (one.name for one in self.asked.fragment.outputs if one.expression == expression)
-        return Column(next(names), expression.dtype, _ROWS)
+    def _order_names(self) -> dict[int, str]:
+        """Names of columns to order by, for the numbers of what they are.
+
+        Not those of the relation: DataFusion confuses them with outputs of the same name. Constants are left out, since
+        `ORDER BY 1` would be the first column.
+        """
+        if self.asked.fragment.is_distinct:
+            outputs = {one.expression: one.name for one in self.asked.fragment.outputs}
+            return {at: outputs[one.expression] for at, one in enumerate(self.asked.fragment.order)}
+        taken = {folded(name) for name, _ in self.asked.outputs}
+        free = (name for at in count() if (name := f"o{at}") not in taken)
+        return {at: next(free) for at, one in enumerate(self.asked.order) if not isinstance(one, Constant)}
+
+    def _ordered(self, rows: str, names: Mapping[int, str]) -> str:
+        """The outputs of rows in their order.
+
+        Args:
+            rows: a query for outputs and what they are ordered by.
+            names: of the columns that they are ordered by.
+        """
+        fragment, write = self.asked.fragment, self.writer
+        shown = ", ".join(write.write(Column(name, one.dtype, _ROWS)) for name, one in self.asked.outputs)
+        by = [
+            write.ordered(
+                Column(name, self.asked.order[at].dtype, _ROWS),
+                descending=fragment.order[at].descending,
+                nulls_first=fragment.order[at].nulls_first,
+            )
+            for at, name in names.items()
+        ]
+        return f"SELECT {shown} FROM ({rows}) AS {write.quoted(_ROWS)} ORDER BY {', '.join(by)}"  # noqa: S608
 
     def _visible(self, relation: str) -> str:
         """The visible cells that are needed, as a table."""

@@ -167,8 +167,12 @@ def note(
     return done
 
 
+# Made once, since a relay asks for it several times a question.
+_REVISION = sa.select(sa.func.coalesce(sa.func.max(APPLIES.c.revision), 0))
+
+
 def _revision(connection: sa.Connection) -> int:
-    return int(connection.execute(sa.select(sa.func.coalesce(sa.func.max(APPLIES.c.revision), 0))).scalar_one())
+    return int(connection.execute(_REVISION).scalar_one())
 
 
 def _take(connection: sa.Connection, step: Step, now: Timestamp) -> None:

@@ -46,6 +46,13 @@ class KnownCertificate:
 _KNOWN = sa.select(CERTIFICATES, REVOCATIONS.c.revoked_at, REVOCATIONS.c.reason).join(
     REVOCATIONS, CERTIFICATES.c.fingerprint == REVOCATIONS.c.fingerprint, isouter=True
 )
+# Made once, since a relay asks these several times a question.
+_OF_FINGERPRINT = _KNOWN.where(CERTIFICATES.c.fingerprint == sa.bindparam("fingerprint"))
+_ALL = _KNOWN.order_by(CERTIFICATES.c.folded, CERTIFICATES.c.added_at)
+_OF_OWNER = _ALL.where(CERTIFICATES.c.kind == sa.bindparam("kind"), CERTIFICATES.c.folded == sa.bindparam("folded"))
+_REVOKED = sa.select(REVOCATIONS.c.fingerprint).where(
+    REVOCATIONS.c.fingerprint == sa.bindparam("fingerprint"), REVOCATIONS.c.revoked_at <= sa.bindparam("time")
+)
 
 
 class Certificates:
@@ -57,7 +64,7 @@ class Certificates:
     def find(self, fingerprint: str) -> KnownCertificate | None:
         """The certificate of a fingerprint; None if it is nobody's whom the relay knows."""
         with self._database.reading() as connection:
-            row = connection.execute(_KNOWN.where(CERTIFICATES.c.fingerprint == fingerprint)).first()
+            row = connection.execute(_OF_FINGERPRINT, {"fingerprint": fingerprint}).first()
             return None if row is None else _known(row)
 
     def is_revoked(self, fingerprint: str, time: Timestamp | None = None) -> bool:
@@ -68,11 +75,8 @@ class Certificates:
             time: when it is to be good; now by default.
         """
         when = (time or Timestamp.now()).nanos
-        query = sa.select(REVOCATIONS.c.fingerprint).where(
-            REVOCATIONS.c.fingerprint == fingerprint, REVOCATIONS.c.revoked_at <= when
-        )
         with self._database.reading() as connection:
-            return connection.execute(query).first() is not None
+            return connection.execute(_REVOKED, {"fingerprint": fingerprint, "time": when}).first() is not None
 
     def all(self, owner: ObjectKey | None = None) -> list[KnownCertificate]:
         """All certificates, by owner, the oldest first.
@@ -80,11 +84,10 @@ class Certificates:
         Args:
             owner: only those of this one.
         """
-        query = _KNOWN.order_by(CERTIFICATES.c.folded, CERTIFICATES.c.added_at)
-        if owner is not None:
-            query = query.where(CERTIFICATES.c.kind == owner[0], CERTIFICATES.c.folded == owner[1])
+        query = _ALL if owner is None else _OF_OWNER
+        values = {} if owner is None else {"kind": owner[0], "folded": owner[1]}
         with self._database.reading() as connection:
-            return [_known(row) for row in connection.execute(query)]
+            return [_known(row) for row in connection.execute(query, values)]
 
     def beginning(self, text: str) -> KnownCertificate:
         """The certificate whose fingerprint begins with a text; colons and capitals do not matter.

@@ -7,10 +7,10 @@ time, in which the requests themselves end.
 from __future__ import annotations
 
 import threading
-from typing import Final
+from functools import cache
+from typing import Any, Final
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import InvalidValue
@@ -68,9 +68,8 @@ class Once:
             raise InvalidValue(f"Not an id: {name[:40]!r}", hint=f"It has 1 to {_LONGEST} printable ASCII characters.")
         self._clean_now_and_then()
         with self._database.writing() as connection:
-            dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-            insert = dialect.insert(table).values(id=name, expires_at=until.nanos).on_conflict_do_nothing()
-            return connection.execute(insert.returning(table.c.id)).first() is not None
+            insert = _insert_of(connection.dialect.name, table)
+            return connection.execute(insert, {"id": name, "expires_at": until.nanos}).first() is not None
 
     def _clean_now_and_then(self) -> None:
         now = Timestamp.now()
@@ -79,3 +78,15 @@ class Once:
                 return
             self._cleaned = now.nanos
         self.forget_old(now)
+
+
+@cache
+def _insert_of(dialect: str, table: sa.Table) -> sa.Executable:
+    """An INSERT that gives the id, or nothing if that is there; the words of the other database are not imported."""
+    insert: Any
+    if dialect == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert
+    else:
+        from sqlalchemy.dialects.sqlite import insert
+    found: sa.Executable = insert(table).on_conflict_do_nothing().returning(table.c.id)
+    return found

@@ -5,8 +5,8 @@ An input is whatever is committed by itself. Nothing new is no input at all.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from functools import singledispatch
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
 
 from odfpy.chain.sources import (
     FetchContainer,
@@ -17,13 +17,8 @@ from odfpy.chain.sources import (
     FetchUrl,
 )
 from odfpy.errors import InternalError
-from odfpy.ingest.fetch.container.step import fetch_container
 from odfpy.ingest.fetch.context import FetchContext, FetchedFile
-from odfpy.ingest.fetch.ethereum.step import fetch_ethereum_logs
-from odfpy.ingest.fetch.files_glob import fetch_files_glob
-from odfpy.ingest.fetch.mqtt.step import fetch_mqtt
 from odfpy.ingest.fetch.options import SourceOptions
-from odfpy.ingest.fetch.url import fetch_url
 
 __all__ = ["FetchContext", "FetchedFile", "SourceOptions", "fetch"]
 
@@ -39,16 +34,30 @@ def fetch(step: FetchStep, context: FetchContext) -> Generator[FetchedFile, None
         InvalidValue: an option of the step cannot be used.
     """
     context.options.bounds.require_variables(step)
-    yield from _fetch(step, context)
+    yield from _way_of(step)(step, context)
 
 
-@singledispatch
-def _fetch(step: FetchStep, context: FetchContext) -> Iterator[FetchedFile]:  # noqa: ARG001
+def _way_of(step: FetchStep) -> Callable[[Any, FetchContext], Iterator[FetchedFile]]:
+    """The way that a step is fetched, imported when it is gone: each has libraries of its own, and a source one way."""
+    match step:
+        case FetchUrl():
+            from odfpy.ingest.fetch.url import fetch_url
+
+            return fetch_url
+        case FetchFilesGlob():
+            from odfpy.ingest.fetch.files_glob import fetch_files_glob
+
+            return fetch_files_glob
+        case FetchContainer():
+            from odfpy.ingest.fetch.container.step import fetch_container
+
+            return fetch_container
+        case FetchMqtt():
+            from odfpy.ingest.fetch.mqtt.step import fetch_mqtt
+
+            return fetch_mqtt
+        case FetchEthereumLogs():
+            from odfpy.ingest.fetch.ethereum.step import fetch_ethereum_logs
+
+            return fetch_ethereum_logs
     raise InternalError(f"No way to fetch {type(step).__name__}")
-
-
-_fetch.register(FetchUrl, fetch_url)
-_fetch.register(FetchFilesGlob, fetch_files_glob)
-_fetch.register(FetchContainer, fetch_container)
-_fetch.register(FetchMqtt, fetch_mqtt)
-_fetch.register(FetchEthereumLogs, fetch_ethereum_logs)

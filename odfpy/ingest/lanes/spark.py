@@ -34,6 +34,7 @@ from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.slices.cut import cut_rows
 from odfpy.data.slices.writer import SliceInfo
 from odfpy.data.vocabulary import DatasetVocabulary, OperationType
+from odfpy.engine.spark.process.counting import count_jobs
 from odfpy.errors import OdfError
 from odfpy.files import written_aside
 from odfpy.ingest.lanes.failure import Failure
@@ -51,6 +52,7 @@ from odfpy.ingest.pipeline import IngestStatistics
 from odfpy.ingest.read import FilePart
 from odfpy.ingest.retractions import StateChange, check_retractions
 from odfpy.ingest.write import SliceForm, slice_files, write_slice
+from odfpy.stages import stage
 from odfpy.state.current import ScannedState
 
 if TYPE_CHECKING:
@@ -90,7 +92,8 @@ class _Lane:
         self.folder.mkdir()
 
     def run(self) -> LaneResult:
-        runs = self._read()
+        with stage("read"):
+            runs = self._read()
         read = sum(run.rows for run in runs)
         schema = next((run.schema for run in runs if run.rows), runs[0].schema)
         if schema is None:
@@ -126,7 +129,8 @@ class _Lane:
     def _appended(self, runs: list[Run], schema: DataSchema, read: int) -> LaneResult:
         cuts = cut_rows(read, lambda _: 0, self._request.slice_rows)
         work = _WriteSorted(self._request, schema, tuple(runs))
-        slices, late = self._write(work, cuts)
+        with stage("write"):
+            slices, late = self._write(work, cuts)
         untimed = sum(run.untimed for run in runs)
         statistics = IngestStatistics(read=read, appended=read, late=late, untimed=untimed)
         return LaneResult(slices=slices, schema=schema, statistics=statistics)
@@ -138,11 +142,13 @@ class _Lane:
         made = made_columns(request.vocab)
         names = [name for name in to_arrow(schema).names if name not in made]
         plan = MergePlan.of(names, request.strategy, request.vocab)
-        repeated, merged_places = self._merge(runs, schema, plan)
+        with stage("merge"):
+            repeated, merged_places = self._merge(runs, schema, plan)
         if repeated.keys and isinstance(request.strategy, MergeSnapshot):
             key = gather_runs(runs, np.array([repeated.first]), list(plan.keys)).to_pylist()[0]
             raise repeated_key(key, repeated.keys, repeated.first)
-        places = merged_places()
+        with stage("merge", again=True):
+            places = merged_places()
         appended, retracted, _, corrected = places.counts
         warnings: tuple[DataWarning, ...] = ()
         if request.limit is not None and isinstance(request.strategy, MergeSnapshot):
@@ -153,7 +159,8 @@ class _Lane:
             warnings = self._once(partial(merge.known_otherwise, places))
         looks_up = plan.merge.needs_state is StateNeed.CURRENT_ROWS
         work = _WritePicked(request, schema, tuple(runs), places, looks_up)
-        slices, late = self._write(work, cut_rows(places.rows, places.operation_at, request.slice_rows))
+        with stage("write"):
+            slices, late = self._write(work, cut_rows(places.rows, places.operation_at, request.slice_rows))
         statistics = IngestStatistics(
             read=read,
             appended=appended,
@@ -208,6 +215,7 @@ class _Lane:
         if not items:
             return []
         results: list[R] = self._spark.sparkContext.parallelize(items, len(items)).map(work).collect()
+        count_jobs(self._spark)
         return results
 
 

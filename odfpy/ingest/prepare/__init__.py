@@ -1,7 +1,8 @@
 """Preparing: from the bytes as fetched to those that can be read (ODF specification, "PrepStep").
 
 Steps go from file to file, in the scratch folder of the ingest: each streams, so that memory stays small whatever the
-size, and a file between two steps is deleted as soon as the second is done.
+size, and a file between two steps is deleted as soon as the second is done. A kind of steps is imported when there is
+one: most sources have none.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ from pathlib import Path
 from odfpy.chain.sources import PrepDecompress, PrepPipe, PrepStep
 from odfpy.errors import PrepareError
 from odfpy.ingest.archive import UnpackLimits
-from odfpy.ingest.prepare.decompress import check_decompress, decompress
-from odfpy.ingest.prepare.pipe import check_pipe, pipe
 
 __all__ = ["PrepareContext", "check_steps", "commands_of", "prepare"]
 
@@ -43,8 +42,12 @@ def check_steps(steps: Sequence[PrepStep] | None) -> None:
     """
     for step in steps or ():
         if isinstance(step, PrepPipe):
+            from odfpy.ingest.prepare.pipe import check_pipe
+
             check_pipe(step)
         else:
+            from odfpy.ingest.prepare.decompress import check_decompress
+
             check_decompress(step)
 
 
@@ -83,8 +86,12 @@ def prepare(steps: Sequence[PrepStep] | None, path: Path, context: PrepareContex
 def _carry_out(step: PrepStep, source: Path, target: Path, name: str, context: PrepareContext) -> None:
     try:
         if isinstance(step, PrepDecompress):
+            from odfpy.ingest.prepare.decompress import decompress
+
             decompress(step, source, target, name, context.limits)
         else:
+            from odfpy.ingest.prepare.pipe import pipe
+
             folder = context.scratch / f"{target.name}-folder"
             pipe(step, source, target, name, folder=folder, timeout=context.timeout, limits=context.limits)
     except BaseException:  # also when interrupted

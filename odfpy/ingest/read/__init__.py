@@ -6,8 +6,10 @@ wanted type, nothing is rounded, cut off or silently nulled, and there are as ma
 
 from __future__ import annotations
 
-from functools import singledispatch
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -24,11 +26,6 @@ from odfpy.chain.read_steps import (
 from odfpy.data.schemas.arrow import from_arrow
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.errors import InternalError, SchemaError
-from odfpy.ingest.read.csv import csv_parts, csv_schema, read_csv
-from odfpy.ingest.read.geo.esri_shapefile import esri_parts, read_esri_shapefile
-from odfpy.ingest.read.geo.geojson import geojson_parts, geojson_schema, read_geojson, read_ndgeojson
-from odfpy.ingest.read.json import json_parts, json_schema, ndjson_parts, read_json, read_ndjson
-from odfpy.ingest.read.parquet import parquet_parts, read_parquet
 from odfpy.ingest.read.part import WHOLE, FilePart
 from odfpy.ingest.read.progress import tell_rows
 
@@ -75,20 +72,6 @@ def schema_of(step: ReadStep) -> DataSchema | None:
     return parse_ddl(step.ddl_schema)
 
 
-@singledispatch
-def _read(step: ReadStep, schema: DataSchema | None, path: Path, name: str, part: FilePart) -> pa.Table:  # noqa: ARG001
-    raise InternalError(f"No reader for {type(step).__name__}")
-
-
-_read.register(ReadCsv, read_csv)
-_read.register(ReadJson, read_json)
-_read.register(ReadNdJson, read_ndjson)
-_read.register(ReadEsriShapefile, read_esri_shapefile)
-_read.register(ReadGeoJson, read_geojson)
-_read.register(ReadNdGeoJson, read_ndgeojson)
-_read.register(ReadParquet, read_parquet)
-
-
 # --- In parts --------------------------------------------------------------------------------------------------------
 
 
@@ -105,7 +88,7 @@ def parts_of(step: ReadStep, path: Path, *, name: str | None = None, size: int) 
 
     Raises: as `read`.
     """
-    return _parts(step, schema_of(step), path, name or str(path), size)
+    return _format_of(step).parts(step, schema_of(step), path, name or str(path), size)
 
 
 def read_part(step: ReadStep, path: Path, part: FilePart, *, name: str | None = None) -> pa.Table:
@@ -120,21 +103,8 @@ def read_part(step: ReadStep, path: Path, part: FilePart, *, name: str | None = 
     Raises:
         Incomplete: the part ends within a record; it has to be read together with all that follows.
     """
-    return _read(step, schema_of(step), path, name or str(path), part)
-
-
-@singledispatch
-def _parts(step: ReadStep, schema: DataSchema | None, path: Path, name: str, size: int) -> list[FilePart]:  # noqa: ARG001
-    raise InternalError(f"No parts for {type(step).__name__}")
-
-
-_parts.register(ReadCsv, csv_parts)
-_parts.register(ReadJson, json_parts)
-_parts.register(ReadNdJson, ndjson_parts)
-_parts.register(ReadEsriShapefile, esri_parts)
-_parts.register(ReadGeoJson, geojson_parts)
-_parts.register(ReadNdGeoJson, geojson_parts)
-_parts.register(ReadParquet, parquet_parts)
+    rows: pa.Table = _format_of(step).read(step, schema_of(step), path, name or str(path), part)
+    return rows
 
 
 def inferred_schema(step: ReadStep, path: Path, *, name: str | None = None) -> DataSchema | None:
@@ -148,17 +118,58 @@ def inferred_schema(step: ReadStep, path: Path, *, name: str | None = None) -> D
 
     Raises: as `read`.
     """
-    found = None if schema_of(step) is not None else _schema(step, path, name or str(path))
+    infer = _format_of(step).infer
+    found = None if schema_of(step) is not None or infer is None else infer(step, path, name or str(path))
     return from_arrow(found) if found else None
 
 
-@singledispatch
-def _schema(step: ReadStep, path: Path, name: str) -> pa.Schema | None:  # noqa: ARG001
-    return None
+# --- Formats ---------------------------------------------------------------------------------------------------------
 
 
-_schema.register(ReadCsv, csv_schema)
-_schema.register(ReadJson, json_schema)
-_schema.register(ReadNdJson, json_schema)
-_schema.register(ReadGeoJson, geojson_schema)
-_schema.register(ReadNdGeoJson, geojson_schema)
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """The functions that read a format of files.
+
+    Attributes:
+        read: reads the rows of a part of a file.
+        parts: cuts a file into parts.
+        infer: tells the schema that is inferred from all of a file; None where there is nothing to infer.
+    """
+
+    read: Callable[[Any, DataSchema | None, Path, str, FilePart], pa.Table]
+    parts: Callable[[Any, DataSchema | None, Path, str, int], list[FilePart]]
+    infer: Callable[[Any, Path, str], pa.Schema | None] | None = None
+
+
+def _format_of(step: ReadStep) -> _Format:
+    """The format of a read step. It is imported when it is read: each has libraries of its own, and an ingest one."""
+    match step:
+        case ReadCsv():
+            from odfpy.ingest.read.csv import csv_parts, csv_schema, read_csv
+
+            return _Format(read_csv, csv_parts, csv_schema)
+        case ReadJson():
+            from odfpy.ingest.read.json import json_parts, json_schema, read_json
+
+            return _Format(read_json, json_parts, json_schema)
+        case ReadNdJson():
+            from odfpy.ingest.read.json import json_schema, ndjson_parts, read_ndjson
+
+            return _Format(read_ndjson, ndjson_parts, json_schema)
+        case ReadEsriShapefile():
+            from odfpy.ingest.read.geo.esri_shapefile import esri_parts, read_esri_shapefile
+
+            return _Format(read_esri_shapefile, esri_parts)
+        case ReadGeoJson():
+            from odfpy.ingest.read.geo.geojson import geojson_parts, geojson_schema, read_geojson
+
+            return _Format(read_geojson, geojson_parts, geojson_schema)
+        case ReadNdGeoJson():
+            from odfpy.ingest.read.geo.geojson import geojson_parts, geojson_schema, read_ndgeojson
+
+            return _Format(read_ndgeojson, geojson_parts, geojson_schema)
+        case ReadParquet():
+            from odfpy.ingest.read.parquet import parquet_parts, read_parquet
+
+            return _Format(read_parquet, parquet_parts)
+    raise InternalError(f"No reader for {type(step).__name__}")

@@ -6,7 +6,7 @@ import io
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from odfpy.repository.bucket.client import Listing, MultipartUpload, ObjectContent, required_word
+from odfpy.repository.bucket.client import KeyPage, Listing, MultipartUpload, ObjectContent, ObjectHead, required_word
 from odfpy.repository.bucket.errors import Cause, cause_of
 
 HINT = "Account and key come from AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_ACCOUNT_NAME and _KEY."
@@ -102,6 +102,21 @@ class AzureClient:
                 versions[name] = item.etag
         return Listing(objects, tuple(folders), written, versions)
 
+    async def keys(self, prefix: str, page: str | None) -> KeyPage:
+        """Some of the objects whose keys begin with that."""
+        pages = self._container.list_blobs(name_starts_with=prefix).by_page(continuation_token=page)
+        found = []
+        async for items in pages:
+            found = [(item.name, int(item.size), item.last_modified.timestamp()) async for item in items]
+            break
+        return KeyPage(found, pages.continuation_token or None)
+
+    async def head(self, key: str) -> ObjectHead:
+        """Return what is known of an object beside its bytes."""
+        answer = await self._container.get_blob_client(key).get_blob_properties()
+        metadata = {name.lower(): str(value) for name, value in (answer.metadata or {}).items()}
+        return ObjectHead(int(answer.size), answer.last_modified.timestamp(), metadata)
+
     async def content(self, key: str, limit: int) -> ObjectContent:
         """The first bytes of an object, and its ETag."""
         stream = await self._container.download_blob(key, offset=0, length=limit)
@@ -138,6 +153,8 @@ def _if(version: str) -> dict[str, Any]:
 
 class _AzureUpload:
     """Blocks that become an object when they are listed."""
+
+    goes_on = False
 
     def __init__(self, blob: Any) -> None:
         self._blob = blob

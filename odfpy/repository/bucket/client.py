@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, Protocol, TypeVar
 
@@ -49,8 +49,42 @@ class Listing:
     versions: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class ObjectHead:
+    """Facts about an object beside its bytes.
+
+    Attributes:
+        size: bytes.
+        written: when it was; seconds since 1970.
+        metadata: what was given with it, by names in lower case.
+    """
+
+    size: int
+    written: float
+    metadata: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPage:
+    """Some of the objects whose keys begin with something, folders or not.
+
+    Attributes:
+        objects: keys, with bytes and the time that they were written, in seconds since 1970.
+        next: says where the next page begins, None if this is the last.
+    """
+
+    objects: Sequence[tuple[str, int, float]]
+    next: str | None
+
+
 class MultipartUpload(Protocol):
-    """An object that comes in parts, and is not there before it is whole."""
+    """An object that comes in parts, and is not there before it is whole.
+
+    Attributes:
+        goes_on: whether parts that have come are kept for the next one who begins the same object.
+    """
+
+    goes_on: bool
 
     async def part(self, data: bytes) -> None:
         """Send the next `PART` bytes."""
@@ -101,6 +135,17 @@ class BucketClient(Protocol):
 
     async def list(self, folder: str) -> Listing:
         """Return what is directly in a folder; `folder` is empty or ends in a slash."""
+
+    async def keys(self, prefix: str, page: str | None) -> KeyPage:
+        """Some of the objects whose keys begin with that.
+
+        Args:
+            prefix: beginning of the keys.
+            page: `KeyPage.next` of the page before, None for the first.
+        """
+
+    async def head(self, key: str) -> ObjectHead:
+        """Return what is known of an object beside its bytes."""
 
     async def content(self, key: str, limit: int) -> ObjectContent:
         """The first bytes of an object, and its version."""
@@ -191,6 +236,16 @@ class Bucket:
     def list(self, folder: str) -> Listing:
         """Return what is directly in a folder; `folder` is empty or ends in a slash."""
         return self.demand(folder, self.client.list, folder)
+
+    def keys(self, prefix: str) -> Iterator[tuple[str, int, float]]:
+        """Yield the objects whose keys begin with that: key, bytes, and when it was written, in seconds since 1970."""
+        token: str | None = None
+        while True:
+            page = self.demand(prefix, self.client.keys, prefix, token)
+            yield from page.objects
+            if page.next is None:
+                return
+            token = page.next
 
     def write_if(self, key: str, data: bytes, version: str | None) -> bool:
         """Write an object if it still has that version; None: if it is not there.

@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from odfpy.repository.bucket.client import Listing, MultipartUpload, ObjectContent, required_word
+from odfpy.repository.bucket.client import KeyPage, Listing, MultipartUpload, ObjectContent, ObjectHead, required_word
 from odfpy.repository.bucket.errors import Cause, NoSuchBucket, cause_of
 
 HINT = "Credentials come from GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth application-default login` or a role."
@@ -94,6 +94,19 @@ class GcsClient:
             if page is None:
                 return Listing(objects, tuple(folders), written, versions)
 
+    async def keys(self, prefix: str, page: str | None) -> KeyPage:
+        """Some of the objects whose keys begin with that."""
+        answer = await self.call("GET", "b/{}/o", self.bucket, prefix=prefix, pageToken=page, json_out=True)
+        items = answer.get("items") or ()
+        found = [(item["name"], int(item["size"]), _seconds(item["updated"])) for item in items]
+        return KeyPage(found, answer.get("nextPageToken"))
+
+    async def head(self, key: str) -> ObjectHead:
+        """Return what is known of an object beside its bytes."""
+        answer = await self._about(key)
+        metadata = {name.lower(): str(value) for name, value in (answer.get("metadata") or {}).items()}
+        return ObjectHead(int(answer["size"]), _seconds(answer["updated"]), metadata)
+
     async def content(self, key: str, limit: int) -> ObjectContent:
         """The first bytes of an object, and its generation."""
         try:
@@ -158,6 +171,8 @@ def _seconds(time: str) -> float:
 
 class _GcsUpload:
     """A resumable upload."""
+
+    goes_on = False
 
     def __init__(self, client: GcsClient, location: str) -> None:
         self._client = client

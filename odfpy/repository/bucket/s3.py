@@ -6,13 +6,18 @@ s3+http://host:port/bucket/folder      a server
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import hashlib
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
-from odfpy.repository.bucket.client import Listing, MultipartUpload, ObjectContent, required_word
+from odfpy.repository.bucket.client import KeyPage, Listing, MultipartUpload, ObjectContent, ObjectHead, required_word
 from odfpy.repository.bucket.errors import Cause, cause_of
 
 HINT = "Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE or a role."
+
+QUIET: Final = 60.0
+"""Seconds without a new part after which an upload counts as broken off."""
 
 _NO_VERSION = '"00000000000000000000000000000000"'
 
@@ -100,9 +105,36 @@ class S3Client:
         await self.call("put_object", Key=key, Body=data)
 
     async def begin(self, key: str) -> MultipartUpload:
-        """Begin a multipart upload."""
-        answer = await self.call("create_multipart_upload", Key=key)
-        return _S3Upload(self, {"Key": key, "UploadId": answer["UploadId"]})
+        """Begin a multipart upload, or go on with one that was broken off, where that can be found out."""
+        upload, parts = await self._broken_off(key)
+        if upload is None:
+            upload = (await self.call("create_multipart_upload", Key=key))["UploadId"]
+        return _S3Upload(self, {"Key": key, "UploadId": upload}, parts)
+
+    async def _broken_off(self, key: str) -> tuple[str | None, dict[int, str]]:
+        """The newest upload of an object that was not finished, with the ETags of its parts."""
+        try:
+            answer = await self.call("list_multipart_uploads", Prefix=key)
+            known = [one for one in answer.get("Uploads", ()) if one["Key"] == key]
+            if not known:
+                return None, {}
+            newest = max(known, key=lambda one: one["Initiated"])
+            upload, last = newest["UploadId"], newest["Initiated"]
+            parts: dict[int, str] = {}
+            page: dict[str, Any] = {}
+            while True:
+                answer = await self.call("list_parts", Key=key, UploadId=upload, **page)
+                parts |= {one["PartNumber"]: one["ETag"] for one in answer.get("Parts", ())}
+                last = max([last, *(one["LastModified"] for one in answer.get("Parts", ()))])
+                if not answer.get("IsTruncated"):
+                    # Somebody may be at it, who would not find it any more when it is finished here.
+                    return (str(upload), parts) if time.time() - last.timestamp() >= QUIET else (None, {})
+                page = {"PartNumberMarker": answer["NextPartNumberMarker"]}
+        except Exception as error:
+            # Not all servers list them, and not everybody may: then it begins anew.
+            if cause_of(error)[0] in (Cause.PASSING, Cause.UNREACHABLE, Cause.NO_BUCKET, Cause.NO_CREDENTIALS):
+                raise
+            return None, {}
 
     async def delete(self, key: str) -> None:
         """Remove an object."""
@@ -126,6 +158,21 @@ class S3Client:
             if not answer.get("IsTruncated"):
                 return Listing(objects, tuple(folders), written, versions)
             page = {"ContinuationToken": answer["NextContinuationToken"]}
+
+    async def keys(self, prefix: str, page: str | None) -> KeyPage:
+        """Some of the objects whose keys begin with that."""
+        asked = {} if page is None else {"ContinuationToken": page}
+        answer = await self.call("list_objects_v2", Prefix=prefix, **asked)
+        found = [
+            (item["Key"], int(item["Size"]), item["LastModified"].timestamp()) for item in answer.get("Contents", ())
+        ]
+        return KeyPage(found, answer["NextContinuationToken"] if answer.get("IsTruncated") else None)
+
+    async def head(self, key: str) -> ObjectHead:
+        """Return what is known of an object beside its bytes."""
+        answer = await self.call("head_object", Key=key)
+        metadata = {name.lower(): str(value) for name, value in answer.get("Metadata", {}).items()}
+        return ObjectHead(int(answer["ContentLength"]), answer["LastModified"].timestamp(), metadata)
 
     async def content(self, key: str, limit: int) -> ObjectContent:
         """The first bytes of an object, and its ETag."""
@@ -181,13 +228,22 @@ class S3Client:
 class _S3Upload:
     """A multipart upload."""
 
-    def __init__(self, client: S3Client, upload: dict[str, str]) -> None:
+    goes_on = True
+
+    def __init__(self, client: S3Client, upload: dict[str, str], there: Mapping[int, str]) -> None:
         self._client = client
         self._upload = upload
+        self._there = there
         self._parts: list[dict[str, Any]] = []
 
     async def part(self, data: bytes) -> None:
         number = len(self._parts) + 1
+        # The ETag of a part is the MD5 of its bytes, unless the store encrypts with a key of its own: then it differs,
+        # and the part is sent again.
+        known = self._there.get(number)
+        if known is not None and known.strip('"') == hashlib.md5(data, usedforsecurity=False).hexdigest():
+            self._parts.append({"PartNumber": number, "ETag": known})
+            return
         answer = await self._client.call("upload_part", **self._upload, PartNumber=number, Body=data)
         self._parts.append({"PartNumber": number, "ETag": answer["ETag"]})
 

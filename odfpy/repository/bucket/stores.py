@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.object_store import CHUNK, ObjectStore, StoredObject, copy_hashed
+from odfpy.chain.object_store import CHUNK, ObjectStore, ObjectTooLarge, StoredObject, copy_hashed
 from odfpy.chain.ref_store import RefStore, check_name, is_name, lost_race, parse_reference
 from odfpy.data.multihash import Multihash
-from odfpy.errors import InvalidValue, ObjectNotFound, OdfError
+from odfpy.errors import HashMismatch, InvalidValue, ObjectNotFound, OdfError
 from odfpy.repository.bucket.client import PART, Bucket, MultipartUpload, ObjectContent
 from odfpy.repository.bucket.errors import Conflict
 from odfpy.repository.bucket.side_files import BucketSideFiles
@@ -66,7 +66,10 @@ class BucketObjectStore(ObjectStore):
                 yield StoredObject(name, size, listing.written[text])
 
     def open(self, name: Multihash) -> BinaryIO:
-        reader = _Reader(self._bucket, self._key(name))
+        return self.open_at(name, 0)
+
+    def open_at(self, name: Multihash, start: int) -> BinaryIO:
+        reader = _Reader(self._bucket, self._key(name), start)
         try:
             reader.fetch()
         except FileNotFoundError:
@@ -88,8 +91,11 @@ class BucketObjectStore(ObjectStore):
         try:
             copy_hashed(stream, cast("BinaryIO", writer), name, size, self._bucket.where(self._folder))
             writer.commit()
-        finally:
+        except (HashMismatch, ObjectTooLarge):
             writer.discard()
+            raise
+        finally:
+            writer.let_go()
 
     def insert_file(self, path: Path, name: Multihash) -> None:
         try:
@@ -114,11 +120,11 @@ class BucketObjectStore(ObjectStore):
 class _Reader(io.RawIOBase):
     """An object that is read part by part."""
 
-    def __init__(self, bucket: Bucket, key: str) -> None:
+    def __init__(self, bucket: Bucket, key: str, start: int) -> None:
         super().__init__()
         self._bucket = bucket
         self._key = key
-        self._start = 0
+        self._start = start
         self._part = memoryview(b"")
         self._is_last = False
 
@@ -177,6 +183,11 @@ class _Writer:
         # views cannot.
         with memoryview(self._waiting) as waiting:
             return bytes(waiting[:PART])
+
+    def let_go(self) -> None:
+        """Forget what was not committed, unless somebody can go on with it."""
+        if self._upload is not None and not self._upload.goes_on:
+            self.discard()
 
     def discard(self) -> None:
         """Forget what was not committed."""

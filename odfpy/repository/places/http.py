@@ -177,6 +177,9 @@ class HttpObjectStore(ObjectStore):
         raise TransferError(f"{without_user(self._base)}: a static file server cannot list its objects")
 
     def open(self, name: Multihash) -> BinaryIO:
+        return self.open_at(name, 0)
+
+    def open_at(self, name: Multihash, start: int) -> BinaryIO:
         def ask(headers: dict[str, str]) -> HttpResponse:
             return self._client.get(self._url(name), headers, max_size=self._limit)
 
@@ -186,7 +189,7 @@ class HttpObjectStore(ObjectStore):
                 raise self._missing(name)
             _require_ok(answer)
 
-        return cast("BinaryIO", ResumableDownload(ask, require, self.describe(name)))
+        return cast("BinaryIO", ResumableDownload(ask, require, self.describe(name), start))
 
     def size(self, name: Multihash) -> int:
         answer = self._head(name)

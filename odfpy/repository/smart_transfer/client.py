@@ -17,10 +17,20 @@ from odfpy.repository.places.http import http_dataset
 from odfpy.repository.places.node import node_dataset, upload_signatures
 from odfpy.repository.smart_transfer.messages import Visibility
 from odfpy.repository.smart_transfer.pull import IntervalRefused, blocks_after, pull, records_of
-from odfpy.repository.smart_transfer.push import push
+from odfpy.repository.smart_transfer.push import push, push_missing
+from odfpy.repository.smart_transfer.push_links import says_of_links
+from odfpy.repository.smart_transfer.session import Conversation
 from odfpy.repository.smart_transfer.websocket import converse
+from odfpy.repository.transfer.linked import ALL_FILES, NO_FILES, LinkedResult, WantedFiles
 from odfpy.repository.transfer.signatures import carry_revocations
-from odfpy.repository.transfer.simple import TransferOutcome, TransferResult, decide, head_of_source, transfer
+from odfpy.repository.transfer.simple import (
+    TransferOutcome,
+    TransferResult,
+    completed,
+    decide,
+    head_of_source,
+    transfer,
+)
 
 
 def pull_from_node(
@@ -32,6 +42,7 @@ def pull_from_node(
     seen: Multihash | None = None,
     required: RequiredSigners | None = None,
     clock: Timestamp | None = None,
+    files: WantedFiles = ALL_FILES,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
     """Bring a dataset up to that of a node, whose http or https URL is `base`; all else is as in `transfer`.
@@ -44,20 +55,31 @@ def pull_from_node(
         seen: the head that was seen there last, None for none.
         required: who must have signed the head, None for nobody.
         clock: the time here, of which blocks may not be far ahead; None for no check.
+        files: the linked objects that are wanted.
         progress: is told of bytes that have arrived.
     """
     node = http_dataset(base)
     node_head, head = head_of_source(node), target.refs.get(HEAD)
     if node_head == head:
         said = carry_revocations(node, target, head)
-        return TransferResult(outcome=TransferOutcome.UP_TO_DATE, old_head=head, new_head=head, revocations=said)
-    talk = pull(target, force=force, expected_id=expected_id, required=required, clock=clock)
+        links = completed(node, target, node_head, files, progress) if files.complete else LinkedResult()
+        return TransferResult(
+            outcome=TransferOutcome.UP_TO_DATE, old_head=head, new_head=head, revocations=said, links=links
+        )
+    talk = pull(target, force=force, expected_id=expected_id, required=required, clock=clock, files=files)
     try:
         return converse(base, "pull", talk, target, progress)
     except IntervalRefused:
         # It is behind, or they have diverged: walking both chains back to where they meet tells.
         return transfer(
-            node, target, expected_id=expected_id, seen=seen, required=required, clock=clock, progress=progress
+            node,
+            target,
+            expected_id=expected_id,
+            seen=seen,
+            required=required,
+            clock=clock,
+            files=files,
+            progress=progress,
         )
 
 
@@ -68,6 +90,7 @@ def push_to_node(
     force: bool = False,
     visibility: Visibility = Visibility.PRIVATE,
     reference: ReferenceName | None = None,
+    files: WantedFiles = ALL_FILES,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
     """Bring the dataset of a node up to this one; errors are those of `transfer`. Signatures go along.
@@ -78,9 +101,10 @@ def push_to_node(
         force: let the node's chain become this one, even when that drops blocks there.
         visibility: who sees the dataset, if it is new there.
         reference: the branch or tag that is to be where `source` has its head; only our own nodes take these.
+        files: the linked objects that go along; none where rows link to none.
         progress: called with bytes done and bytes in all.
     """
-    result = _pushed(source, base, force, visibility, reference, progress)
+    result = _pushed(source, base, force, visibility, reference, files, progress)
     if result.outcome is TransferOutcome.TARGET_AHEAD:
         return result
     if result.signatures is None:
@@ -97,12 +121,17 @@ def _pushed(
     force: bool,
     visibility: Visibility,
     reference: ReferenceName | None,
+    files: WantedFiles,
     progress: BytesProgress | None,
 ) -> TransferResult:
     node = http_dataset(base) if reference is None else node_dataset(base).on(reference)
     head, node_head = head_of_source(source), node.refs.get(HEAD)
     if node_head == head:
-        return TransferResult(outcome=TransferOutcome.UP_TO_DATE, old_head=node_head, new_head=head)
+        same = TransferResult(outcome=TransferOutcome.UP_TO_DATE, old_head=node_head, new_head=head)
+        if not files.complete or files.choice.is_empty:
+            return same
+        talk = push_missing(source, source.chain.in_order(head), node_head, is_head=reference is None, files=files)
+        return replace(same, links=_said(talk, source, base, files, reference, progress).links)
     blocks = blocks_after(source.chain, head, node_head, force=False)
     found = None
     if blocks is None:
@@ -117,8 +146,9 @@ def _pushed(
             outcome=TransferOutcome.UPDATED, old_head=node_head, new_head=head, num_blocks=len(blocks)
         )
     else:
-        talk = push(source, blocks, node_head, force=force, visibility=visibility, is_head=reference is None)
-        result = converse(base, "push", talk, source, progress, reference=reference)
+        is_head = reference is None
+        talk = push(source, blocks, node_head, force=force, visibility=visibility, is_head=is_head, files=files)
+        result = _said(talk, source, base, files, reference, progress)
     if found is None:
         return result
     return replace(
@@ -127,3 +157,15 @@ def _pushed(
         num_records=records_of(block.hashed for block in found.source),
         num_dropped=len(found.target),
     )
+
+
+def _said(
+    talk: Conversation[TransferResult],
+    source: DatasetLayout,
+    base: str,
+    files: WantedFiles,
+    reference: ReferenceName | None,
+    progress: BytesProgress | None,
+) -> TransferResult:
+    headers = {} if files is NO_FILES else says_of_links(files)
+    return converse(base, "push", talk, source, progress, reference=reference, headers=headers)

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.metadata_chain import check_block_bytes, sum_up, validate
+from odfpy.chain.metadata_chain import check_block_bytes, sum_up
+from odfpy.chain.new_blocks import validate
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.state import ChainState
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import DatasetsDiverged, IntegrityError
 from odfpy.repository.divergence import EncodedBlock
-from odfpy.repository.objects import LinkedObject, copy_blocks, linked_objects
+from odfpy.repository.objects import ObjectOfBlock, copy_blocks, objects_of_blocks
 from odfpy.repository.peer_errors import ProtocolViolation
 from odfpy.repository.smart_transfer.archive import ArchiveLimits, unpack
 from odfpy.repository.smart_transfer.messages import BlocksBatch
@@ -37,6 +38,8 @@ class Incoming:
         base: what the chain amounts to where they begin.
         state: and after them.
         num_dropped: blocks that would not be in the chain any more.
+        came: all blocks that came, also those that the chain has.
+        came_base: what the chain amounts to where these begin.
         objects: the files that all blocks speak of that came, also those that are there already.
     """
 
@@ -44,7 +47,9 @@ class Incoming:
     base: ChainState
     state: ChainState
     num_dropped: int
-    objects: tuple[LinkedObject, ...]
+    came: tuple[HashedBlock, ...]
+    came_base: ChainState
+    objects: tuple[ObjectOfBlock, ...]
 
     @property
     def head(self) -> Multihash:
@@ -53,7 +58,7 @@ class Incoming:
         assert head is not None  # noqa: S101 - there is a block
         return head
 
-    def missing(self, layout: DatasetLayout) -> list[LinkedObject]:
+    def missing(self, layout: DatasetLayout) -> list[ObjectOfBlock]:
         """The files that a dataset does not have yet."""
         return [item for item in self.objects if not item.is_in(layout)]
 
@@ -98,14 +103,15 @@ def place(
             f"{num_dropped} blocks after block {common - 1} ({base.head}) would be lost",
             hint="--force lets what is there be overwritten.",
         )
-    objects = linked_objects(block.hashed for block in blocks)
+    objects = objects_of_blocks(block.hashed for block in blocks)
     for item in objects:
         if item.size > max_object_size:
             raise IntegrityError(
                 f"Block {item.block}: its file {item.name} has {item.size} bytes, {max_object_size} are allowed"
             )
     state = validate((block.hashed for block in new), base)
-    return Incoming(new, base, state, num_dropped, tuple(objects))
+    came = tuple(block.hashed for block in blocks)
+    return Incoming(new, base, state, num_dropped, came, ChainState() if is_whole else base, tuple(objects))
 
 
 def _common(blocks: list[EncodedBlock], here: list[HashedBlock]) -> int:
@@ -137,29 +143,39 @@ def require_id(incoming: Incoming, expected: DatasetId | None) -> None:
         raise ForeignDataset(f"The dataset there is {incoming.state.dataset_id}, not {expected}")
 
 
+def require_files(incoming: Incoming, layout: DatasetLayout, came: Collection[Multihash] = ()) -> None:
+    """Check that all files of blocks are there, and that slices are what their blocks say.
+
+    Args:
+        incoming: the blocks.
+        layout: has the files.
+        came: files that were not there before; those that are not what they should be are removed.
+
+    Raises:
+        IntegrityError: a file is missing, or has another size, or its footer says something else than its block.
+    """
+    for item in incoming.missing(layout):
+        raise IntegrityError(f"File {item.name} of block {item.block} has not come")
+    check_slices((block.hashed for block in incoming.blocks), incoming.base, layout, came)
+
+
 def commit(
     incoming: Incoming,
     layout: DatasetLayout,
     old_head: Multihash | None,
-    came: Collection[Multihash] = (),
     before: Callable[[DatasetLayout], object] | None = None,
 ) -> None:
-    """Store the blocks, when all of their files are there, and move the head.
+    """Store the blocks, whose files are there, and move the head.
 
     Args:
         incoming: the blocks.
         layout: where they go.
         old_head: where the head is.
-        came: files that were not there before; those that are not what they should be are removed.
         before: what else is stored, just before the head moves.
 
     Raises:
-        IntegrityError: a file is missing, or has another size, or its footer says something else than its block.
         ConcurrentUpdate: somebody else has moved the head in the meantime.
     """
-    for item in incoming.missing(layout):
-        raise IntegrityError(f"File {item.name} of block {item.block} has not come")
-    check_slices((block.hashed for block in incoming.blocks), incoming.base, layout, came)
     copy_blocks(incoming.blocks, layout)
     if before is not None:
         before(layout)

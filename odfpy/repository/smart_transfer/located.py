@@ -11,19 +11,23 @@ import io
 import re
 import threading
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, cast
 
-from odfpy.chain.object_store import ObjectStore
+from odfpy.chain.object_store import CHUNK, ObjectStore
 from odfpy.data.multihash import Multihash
 from odfpy.errors import IntegrityError, InternalError, ObjectNotFound, TransferError
 from odfpy.http.client import HttpClient, HttpResponse
 from odfpy.http.resume import ResumableDownload
 from odfpy.http.url import parse_url
+from odfpy.repository.partial_objects import LARGE
 from odfpy.repository.peer_errors import ProtocolViolation
 from odfpy.repository.smart_transfer.messages import TransferUrl
 from odfpy.repository.smart_transfer.session import Located
+
+OFFSET_HEADER = "Upload-Offset"
+"""Says how many bytes of an object a server has: HEAD of where it is put."""
 
 _MAX_HEADERS = 50
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
@@ -100,6 +104,9 @@ class Downloads(LocatedObjects):
     writable = False
 
     def open(self, name: Multihash) -> BinaryIO:
+        return self.open_at(name, 0)
+
+    def open_at(self, name: Multihash, start: int) -> BinaryIO:
         url, headers = self._request(name)
         where = self.describe(name)
 
@@ -113,7 +120,7 @@ class Downloads(LocatedObjects):
                 hint = "Run the command again: URLs expire after a while."
                 raise TransferError(self._problem(name, answer), hint=hint)
 
-        return cast("BinaryIO", ResumableDownload(ask, require, where))
+        return cast("BinaryIO", ResumableDownload(ask, require, where, start))
 
 
 class Uploads(LocatedObjects):
@@ -121,11 +128,13 @@ class Uploads(LocatedObjects):
 
     Attributes:
         count: how many have been put.
+        goes_on: whether the server says how much of an object has come before, and takes the rest.
     """
 
     def __init__(self, files: Iterable[Located], base: str, client: HttpClient) -> None:
         super().__init__(files, base, client)
         self.count = 0
+        self.goes_on = False
         self._lock = threading.Lock()
         self._stopped = threading.Event()
 
@@ -140,14 +149,30 @@ class Uploads(LocatedObjects):
     def insert_stream(self, stream: BinaryIO, name: Multihash, *, size: int | None = None) -> None:
         url, headers = self._request(name)
         expected = self.size(name) if size is None else size
-        body = cast("BinaryIO", _Measured(stream, expected, str(name), self._stopped))
         headers = {"Content-Type": "application/octet-stream", **headers}
-        answer = self._client.put(url, body, expected, headers, label=self.describe(name))
+        begin = self._arrived(url, headers, expected) if self.goes_on and expected >= LARGE else 0
+        if begin:
+            _pass_over(stream, begin)
+            headers["Content-Range"] = f"bytes {begin}-{expected - 1}/{expected}"
+        body = cast("BinaryIO", _Measured(stream, expected - begin, str(name), self._stopped))
+        answer = self._client.put(url, body, expected - begin, headers, label=self.describe(name))
         if not 200 <= answer.status < 300:
             raise TransferError(self._problem(name, answer), hint="`odf verify` checks the dataset here.")
         answer.skip()
         with self._lock:
             self.count += 1
+
+    def _arrived(self, url: str, headers: Mapping[str, str], size: int) -> int:
+        """Bytes of an object that the server has, less than all."""
+        with self._client.head(url, headers) as answer:
+            told = answer.headers.get(OFFSET_HEADER, "")
+        arrived = int(told) if told.isdecimal() and len(told) < 20 else 0
+        return arrived if arrived < size else 0
+
+
+def _pass_over(stream: BinaryIO, count: int) -> None:
+    while count > 0 and (data := stream.read(min(count, CHUNK))):
+        count -= len(data)
 
 
 class _Measured(io.RawIOBase):

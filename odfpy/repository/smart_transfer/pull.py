@@ -3,14 +3,15 @@
       1. The client says which block it has last; the server sums up what follows.
       2. The client asks for the blocks, and checks each of them, and every rule of the chain on top of what it has.
       3. It asks where files that it lacks can be had, and gets them, in as many rounds as it takes.
-      4. It stores the blocks and moves its head.
+      4. It reads which objects the rows link to, and gets those that it wants.
+      5. It stores the blocks and moves its head.
 
 The connection may end anywhere: what arrived whole is kept, the head is where it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from odfpy.chain.block import HashedBlock
@@ -21,14 +22,13 @@ from odfpy.chain.required_signers import RequiredSigners
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
-from odfpy.errors import OdfError, TransferError
-from odfpy.repository.objects import LinkedObject, linked_objects
+from odfpy.errors import ObjectNotFound, OdfError, TransferError
+from odfpy.repository.objects import ObjectKind, ObjectOfBlock, objects_of_blocks
 from odfpy.repository.peer_errors import ProtocolViolation
 from odfpy.repository.smart_transfer.archive import ArchiveLimits, pack
-from odfpy.repository.smart_transfer.incoming import Incoming, commit, place, read_blocks, require_id
+from odfpy.repository.smart_transfer.incoming import Incoming, commit, place, read_blocks, require_files, require_id
 from odfpy.repository.smart_transfer.messages import (
     MAX_MESSAGE,
-    MAX_OBJECTS,
     BlocksReply,
     BlocksRequest,
     Download,
@@ -48,6 +48,7 @@ from odfpy.repository.smart_transfer.messages import (
     encode_error,
     encode_ok,
 )
+from odfpy.repository.smart_transfer.pull_links import pull_links, rounds_of
 from odfpy.repository.smart_transfer.session import (
     Conversation,
     Fetch,
@@ -62,11 +63,9 @@ from odfpy.repository.smart_transfer.session import (
     send,
 )
 from odfpy.repository.transfer.clock import require_past
+from odfpy.repository.transfer.linked import ALL_FILES, WantedFiles
 from odfpy.repository.transfer.signatures import CollectedSignatures
 from odfpy.repository.transfer.simple import ForeignDataset, TransferOutcome, TransferResult
-
-MAX_ROUND = 4 * 1024**3
-"""Bytes of the objects that are asked for at once, for the same reason as `MAX_OBJECTS`."""
 
 MAX_OBJECTS_ASKED = 10_000
 """Objects that a server lets be asked for at once."""
@@ -87,6 +86,7 @@ def pull(
     required: RequiredSigners | None = None,
     clock: Timestamp | None = None,
     limits: ArchiveLimits | None = None,
+    files: WantedFiles = ALL_FILES,
 ) -> Conversation[TransferResult]:
     """Bring a dataset up to the server's.
 
@@ -97,6 +97,7 @@ def pull(
         required: by whom the server's head must be signed.
         clock: the time here, of which blocks may not be far ahead; any may come where none is given.
         limits: of what may come.
+        files: the linked objects that are wanted.
 
     Raises:
         IntervalRefused: the server's chain does not go on where this one ends: it is behind, or they have diverged.
@@ -128,13 +129,16 @@ def pull(
     signatures: CollectedSignatures = yield TakeSignatures(new, incoming.state.dataset_id, required)
     # 3.
     missing = incoming.missing(target)
-    for some in in_rounds(missing):
+    for some in rounds_of(missing):
         yield from _fetch(some)
+    require_files(incoming, target, {item.name for item in missing})
     # 4.
+    links = yield from pull_links(incoming, target, files)
+    # 5.
     signatures.store(target)
-    commit(incoming, target, old_head, {item.name for item in missing})
+    commit(incoming, target, old_head)
     result = result_of(incoming, old_head, missing)
-    return replace(result, signatures=signatures.report, revocations=signatures.revocations)
+    return replace(result, signatures=signatures.report, revocations=signatures.revocations, links=links)
 
 
 def _refusal(error: object, old_head: Multihash | None) -> Exception:
@@ -146,7 +150,7 @@ def _refusal(error: object, old_head: Multihash | None) -> Exception:
     return refusal_error(error)  # type: ignore[arg-type]
 
 
-def _fetch(objects: list[LinkedObject]) -> Conversation[None]:
+def _fetch(objects: list[ObjectOfBlock]) -> Conversation[None]:
     files = tuple(file_of(item) for item in objects)
     yield from send(ObjectsRequest(files))
     reply = yield from receive(ObjectsReply)
@@ -156,26 +160,12 @@ def _fetch(objects: list[LinkedObject]) -> Conversation[None]:
     yield Fetch(tuple(Located(item, found[file_of(item)]) for item in objects))
 
 
-def in_rounds(objects: list[LinkedObject]) -> Iterator[list[LinkedObject]]:
-    """The objects in portions, each of which can be transferred before its URLs expire."""
-    some: list[LinkedObject] = []
-    size = 0
-    for item in objects:
-        if some and (len(some) == MAX_OBJECTS or size + item.size > MAX_ROUND):
-            yield some
-            some, size = [], 0
-        some.append(item)
-        size += item.size
-    if some:
-        yield some
-
-
-def file_of(item: LinkedObject) -> ObjectFile:
+def file_of(item: ObjectOfBlock) -> ObjectFile:
     """A file as messages name it."""
     return ObjectFile(item.kind, item.name, item.size)
 
 
-def result_of(incoming: Incoming, old_head: Multihash | None, moved: Iterable[LinkedObject]) -> TransferResult:
+def result_of(incoming: Incoming, old_head: Multihash | None, moved: Iterable[ObjectOfBlock]) -> TransferResult:
     """Return what was done.
 
     Args:
@@ -203,8 +193,15 @@ Locate = Callable[[ObjectFile], TransferUrl | None]
 """Where an object can be had; None when the dataset does not have it."""
 
 
-def serve_pull(source: DatasetLayout, locate: Locate) -> Conversation[None]:
+def serve_pull(
+    source: DatasetLayout, locate: Locate, is_linked: Callable[[Multihash], bool] = lambda _: False
+) -> Conversation[None]:
     """Let a client pull a dataset.
+
+    Args:
+        source: the dataset.
+        locate: says where an object can be had.
+        is_linked: whether a row links to an object; one that is not here is then left out of the answer.
 
     Raises:
         Refusal: to be told to the client.
@@ -224,7 +221,7 @@ def serve_pull(source: DatasetLayout, locate: Locate) -> Conversation[None]:
         yield Send(_blocks_text(source, interval))
         phase = PullPhase.OBJECTS_REQUEST
         while (asked := (yield from _unless_closed(ObjectsRequest))) is not None:
-            yield from send(ObjectsReply(_located(asked, locate)))
+            yield from send(ObjectsReply(_located(source, asked, locate, is_linked)))
     except PeerClosed:
         raise
     except ProtocolViolation as error:
@@ -263,13 +260,13 @@ def survey(layout: DatasetLayout, blocks: list[HashedBlock], num_records: int) -
         blocks: the blocks, oldest first.
         num_records: rows in them.
     """
-    linked = linked_objects(blocks)
+    objects = objects_of_blocks(blocks)
     plan = TransferPlan(
         num_blocks=len(blocks),
-        num_objects=len(linked),
+        num_objects=len(objects),
         num_records=num_records,
         bytes_in_raw_blocks=sum(layout.blocks.size(block.hash) for block in blocks),
-        bytes_in_raw_objects=sum(item.size for item in linked),
+        bytes_in_raw_objects=sum(item.size for item in objects),
     )
     return Interval(plan, tuple(block.hash for block in blocks))
 
@@ -278,7 +275,7 @@ def records_of(blocks: Iterable[HashedBlock]) -> int:
     """Rows in the slices of some blocks."""
     events = (block.block.event for block in blocks)
     slices = (getattr(event, "new_data", None) for event in events)
-    return sum(item.offset_interval.end - item.offset_interval.start + 1 for item in slices if item is not None)
+    return sum(item.offset_interval.num_rows for item in slices if item is not None)
 
 
 def blocks_after(
@@ -323,13 +320,27 @@ def _blocks_text(source: DatasetLayout, interval: Interval) -> str:
     return text
 
 
-def _located(asked: ObjectsRequest, locate: Locate) -> tuple[Download, ...]:
+def _located(
+    source: DatasetLayout, asked: ObjectsRequest, locate: Locate, is_linked: Callable[[Multihash], bool]
+) -> tuple[Download, ...]:
     if len(asked.object_files) > MAX_OBJECTS_ASKED:
         raise ProtocolViolation(f"More than {MAX_OBJECTS_ASKED} objects at once")
     found = []
-    for file in asked.object_files:
+    for wanted in asked.object_files:
+        is_link = wanted.object_type is ObjectKind.DATA_SLICE and is_linked(wanted.physical_hash)
+        file = _with_its_size(source, wanted) if is_link else wanted
+        if file is None:
+            continue
         url = locate(file)
         if url is None:
             raise ProtocolViolation(f"No object {file.physical_hash}")
         found.append(Download(file, PullStrategy.HTTP_DOWNLOAD, url))
     return tuple(found)
+
+
+def _with_its_size(source: DatasetLayout, file: ObjectFile) -> ObjectFile | None:
+    """A linked object with the size that it has here; None where it is not here."""
+    try:
+        return replace(file, size=source.data.size(file.physical_hash))
+    except ObjectNotFound:
+        return None

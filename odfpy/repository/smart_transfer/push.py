@@ -1,9 +1,9 @@
-"""A push, both sides of it.
+"""A push, the client's side of it; that of the server is `serve_push`.
 
       1. The client says which head it has seen, and sums up what it has on top of it.
       2. It sends the blocks; the server checks each of them, and every rule of the chain on top of what it has.
-      3. It asks where the files go, and puts them there, in as many rounds as it takes. The server asks from time to
-         time how that goes.
+      3. It asks where the files go, and puts them there, in as many rounds as it takes; objects that rows link to come
+         last. The server asks from time to time how that goes.
       4. The client says that this is all; the server sees that every file is there, stores the blocks and moves its
          head, if that still is where it was.
 
@@ -12,21 +12,13 @@ The connection may end anywhere: what arrived whole is kept, the head is where i
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from typing import Protocol
-
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import HEAD
-from odfpy.chain.revocations import ExpiredKey, KnownRevocations, RevokedKey
 from odfpy.data.multihash import Multihash
-from odfpy.data.timestamp import Timestamp
-from odfpy.dataset.identity import DatasetId
-from odfpy.errors import DatasetLocked, DatasetsDiverged, OdfError, TransferError
-from odfpy.repository.objects import LinkedObject, linked_objects
-from odfpy.repository.peer_errors import ConnectionLost, ProtocolViolation, RemoteHeadMoved
-from odfpy.repository.smart_transfer.archive import ArchiveLimits, pack
-from odfpy.repository.smart_transfer.incoming import MAX_OBJECT_SIZE, Incoming, commit, place, read_blocks
+from odfpy.errors import TransferError
+from odfpy.repository.objects import ObjectOfBlock, objects_of_blocks
+from odfpy.repository.peer_errors import ProtocolViolation, RemoteHeadMoved
+from odfpy.repository.smart_transfer.archive import pack
 from odfpy.repository.smart_transfer.messages import (
     MAX_MESSAGE,
     PING_EVERY,
@@ -34,37 +26,30 @@ from odfpy.repository.smart_transfer.messages import (
     BlocksAccepted,
     Complete,
     Confirmed,
-    Internal,
     InvalidHead,
-    ObjectFile,
     Ping,
     Progress,
     PushAccepted,
     PushBlocks,
     PushObjects,
-    PushPhase,
     PushRequest,
     PushStrategy,
     Running,
     SeedBlockOverwriteRestricted,
-    TransferUrl,
-    Upload,
     UploadsAccepted,
     Visibility,
     decode,
     encode,
-    encode_error,
-    encode_ok,
 )
-from odfpy.repository.smart_transfer.pull import MAX_OBJECTS_ASKED, file_of, in_rounds, records_of, survey
-from odfpy.repository.smart_transfer.push_signatures import take_signatures, upload_signatures
+from odfpy.repository.smart_transfer.pull import file_of, records_of, survey
+from odfpy.repository.smart_transfer.pull_links import TAKES_LINKS, rounds_of
+from odfpy.repository.smart_transfer.push_links import OfferedLinks
+from odfpy.repository.smart_transfer.push_signatures import upload_signatures
 from odfpy.repository.smart_transfer.session import (
     AskHead,
+    AskTakes,
     Conversation,
     Located,
-    PeerClosed,
-    Receive,
-    Refusal,
     Send,
     StartUploads,
     head_text,
@@ -74,14 +59,8 @@ from odfpy.repository.smart_transfer.session import (
     refusal_error,
     send,
 )
-from odfpy.repository.transfer.clock import require_past
-from odfpy.repository.transfer.incoming_signatures import IncomingSignatures
+from odfpy.repository.transfer.linked import NO_FILES, LinkedResult, WantedFiles
 from odfpy.repository.transfer.simple import ForeignDataset, TransferOutcome, TransferResult
-
-_MAX_SILENT_PINGS = 6
-
-
-# --- The client ---
 
 
 def push(
@@ -92,6 +71,7 @@ def push(
     force: bool = False,
     visibility: Visibility = Visibility.PRIVATE,
     is_head: bool = True,
+    files: WantedFiles = NO_FILES,
 ) -> Conversation[TransferResult]:
     """Bring the server's dataset up to this one.
 
@@ -102,6 +82,7 @@ def push(
         force: whether they may take the place of some that are there.
         visibility: who sees the dataset, if it is new there.
         is_head: whether it is the server's head that moves, and not a branch or tag.
+        files: the linked objects that go along, to servers that take them; none where rows link to none.
 
     Raises:
         RemoteHeadMoved: the server's head is another one by now.
@@ -110,7 +91,7 @@ def push(
         ProtocolViolation, PeerFailed, PeerClosed: the server does not play its part.
     """
     head = blocks[-1].hash
-    linked = linked_objects(blocks)
+    spoken_of = objects_of_blocks(blocks)
     interval = survey(source, blocks, records_of(blocks))
     # 1.
     yield from send(PushRequest(remote_head, interval.plan, force, visibility))
@@ -125,13 +106,16 @@ def push(
     yield Send(text)
     yield from _accepted(BlocksAccepted)
     # 3.
-    uploaded: list[LinkedObject] = []
-    rounds = list(in_rounds(linked)) or [[]]
+    uploaded: list[ObjectOfBlock] = []
+    rounds = list(rounds_of(spoken_of)) or [[]]
     in_doubt = False
+    takes_links = not files.choice.is_empty and TAKES_LINKS in (yield AskTakes())
     for at, some in enumerate(rounds):
-        uploads = yield from _where_to(some, is_truncated=at + 1 < len(rounds))
+        uploads = yield from _where_to(some, is_truncated=takes_links or at + 1 < len(rounds))
         in_doubt |= yield from _upload(uploads)
         uploaded += [upload.item for upload in uploads]
+    links, is_in_doubt = (yield from _upload_links(source, blocks, files)) if takes_links else (LinkedResult(), False)
+    in_doubt |= is_in_doubt
     signatures = yield from upload_signatures(source, blocks, is_head=is_head)
     # 4.
     yield from send(Complete())
@@ -145,7 +129,44 @@ def push(
         num_objects=len(uploaded),
         num_bytes=sum(item.size for item in uploaded),
         signatures=signatures,
+        links=links,
     )
+
+
+def push_missing(
+    source: DatasetLayout, blocks: list[HashedBlock], remote_head: Multihash, *, is_head: bool, files: WantedFiles
+) -> Conversation[TransferResult]:
+    """Bring linked objects to a server that has all blocks: these once more, which changes nothing, and what it lacks.
+
+    Args:
+        source: only read.
+        blocks: all of the chain, oldest first.
+        remote_head: the head that the server had when it was asked.
+        is_head: whether it is the server's head, and not a branch or tag.
+        files: the linked objects that go along.
+
+    Raises:
+        TransferError: the server does not take any.
+        OdfError: as `push`.
+    """
+    if TAKES_LINKS not in (yield AskTakes()):
+        raise TransferError("The server takes no files that rows link to", hint="Push to a folder or a bucket instead.")
+    return (yield from push(source, blocks, remote_head, is_head=is_head, files=files))
+
+
+def _upload_links(
+    source: DatasetLayout, blocks: list[HashedBlock], files: WantedFiles
+) -> Conversation[tuple[LinkedResult, bool]]:
+    """Upload linked objects; gives what was, and whether a question may still be on its way."""
+    offered = OfferedLinks(source, blocks, files)
+    result, in_doubt = LinkedResult(), False
+    for some in (some for items in offered.portions() for some in rounds_of(items)):
+        uploads = yield from _where_to(some, is_truncated=True)
+        in_doubt |= yield from _upload(uploads)
+        result += LinkedResult(len(uploads), sum(upload.item.size for upload in uploads))
+    yield from _where_to([], is_truncated=False)
+    in_doubt |= yield from _upload(())
+    return result + LinkedResult(elsewhere=offered.elsewhere), in_doubt
 
 
 def _accepted(type_: type[PushAccepted | BlocksAccepted]) -> Conversation[None]:
@@ -168,10 +189,11 @@ def _accepted(type_: type[PushAccepted | BlocksAccepted]) -> Conversation[None]:
     raise refusal_error(error)
 
 
-def _where_to(objects: list[LinkedObject], *, is_truncated: bool) -> Conversation[tuple[Located, ...]]:
+def _where_to(objects: list[ObjectOfBlock], *, is_truncated: bool) -> Conversation[tuple[Located, ...]]:
     files = tuple(file_of(item) for item in objects)
     yield from send(PushObjects(files, is_truncated))
-    reply, error = yield from receive_result(UploadsAccepted)
+    # A question how the uploads of the last round go may have been on its way when they were done.
+    reply, error = yield from receive_result(UploadsAccepted, past=encode(Ping()))
     if reply is None:
         raise refusal_error(error)
     found = {strategy.object_file: strategy for strategy in reply.object_transfer_strategies}
@@ -213,176 +235,3 @@ def _confirmed(head: Multihash, *, in_doubt: bool) -> Conversation[None]:
     yield from receive(Confirmed)
     if (found := (yield AskHead())) != head:
         raise RemoteHeadMoved(f"The server has confirmed the push of {head}, but its head is {head_text(found)}")
-
-
-# --- The server ---
-
-
-class PushTarget(Protocol):
-    """The target of a push, as the server's side sees it."""
-
-    def existing(self) -> DatasetLayout | None:
-        """The dataset of that name, as it is now."""
-
-    def stage(self, dataset_id: DatasetId) -> DatasetLayout:
-        """Return where a new dataset grows until it is whole; what an earlier push has left of it is there.
-
-        Raises:
-            Refusal: it is somewhere else already.
-        """
-
-    def locate(self, dataset_id: DatasetId, file: ObjectFile) -> TransferUrl:
-        """Return where an object is to be put."""
-
-    def writing(self, dataset_id: DatasetId) -> AbstractContextManager[None]:
-        """Hold the dataset's lock.
-
-        Raises:
-            DatasetLocked: somebody else is writing.
-        """
-
-    def publish(self, layout: DatasetLayout, dataset_id: DatasetId, visibility: Visibility) -> None:
-        """Give the new dataset its name, under the lock.
-
-        Args:
-            layout: the folder in which it has grown.
-            dataset_id: id of the dataset.
-            visibility: who sees it then.
-
-        Raises:
-            Refusal: the name has been taken in the meantime.
-        """
-
-
-def serve_push(
-    target: PushTarget,
-    *,
-    may_force: bool = True,
-    may_bring_future: bool = True,
-    clock: Timestamp | None = None,
-    limits: ArchiveLimits | None = None,
-    max_object_size: int = MAX_OBJECT_SIZE,
-    revoked: KnownRevocations | None = None,
-) -> Conversation[None]:
-    """Let a client push.
-
-    Args:
-        target: where to.
-        may_force: whether this client may overwrite blocks that are there.
-        may_bring_future: whether this client may force blocks that are of the future.
-        clock: the time here, of which blocks may not be far ahead unless they are forced; any may come where none is
-            given.
-        limits: of blocks that may come.
-        max_object_size: bytes of a file that may come.
-        revoked: what is known here of keys that have ended.
-
-    Raises:
-        Refusal: to be told to the client.
-        PeerClosed: the client has gone in the middle of it.
-    """
-    phase = PushPhase.INITIAL_REQUEST
-    try:
-        request = yield from receive(PushRequest)
-        layout = target.existing()
-        head = layout.refs.get(HEAD) if layout else None
-        if request.current_head != head:
-            yield Send(encode_error(InvalidHead(request.current_head, head)))
-            return
-        yield Send(encode_ok(PushAccepted()))
-        phase = PushPhase.METADATA_REQUEST
-        blocks = (yield from receive(PushBlocks)).new_blocks
-        if blocks.num_blocks != request.transfer_plan.num_blocks:
-            raise ProtocolViolation(f"{blocks.num_blocks} blocks, {request.transfer_plan.num_blocks} were announced")
-        here = layout.chain.in_order(head) if layout and head else []
-        force = may_force and request.force_update_if_diverged
-        incoming = place(
-            read_blocks(blocks, limits or ArchiveLimits()), here, force=force, max_object_size=max_object_size
-        )
-        if not (force and may_bring_future):
-            require_past(incoming.state.system_time, incoming.base.system_time, clock, "The push")
-        yield Send(encode_ok(BlocksAccepted()))
-        phase = PushPhase.ENSURING_TARGET_EXISTS
-        dataset_id = incoming.state.dataset_id
-        staged = layout or target.stage(dataset_id)
-        phase = PushPhase.OBJECTS_REQUEST
-        while (yield from _take_objects(incoming, staged, target)):
-            pass
-        phase = PushPhase.COMPLETE_REQUEST
-        given = yield from take_signatures(incoming, here, staged, revoked or KnownRevocations(), clock)
-        # The lock only for this: uploads may take hours. What others have committed meanwhile fails the swap of the
-        # head.
-        with target.writing(dataset_id):
-            _commit(incoming, target, staged, head, request.visibility_for_created_dataset, given)
-        yield from send(Confirmed())
-    except (PeerClosed, Refusal):
-        raise
-    except ForeignDataset as error:
-        raise Refusal(SeedBlockOverwriteRestricted()) from error
-    except OdfError as error:
-        raise Refusal(Internal(phase, _public(error, may_force=may_force))) from error
-
-
-def _take_objects(incoming: Incoming, staged: DatasetLayout, target: PushTarget) -> Conversation[bool]:
-    """One round of uploads; gives whether there is another."""
-    request = yield from receive(PushObjects)
-    if len(request.object_files) > MAX_OBJECTS_ASKED:
-        raise ProtocolViolation(f"More than {MAX_OBJECTS_ASKED} objects at once")
-    known = {file_of(item): item for item in incoming.objects}
-    strategies = []
-    for file in request.object_files:
-        item = known.get(file)
-        if item is None:
-            raise ProtocolViolation(f"No block has {file.physical_hash}")
-        if item.is_in(staged):
-            strategies.append(Upload(file, PushStrategy.SKIP_UPLOAD, None))
-        else:
-            url = target.locate(incoming.state.dataset_id, file)
-            strategies.append(Upload(file, PushStrategy.HTTP_UPLOAD, url))
-    yield Send(encode_ok(UploadsAccepted(tuple(strategies))))
-    silent = 0
-    while True:
-        text = yield Receive(within=PING_EVERY)
-        if text is None:
-            silent += 1
-            if silent > _MAX_SILENT_PINGS:
-                raise ConnectionLost("The client does not say how its uploads go")
-            yield from send(Ping())
-        elif isinstance(decode(Progress, text).details, AllUploaded):
-            return request.is_truncated
-        else:
-            silent = 0
-
-
-def _commit(
-    incoming: Incoming,
-    target: PushTarget,
-    staged: DatasetLayout,
-    head: Multihash | None,
-    visibility: Visibility,
-    given: IncomingSignatures,
-) -> None:
-    now = target.existing()
-    if now is not None:
-        # Where the dataset was new, and somebody else has made it in the meantime, this finds its head moved.
-        commit(incoming, now, head, before=given.store)
-    elif head is not None:
-        raise TransferError("The dataset has been deleted")
-    else:
-        left = staged.refs.get(HEAD)  # of a push that was cut at the last moment
-        commit(incoming, staged, left, before=given.store)
-        target.publish(staged, incoming.state.dataset_id, visibility)
-
-
-def _public(error: OdfError, *, may_force: bool) -> str:
-    """Return what a client may know of an error: what is wrong with its bytes, not where things are on the server.
-
-    A closing frame has room for few words.
-    """
-    name = f"{error.code} {type(error).__name__}"
-    if isinstance(error, RevokedKey):
-        return f"{name}: signed with {'an expired' if isinstance(error, ExpiredKey) else 'a revoked'} key"
-    if isinstance(error, DatasetsDiverged):
-        return f"{name}: force is needed" if may_force else f"{name}: needs the scope admin"
-    if isinstance(error, DatasetLocked):
-        return f"{name}: somebody else is writing"
-    return name if "/" in error.message else f"{name}: {error.message}"

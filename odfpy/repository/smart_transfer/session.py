@@ -6,7 +6,7 @@ Whoever runs it does what a step says and sends the outcome in; when the other s
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
@@ -14,10 +14,11 @@ from typing import Any, TypeAlias, TypeVar
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.required_signers import RequiredSigners
 from odfpy.chain.revocations import ExpiredKey, RevokedKey
+from odfpy.data.hash_set import HashSet
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import DatasetLocked, DatasetsDiverged
-from odfpy.repository.objects import LinkedObject
+from odfpy.repository.objects import ObjectOfBlock
 from odfpy.repository.peer_errors import ConnectionLost, PeerFailed, ProtocolViolation, RemoteCollision
 from odfpy.repository.smart_transfer.messages import (
     Confirmed,
@@ -34,6 +35,7 @@ from odfpy.repository.smart_transfer.messages import (
     encode,
     encode_error,
 )
+from odfpy.repository.transfer.linked import LinkedResult
 
 M = TypeVar("M")
 R = TypeVar("R")
@@ -69,7 +71,7 @@ class Receive:
 class Located:
     """A file, and where to get or put it."""
 
-    item: LinkedObject
+    item: ObjectOfBlock
     url: TransferUrl
 
 
@@ -78,6 +80,27 @@ class Fetch:
     """Get files into the dataset. The outcome is None, when all of them are there."""
 
     files: tuple[Located, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLinked:
+    """Get objects that rows link to into the dataset. The outcome is `FetchedLinks`.
+
+    Attributes:
+        items: the objects.
+        urls: where the server says that they are; None where it is asked for each as any file server is.
+    """
+
+    items: tuple[ObjectOfBlock, ...]
+    urls: Mapping[Multihash, TransferUrl] | None
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedLinks:
+    """The objects that have come, and those that are not there."""
+
+    result: LinkedResult
+    missing: HashSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +155,9 @@ class AskTakes:
     """Ask what the server's handshake says that it takes beside the protocol. The outcome is a set of words."""
 
 
-Step: TypeAlias = Send | Receive | Fetch | TakeSignatures | StartUploads | ReceiveWhileUploading | AskHead | AskTakes
+Step: TypeAlias = (
+    Send | Receive | Fetch | FetchLinked | TakeSignatures | StartUploads | ReceiveWhileUploading | AskHead | AskTakes
+)
 Conversation: TypeAlias = Generator[Step, Any, R]
 
 
@@ -233,8 +258,12 @@ def receive_while_uploading() -> Conversation[UploadProgress]:
     return news
 
 
-def receive_result(type_: type[M]) -> Conversation[tuple[M | None, AnyError | None]]:
+def receive_result(type_: type[M], *, past: str | None = None) -> Conversation[tuple[M | None, AnyError | None]]:
     """Wait for a message that says yes or no; also a closing frame may say no.
+
+    Args:
+        type_: of a message that says yes.
+        past: a message that may come before, and that says nothing here.
 
     Raises:
         ProtocolViolation: something else came.
@@ -242,6 +271,8 @@ def receive_result(type_: type[M]) -> Conversation[tuple[M | None, AnyError | No
     """
     try:
         text = yield Receive()
+        while text == past and text is not None:
+            text = yield Receive()
     except PeerClosed as closed:
         return None, _said_with(closed)
     return decode_result(type_, AnyError, text)

@@ -7,15 +7,17 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from odfpy import __version__
 from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.object_store import ObjectStore
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceName
+from odfpy.data.multihash import Multihash
 from odfpy.errors import DatasetNotFound, TransferError
 from odfpy.extras import needs_extra
 from odfpy.http.client import HttpClient
@@ -24,17 +26,20 @@ from odfpy.http.resume import TransferInterrupted
 from odfpy.http.spaces import AddressSpace, require_no_nearer
 from odfpy.http.url import Origin, without_user
 from odfpy.repository.credentials import advice, authorization
-from odfpy.repository.objects import BytesProgress, ObjectKind, copy_objects
+from odfpy.repository.objects import BytesProgress, ObjectKind, ObjectOfBlock, Watch, copy_objects
 from odfpy.repository.peer_errors import AccessRefused, ConnectionLost, ProtocolViolation
 from odfpy.repository.places.http import http_dataset
 from odfpy.repository.smart_transfer.located import Downloads, LocatedObjects, Uploads
-from odfpy.repository.smart_transfer.messages import MAX_MESSAGE, VERSION, VERSION_HEADER
+from odfpy.repository.smart_transfer.messages import MAX_MESSAGE, VERSION, VERSION_HEADER, TransferUrl
+from odfpy.repository.smart_transfer.pull_links import TAKES_LINKS
 from odfpy.repository.smart_transfer.session import (
     NORMAL,
     AskHead,
     AskTakes,
     Conversation,
     Fetch,
+    FetchedLinks,
+    FetchLinked,
     Located,
     PeerClosed,
     Receive,
@@ -47,6 +52,7 @@ from odfpy.repository.smart_transfer.session import (
 )
 from odfpy.repository.smart_transfer.signature_messages import TAKES_HEADER
 from odfpy.repository.smart_transfer.tls_socket import SharedTlsSocket
+from odfpy.repository.transfer.linked import LinkedCopy
 from odfpy.repository.transfer.signatures import collect_signatures
 
 if TYPE_CHECKING:
@@ -75,6 +81,7 @@ def converse(
     progress: BytesProgress | None = None,
     *,
     reference: ReferenceName | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> R:
     """Have a conversation with a server.
 
@@ -85,6 +92,7 @@ def converse(
         here: the dataset on this side.
         progress: called with bytes done and bytes in all, while files are transferred.
         reference: the branch or tag that it is about, instead of the head; only our own nodes know of these.
+        headers: more headers of the handshake, which other servers overlook.
 
     Raises:
         TransferError: the server cannot be reached, wants a token, or has no such dataset.
@@ -93,7 +101,7 @@ def converse(
     with ExitStack() as ends:
         name = HEAD if reference is None else reference.reference
         where = path if reference is None else f"{path}?reference={name}"
-        connection, space = _connected(base, where, ends)
+        connection, space = _connected(base, where, headers or {}, ends)
         talk = _Talk(connection, space, base, name, here, progress or (lambda _done, _total: None))
         result = talk.run(conversation)
         talk.close(NORMAL)
@@ -181,6 +189,8 @@ class _Talk:
                 return self._receive(within)
             case Fetch(files):
                 self._copy(self._elsewhere(files, Downloads), self._here, files)
+            case FetchLinked(items, urls):
+                return self._fetch_linked(items, urls)
             case StartUploads(files):
                 self._uploading = _UploadThread(
                     self._elsewhere(files, Uploads), files, self._copy, self._here, self._news
@@ -192,14 +202,33 @@ class _Talk:
             case AskHead():
                 return http_dataset(self._base).refs.get(self._reference)
             case AskTakes():
-                answer = self._socket.response
-                said = answer.headers.get(TAKES_HEADER, "") if answer is not None else ""
-                return frozenset(word.strip() for word in said.split(","))
+                return self._takes()
         return None
+
+    def _takes(self) -> frozenset[str]:
+        answer = self._socket.response
+        said = answer.headers.get(TAKES_HEADER, "") if answer is not None else ""
+        return frozenset(word.strip() for word in said.split(","))
+
+    def _fetch_linked(
+        self, items: tuple[ObjectOfBlock, ...], urls: Mapping[Multihash, TransferUrl] | None
+    ) -> FetchedLinks:
+        source: ObjectStore = http_dataset(self._base).data
+        if urls is not None:
+            source = Downloads([Located(item, urls[item.name]) for item in items], self._base, self._client)
+        before, total = self._moved, sum(max(0, item.size) for item in items)
+        watch = Watch(total, lambda done, total: self._progress(before + done, before + total))
+        copying = LinkedCopy(self._here.data, watch)
+        copying.copy(list(items), source)
+        self._moved = before + watch.done
+        return FetchedLinks(copying.result, copying.missing)
 
     def _elsewhere(self, files: tuple[Located, ...], store: type[LocatedObjects]) -> DatasetLayout:
         def of_kind(kind: ObjectKind) -> LocatedObjects:
-            return store([located for located in files if located.item.kind is kind], self._base, self._client)
+            made = store([located for located in files if located.item.kind is kind], self._base, self._client)
+            if isinstance(made, Uploads):
+                made.goes_on = TAKES_LINKS in self._takes()
+            return made
 
         return replace(self._here, data=of_kind(ObjectKind.DATA_SLICE), checkpoints=of_kind(ObjectKind.CHECKPOINT))
 
@@ -306,13 +335,13 @@ class _UploadThread:
 # --- The connection ---
 
 
-def _connected(base: str, path: str, ends: ExitStack) -> tuple[ClientConnection, AddressSpace]:
+def _connected(base: str, path: str, more: Mapping[str, str], ends: ExitStack) -> tuple[ClientConnection, AddressSpace]:
     """A connection, and how near to this machine the server is."""
     with needs_extra("serve", "URLs that begin with odf+http", TransferError):
         from websockets.exceptions import InvalidStatus, WebSocketException
         from websockets.sync.client import ClientConnection, connect
     token = authorization(base)
-    headers = {VERSION_HEADER: str(VERSION), **({"Authorization": token} if token else {})}
+    headers = {**more, VERSION_HEADER: str(VERSION), **({"Authorization": token} if token else {})}
     shown = without_user(base)
     spaces = [AddressSpace.LINK_LOCAL]
 

@@ -6,11 +6,14 @@ the very end. Until then the target is what it was; files that arrived whole are
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 
+from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.metadata_chain import validate
+from odfpy.chain.new_blocks import validate
+from odfpy.chain.object_store import LocalObjectStore
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.required_signers import RequiredSigners
 from odfpy.chain.revocations import KeyRevocation
@@ -21,8 +24,9 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import DatasetNotFound, DatasetsDiverged, TransferError
 from odfpy.repository.divergence import Divergence, compare_chains
-from odfpy.repository.objects import BytesProgress, copy_blocks, copy_objects, linked_objects, missing_objects
+from odfpy.repository.objects import BytesProgress, copy_blocks, copy_objects, missing_objects, objects_of_blocks
 from odfpy.repository.transfer.clock import require_past
+from odfpy.repository.transfer.linked import ALL_FILES, LinkedResult, WantedFiles, copy_linked
 from odfpy.repository.transfer.signatures import carry_revocations, collect_signatures
 from odfpy.repository.transfer.slice_checks import check_slices
 
@@ -60,6 +64,7 @@ class TransferResult:
         num_ahead: blocks that only the target has.
         signatures: who has signed the blocks that came, None when none came.
         revocations: what the source says of keys that have signed.
+        links: the linked objects that were copied.
         behind: head of the source, where it is behind the target's.
         state: what the chain amounts to at its new head, where that is known without reading the chain again.
     """
@@ -77,6 +82,7 @@ class TransferResult:
     signatures: SignatureReport | None = None
     revocations: tuple[KeyRevocation, ...] = ()
     state: ChainState | None = None
+    links: LinkedResult = field(default_factory=LinkedResult)
 
     @property
     def source_head(self) -> Multihash:
@@ -93,6 +99,7 @@ def transfer(
     seen: Multihash | None = None,
     required: RequiredSigners | None = None,
     clock: Timestamp | None = None,
+    files: WantedFiles = ALL_FILES,
     is_ours: bool = False,
     progress: BytesProgress | None = None,
 ) -> TransferResult:
@@ -103,8 +110,9 @@ def transfer(
       3. Decide: nothing to do, go on, overwrite, or refuse.
       4. Check every rule of the chain on what comes, on top of what the target has, and its signatures.
       5. Copy data files and checkpoints that the target lacks, and check that footers say what their blocks say.
-      6. Copy blocks and signatures.
-      7. Move the head, if it still is where it was.
+      6. Copy the objects that rows in them link to, those that are wanted.
+      7. Copy blocks and signatures.
+      8. Move the head, if it still is where it was.
 
     Args:
         source: read only, and not trusted.
@@ -114,6 +122,7 @@ def transfer(
         seen: the source's head when it was last looked at; without `force`, it may not go back behind that.
         required: by whom the source's head must be signed.
         clock: the time here, of which blocks may not be far ahead; any may come where none is given.
+        files: the linked objects that are wanted.
         is_ours: the source is a workspace of this machine: its data files were looked at when they came.
         progress: called with bytes done and bytes in all, while files are copied.
 
@@ -139,13 +148,15 @@ def transfer(
             old_head=target_head,
             new_head=source_head,
             revocations=carry_revocations(source, target, source_head),
+            links=completed(source, target, source_head, files, progress) if files.complete else LinkedResult(),
         )
     # 2.
     found = compare_chains(source, source_head, target, target_head)
     # 3.
     decided = decide(found, source, source_head, target, target_head, seen=seen, force=force)
-    if decided is not None:
-        return decided
+    if decided is not None:  # the target has more blocks, but may lack files of those that both have
+        links = completed(source, target, source_head, files, progress) if files.complete else LinkedResult()
+        return replace(decided, links=links)
     # 4.
     base = target.chain.state(found.ancestor) if found.ancestor else ChainState()
     state = validate((block.hashed for block in found.source), base)
@@ -155,15 +166,18 @@ def transfer(
     new = [block.hashed for block in found.source]
     signatures = collect_signatures(source, new, state.dataset_id, required, target)
     # 5.
-    linked = linked_objects(block.hashed for block in found.source)
-    missing = missing_objects(linked, target)
-    copy_objects(source, target, missing, progress or (lambda _done, _total: None))
+    told = progress or (lambda _done, _total: None)
+    objects = objects_of_blocks(block.hashed for block in found.source)
+    missing = missing_objects(objects, target)
+    copy_objects(source, target, missing, told)
     if not is_ours:
         check_slices((block.hashed for block in found.source), base, target, {item.name for item in missing})
     # 6.
+    links = copy_linked(source, target, new, partial(_blocks_until, target, found.ancestor), base, files, told)
+    # 7.
     copy_blocks(found.source, target)
     signatures.store(target)
-    # 7.
+    # 8.
     target.refs.compare_and_swap(HEAD, target_head, source_head)
     return TransferResult(
         outcome=TransferOutcome.UPDATED,
@@ -177,7 +191,32 @@ def transfer(
         state=state,
         signatures=signatures.report,
         revocations=signatures.revocations,
+        links=links,
     )
+
+
+def completed(
+    source: DatasetLayout, target: DatasetLayout, head: Multihash, files: WantedFiles, progress: BytesProgress | None
+) -> LinkedResult:
+    """Copy the linked objects that a target lacks though it has all blocks of the source.
+
+    Args:
+        source: has the objects.
+        target: lacks some of them.
+        head: a block that both have; files of those up to it are looked at.
+        files: the objects that are wanted.
+        progress: called with bytes done and bytes in all.
+
+    Raises:
+        OdfError: as `copy_linked`.
+    """
+    reader = target if isinstance(target.data, LocalObjectStore) else source
+    blocks = partial(_blocks_until, reader, head)
+    return copy_linked(source, target, [], blocks, ChainState(), files, progress or (lambda _done, _total: None))
+
+
+def _blocks_until(layout: DatasetLayout, head: Multihash | None) -> list[HashedBlock]:
+    return [] if head is None else layout.chain.in_order(head)
 
 
 def _require_writable(target: DatasetLayout) -> None:

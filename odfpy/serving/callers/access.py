@@ -229,6 +229,15 @@ def writable(connection: HTTPConnection, caller: AnyCaller) -> DatasetPlace:
     return DatasetPlace(caller, alias_in(connection), caller.storage, dataset)
 
 
+def require_writable(dataset: StoredDataset, caller: Caller) -> None:
+    """Check that somebody may write to a dataset that they may read.
+
+    Raises:
+        HTTPException: 401 or 403, they may not.
+    """
+    _require(caller, Scope.WRITE, dataset.workspace_folder)
+
+
 Readable = Annotated[StoredDataset, Depends(readable)]
 Administered = Annotated[StoredDataset, Depends(administered_dataset)]
 Writable = Annotated[DatasetPlace, Depends(writable)]

@@ -7,11 +7,16 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from odfpy.chain.events import SetDataSchema
 from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.links.linked_objects import all_links
 from odfpy.chain.ref_store import HEAD, RefStore
+from odfpy.chain.slices import SliceOfBlock, slices_of
+from odfpy.data.hash_set import HashSet
 from odfpy.data.multihash import Multihash
+from odfpy.data.schemas.object_links import link_columns
 from odfpy.errors import OdfError
-from odfpy.repository.objects import ObjectKind, linked_objects
+from odfpy.repository.objects import ObjectKind, objects_of_blocks
 
 
 class Reach:
@@ -21,6 +26,8 @@ class Reach:
         self._lock = threading.Lock()
         self._tips: frozenset[Multihash] = frozenset()
         self._objects: dict[ObjectKind | None, set[Multihash]] = {}
+        self._link_columns: frozenset[str] = frozenset()
+        self._links = _Links()
 
     def has(self, layout: DatasetLayout, kind: ObjectKind | None, name: Multihash) -> bool:
         """Return whether a reference leads to an object.
@@ -33,21 +40,91 @@ class Reach:
         Raises:
             OdfError: the head or a block is missing or damaged.
         """
+        return self._speaks_of(layout, kind, name) or (kind is ObjectKind.DATA_SLICE and self._links_to(layout, name))
+
+    def has_link(self, layout: DatasetLayout, name: Multihash) -> bool:
+        """Return whether an object is no slice, and rows link to it.
+
+        Raises:
+            OdfError: the head or a block is missing or damaged.
+        """
+        return not self._speaks_of(layout, ObjectKind.DATA_SLICE, name) and self._links_to(layout, name)
+
+    def _speaks_of(self, layout: DatasetLayout, kind: ObjectKind | None, name: Multihash) -> bool:
         tips = frozenset(target for _, target in readable_references(layout.refs))
         with self._lock:
             if tips != self._tips:
                 self._follow(layout, tips)
             return name in self._objects.get(kind, ())
 
+    def _links_to(self, layout: DatasetLayout, name: Multihash) -> bool:
+        with self._lock:
+            tips, columns = self._tips, self._link_columns
+        return bool(columns) and self._links.has(layout, tips, columns, name)
+
     def _follow(self, layout: DatasetLayout, tips: frozenset[Multihash]) -> None:
         blocks = self._objects.get(None, set())
-        grown, left = _walk(layout, tips, blocks)
+        grown, left, columns = _walk(layout, tips, blocks)
         if not self._tips <= left | tips:  # a reference has gone, or went elsewhere: what it alone led to is out
-            self._objects = {}
-            grown, _ = _walk(layout, tips, set())
+            self._objects, self._link_columns = {}, frozenset()
+            grown, _, columns = _walk(layout, tips, set())
         for kind, names in grown.items():
             self._objects.setdefault(kind, set()).update(names)
+        self._link_columns |= columns
         self._tips = tips
+
+
+class _Links:
+    """The objects that rows of one dataset link to, read when somebody asks for one that is no slice.
+
+    It has a lock of its own: whoever asks for a block does not wait until many slices have been read.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tips: frozenset[Multihash] = frozenset()
+        self._columns: frozenset[str] = frozenset()
+        self._blocks: set[Multihash] = set()
+        self._names = HashSet()
+        self._unread: list[SliceOfBlock] = []
+
+    def has(self, layout: DatasetLayout, tips: frozenset[Multihash], columns: frozenset[str], name: Multihash) -> bool:
+        with self._lock:
+            if tips != self._tips or columns != self._columns:
+                self._follow(layout, tips, columns)
+            if name not in self._names and self._unread:  # a slice may have been mended since
+                self._read(layout, self._unread)
+            return name in self._names
+
+    def _follow(self, layout: DatasetLayout, tips: frozenset[Multihash], columns: frozenset[str]) -> None:
+        new, met = self._new_slices(layout, tips)
+        if columns != self._columns or not self._tips <= met | tips:
+            self._blocks, self._names, self._unread = set(), HashSet(), []
+            new, _ = self._new_slices(layout, tips)
+        self._columns, self._tips = columns, tips
+        self._read(layout, [*self._unread, *new])
+
+    def _new_slices(
+        self, layout: DatasetLayout, tips: frozenset[Multihash]
+    ) -> tuple[list[SliceOfBlock], set[Multihash]]:
+        new: list[SliceOfBlock] = []
+        met: set[Multihash] = set()
+        for tip in tips:
+            for hashed in layout.chain.iter_blocks(tip):
+                if hashed.hash in self._blocks:
+                    met.add(hashed.hash)
+                    break
+                self._blocks.add(hashed.hash)
+                new += slices_of([hashed])
+        return new, met
+
+    def _read(self, layout: DatasetLayout, slices: list[SliceOfBlock]) -> None:
+        self._unread = []
+        for item in slices:
+            try:
+                self._names.add_all(all_links([item], self._columns, layout))
+            except OdfError:  # what other slices link to can be had all the same
+                self._unread.append(item)
 
 
 def readable_references(refs: RefStore) -> Iterator[tuple[str, Multihash]]:
@@ -61,10 +138,14 @@ def readable_references(refs: RefStore) -> Iterator[tuple[str, Multihash]]:
 
 def _walk(
     layout: DatasetLayout, tips: frozenset[Multihash], known: set[Multihash]
-) -> tuple[dict[ObjectKind | None, set[Multihash]], set[Multihash]]:
-    """Return what some blocks and those before them have that is not known; and the known blocks where that begins."""
+) -> tuple[dict[ObjectKind | None, set[Multihash]], set[Multihash], set[str]]:
+    """Return what some blocks and those before them have that is not known.
+
+    Beside that, the known blocks where it begins, and the columns that link to objects.
+    """
     found: dict[ObjectKind | None, set[Multihash]] = {None: set()}
     met: set[Multihash] = set()
+    columns: set[str] = set()
     for tip in tips:
         for hashed in layout.chain.iter_blocks(tip):
             if hashed.hash in known:
@@ -73,9 +154,11 @@ def _walk(
             if hashed.hash in found[None]:
                 break
             found[None].add(hashed.hash)
-            for item in linked_objects([hashed]):
+            if isinstance(hashed.block.event, SetDataSchema):
+                columns.update(column.name for column in link_columns(hashed.block.event.schema))
+            for item in objects_of_blocks([hashed]):
                 found.setdefault(item.kind, set()).add(item.name)
-    return found, met
+    return found, met, columns
 
 
 class Reaches:

@@ -171,6 +171,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         control = CallControl(context, self._settings.flight_timeout)
         began = time.monotonic()
         with ExitStack() as stack:
+            stack.callback(control.close)  # or its clock would run on
             stack.callback(self.running.end, control)
             self.running.begin(ticket.name, control)
             with self.running.working():

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from odfpy.data.slices.slice import slice_schema
 from odfpy.errors import OdfError
 
 if TYPE_CHECKING:
@@ -53,6 +52,8 @@ class DatasetTables:
 
     def schema(self, name: str) -> pa.Schema | None:
         """Implement `Tables`."""
+        from odfpy.data.slices.slice import slice_schema
+
         try:
             state = self._resolver.find(name).state
             if state.schema is None:

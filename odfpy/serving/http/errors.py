@@ -31,13 +31,21 @@ class Refused(Exception):
         status: of HTTP.
         message: what is wrong, and what to try.
         headers: further headers of the answer.
+        more: what the answer says besides, for programs.
     """
 
-    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        headers: Mapping[str, str] | None = None,
+        more: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
         self.headers = headers
+        self.more = more
 
 
 def add_handlers(app: FastAPI) -> None:
@@ -51,7 +59,8 @@ def add_handlers(app: FastAPI) -> None:
 def _as_response(connection: HTTPConnection, error: Exception) -> Response:
     del connection
     assert isinstance(error, Refused)  # noqa: S101 - it is asked about no others
-    body = json.dumps({"message": error.message})  # in ASCII: what came from the client may be no text at all
+    # In ASCII: what came from the client may be no text at all.
+    body = json.dumps({"message": error.message, **(error.more or {})})
     return Response(body, error.status, dict(error.headers or {}), media_type="application/json")
 
 

@@ -23,6 +23,9 @@ from odfpy.serving.settings import ServeSettings
 INGEST: Final = "ingest"
 """The last part of the paths at which data comes in."""
 
+OBJECTS: Final = "/v0/archive/objects"
+"""The part of paths below which the bytes of archived files come in."""
+
 BUSY: Final = {"Retry-After": "1"}
 
 
@@ -106,6 +109,6 @@ class _Body:
 
 
 def _is_streamed(path: str) -> bool:
-    """Return whether it is that of an object at a signed URL, or of data to ingest."""
+    """Return whether it is that of an object at a signed URL, of files to archive, or of data to ingest."""
     before, _, last = path.rpartition("/")
-    return before.rpartition("/")[2] in KINDS or last == INGEST
+    return before.rpartition("/")[2] in KINDS or last == INGEST or path.endswith(OBJECTS) or before.endswith(OBJECTS)

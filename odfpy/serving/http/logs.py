@@ -10,9 +10,14 @@ import json
 import logging
 import sys
 from datetime import datetime, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from odfpy.visible import visible_in_json
+
+if TYPE_CHECKING:
+    _Handler = logging.StreamHandler[TextIO]
+else:
+    _Handler = logging.StreamHandler  # which has no parameters in Python 3.10
 
 LOGGER = "odf.serve"
 _LONGEST = 1000
@@ -39,9 +44,21 @@ class JsonFormatter(logging.Formatter):
         return visible_in_json(json.dumps(fields, ensure_ascii=False))
 
 
+class _ToStandardError(_Handler):
+    """Writes to what is standard error at the moment: a program may put another stream in its place."""
+
+    @property
+    def stream(self) -> TextIO:
+        """Return standard error."""
+        return sys.stderr
+
+    @stream.setter
+    def stream(self, value: TextIO) -> None: ...
+
+
 def set_up_logging(*, quiet: bool = False) -> None:
     """Let this process log to standard error; quiet: only what went wrong."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _ToStandardError()
     handler.setFormatter(JsonFormatter())
     handler.addFilter(lambda record: record.msg != _REFUSED_SOCKET)
     for name, level in _LEVELS.items():

@@ -113,4 +113,4 @@ def _route_of(scope: Scope) -> str:
 
 
 def _known_route(method: str) -> str:
-    return method if method in ("GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "WEBSOCKET") else "other"
+    return method if method in ("GET", "HEAD", "PUT", "PATCH", "POST", "DELETE", "OPTIONS", "WEBSOCKET") else "other"

@@ -13,6 +13,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -80,6 +81,7 @@ class FlightSql:
         tickets: SqlTickets,
         running: RunningQueries,
         settings: ServeSettings,
+        check: Callable[[Identity], object],
     ) -> None:
         """
         Args:
@@ -87,8 +89,10 @@ class FlightSql:
             tickets: makes and opens tickets.
             running: the queries that are under way.
             settings: limits and times.
+            check: raises an error if a caller is not to have any more.
         """
         self._asker, self._tickets, self._running, self._settings = asker, tickets, running, settings
+        self._check = check
         self._statements = Statements()
         self.actions: Final[Mapping[str, Callable[[Identity, bytes], bytes]]] = {
             "CreatePreparedStatement": self._prepare,
@@ -204,7 +208,9 @@ class FlightSql:
             rows = _MarkedRows(answer, missing) if ticket.allows_incomplete else answer
             batches = Batches(rows, self._running, control, stack.pop_all(), tell)
             statement = f'{{"missing":{missing}}}' if answer.missing else None
-            return fl.GeneratorStream(batches.schema, StatedRows(batches, lambda: statement))
+            return fl.GeneratorStream(
+                batches.schema, StatedRows(batches, lambda: statement, partial(self._check, caller))
+            )
 
     # --- Prepared statements ---
 

@@ -59,12 +59,13 @@ class ResultCalls:
             QUERIES: self._queries,
         }
 
-    def file(self, ticket: bytes, caller: Identity) -> Any:
+    def file(self, ticket: bytes, caller: Identity, check: Callable[[], object]) -> Any:
         """The stream of a file.
 
         Args:
             ticket: JSON, `{result, file}`.
             caller: who fetches it.
+            check: raises an error if the caller is to have no more of it.
 
         Raises:
             WebObjectNotFound: there is no such file of theirs.
@@ -79,6 +80,7 @@ class ResultCalls:
         def pieces() -> Iterator[pa.RecordBatch]:
             with stream, as_client_errors():
                 while piece := stream.read(_PIECE):
+                    check()
                     yield pa.record_batch([pa.array([piece], pa.binary())], schema=FILE)
 
         return fl.GeneratorStream(FILE, pieces())

@@ -17,16 +17,20 @@ Item: TypeAlias = "pa.RecordBatch | tuple[pa.RecordBatch, bytes]"
 class StatedRows:
     """The batches of a stream, and at the end, with an empty one, a statement about them.
 
+    Rights may end in the middle of it, wherever the rows are from: each batch is looked at.
+
     Not a generator: one that nobody has begun to read would not learn of its end.
     """
 
-    def __init__(self, batches: Batches, statement: Callable[[], str | None]) -> None:
+    def __init__(self, batches: Batches, statement: Callable[[], str | None], check: Callable[[], object]) -> None:
         """
         Args:
             batches: of the stream.
             statement: makes the statement when all of them went out, None if there is to be none.
+            check: raises an error if whoever reads them is to have no more.
         """
         self._batches = batches
+        self._check = check
         self._statement: Callable[[], str | None] | None = statement
 
     def __iter__(self) -> Iterator[Item]:
@@ -42,5 +46,11 @@ class StatedRows:
             if text is None:
                 raise
             return pa.RecordBatch.from_pylist([], schema=self._batches.schema), text.encode()
+        try:
+            with as_client_errors():
+                self._check()
+        except BaseException:
+            self._batches.close()
+            raise
         self._statement = statement
         return found

@@ -65,7 +65,7 @@ def relay_server(
     knowledge = StoredKnowledge(store)
     # Servers of one relay have one key, and so open each other's tickets.
     key = hashlib.sha256(b"tickets\0" + credentials.key).digest()
-    tickets = Tickets(key, is_first=knowledge.is_first)
+    tickets = Tickets(key, is_first=knowledge.redeem)
     context = SourceContext(workspace.queries.service, workspace.odf, settings.query_memory)
     reader = SourceReader(knowledge, context, ReadLimits(seconds=settings.flight_timeout))
     signer = RowsSigner(identity.name, credentials)

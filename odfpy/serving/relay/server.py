@@ -13,6 +13,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -97,7 +98,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         # Whoever answers a question waits for other relays, which perhaps wait for this one: it takes no place of those
         # who work.
         self._answering = RunningQueries(0, settings.flight_queries, settings.patience)
-        self._sql = FlightSql(self._asker, SqlTickets(tickets.seal), self.running, settings)
+        self._sql = FlightSql(self._asker, SqlTickets(tickets.seal), self.running, settings, self._check)
         self._actions: Mapping[str, Callable[[Identity, bytes], bytes]] = {
             "CancelFlightInfo": self._cancel_info,
             "CancelQuery": self._cancel_sql,
@@ -167,13 +168,14 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         """The rows of a ticket, or a file of a result."""
         caller = self._caller(context)
         if ticket.ticket.startswith(b"{"):
-            return self._results.file(ticket.ticket, caller)
+            return self._results.file(ticket.ticket, caller, partial(self._check, caller))
         if ticket.ticket.startswith(_MESSAGE):
             return self._sql.rows(context, caller, ticket.ticket)
         opened = self._tickets.open(ticket.ticket.decode("ascii", "replace"), caller)
         seconds = self._settings.flight_timeout
         control = CallControl(context, seconds)
         with ExitStack() as stack:
+            stack.callback(control.close)  # or its clock would run on
             stack.callback(self.running.end, control)
             self.running.begin(str(QueryKey(opened.holder.fingerprint, opened.id.partition(" ")[0])), control)
             rows: Rows
@@ -189,7 +191,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
                 rows, statement = self._reader.read(opened, control), lambda: None
             tell = lambda count: log("relay read", query=opened.id, rows=count)  # noqa: E731
             batches = Batches(rows, self.running, control, stack.pop_all(), tell)
-            return fl.GeneratorStream(batches.schema, StatedRows(batches, statement))
+            return fl.GeneratorStream(batches.schema, StatedRows(batches, statement, partial(self._check, caller)))
 
     @guarded
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
@@ -261,9 +263,19 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         if certificate is None:
             raise Unauthenticated("No certificate was shown")
         caller = identity_of(certificate)
+        self._check(caller)
+        return caller
+
+    def _check(self, caller: Identity) -> None:
+        """Check that a certificate is still good: it was when the caller connected.
+
+        Raises:
+            NotBelieved: it was revoked, or has ended.
+        """
         if self._knowledge.is_revoked(caller.fingerprint):
             raise NotBelieved("The certificate was revoked", hint="Ask the operator of the relay for a new one.")
-        return caller
+        if caller.certificate is not None:
+            identity_of(caller.certificate)
 
 
 def _is_sql(descriptor: Any) -> bool:

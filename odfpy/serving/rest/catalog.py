@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import TypeVar
 
+from odfpy.archive.rows import is_archive
 from odfpy.chain.events import SetInfo
 from odfpy.coordinator.maintenance.last_verification import LastVerification, last_verification
 from odfpy.coordinator.schedules.file import load_schedule
@@ -40,6 +41,8 @@ class CatalogEntry:
     Attributes:
         dataset: the dataset, as it was then.
         data_size: bytes of all slices.
+        linked_files: files that rows link to, counted as often as rows do.
+        linked_size: bytes of these.
         updated_at: time of the last block that carried rows.
         signed_by: names of those whose valid signatures the last block has.
         inputs: ids of the datasets that it is directly derived from.
@@ -47,6 +50,7 @@ class CatalogEntry:
         failure: the last pull on this machine, if it failed.
         schedule: when the scheduler works for it, None for never, or where that cannot be read.
         schedule_fault: why the schedule cannot be read, None if it can, or if there is none.
+        is_archive: whether it is an archive of files.
     """
 
     dataset: StoredDataset
@@ -55,6 +59,8 @@ class CatalogEntry:
     num_blocks: int
     num_records: int
     data_size: int
+    linked_files: int
+    linked_size: int
     watermark: Timestamp | None
     updated_at: Timestamp | None
     description: str | None
@@ -66,6 +72,7 @@ class CatalogEntry:
     failure: LastFailure | None
     schedule: DatasetSchedule | None
     schedule_fault: str | None
+    is_archive: bool = False
 
     def is_late(self, now: Timestamp) -> bool:
         """Return whether its last rows are older than its schedule promises.
@@ -184,6 +191,8 @@ def entry_of(dataset: StoredDataset) -> CatalogEntry | None:
         num_blocks=state.sequence_number + 1,
         num_records=state.num_records,
         data_size=state.data_bytes,
+        linked_files=state.linked_count,
+        linked_size=state.linked_bytes,
         watermark=state.watermark,
         updated_at=state.last_data_time,
         description=info.description,
@@ -195,6 +204,7 @@ def entry_of(dataset: StoredDataset) -> CatalogEntry | None:
         failure=_or_none(last_failure, dataset),
         schedule=schedule,
         schedule_fault=fault,
+        is_archive=is_archive(state),
     )
 
 

@@ -41,6 +41,8 @@ _DATASET = {
     "description": "Exchange rates, daily",
     "keywords": ["currency"],
     "dataSize": 1830,
+    "linkedFiles": 0,
+    "linkedSize": 0,
     "updatedAt": "2024-03-15T03:00:12Z",
     "signedBy": ["owner"],
     "verification": {"time": "2024-03-16T08:00:00Z", "head": HASH, "ok": True, "isCurrent": True, "isReplayed": True},
@@ -113,6 +115,8 @@ class DatasetInfo(BaseModel):
     description: str | None
     keywords: tuple[str, ...]
     dataSize: Annotated[int, Field(description="Bytes of all slices.")]  # noqa: N815
+    linkedFiles: Annotated[int, Field(description="Files that rows link to, as often as rows do.")]  # noqa: N815
+    linkedSize: Annotated[int, Field(description="Bytes of these.")]  # noqa: N815
     updatedAt: Annotated[str | None, Field(description="When rows came last.")]  # noqa: N815
     signedBy: Annotated[  # noqa: N815
         tuple[str, ...], Field(description="Names of those who have signed the last block, as far as signatures count.")
@@ -124,6 +128,7 @@ class DatasetInfo(BaseModel):
     ] = None
     isLate: Annotated[bool, Field(description="Whether that promise is broken.")] = False  # noqa: N815
     isPaused: Annotated[bool, Field(description="Whether its schedule is paused.")] = False  # noqa: N815
+    isArchive: Annotated[bool, Field(description="Whether it is an archive of files.")] = False  # noqa: N815
 
 
 class Order(Enum):
@@ -164,6 +169,7 @@ async def front() -> RedirectResponse:
     return RedirectResponse("ui/")
 
 
+@server.get("/health/", include_in_schema=False)
 @server.get("/health")
 async def health() -> Health:
     """Alive, and of which release."""
@@ -272,6 +278,8 @@ def _info(entry: CatalogEntry, caller: Caller) -> DatasetInfo:
         description=entry.description,
         keywords=entry.keywords,
         dataSize=entry.data_size,
+        linkedFiles=entry.linked_files,
+        linkedSize=entry.linked_size,
         updatedAt=str(entry.updated_at) if entry.updated_at is not None else None,
         signedBy=entry.signed_by,
         verification=None
@@ -286,6 +294,7 @@ def _info(entry: CatalogEntry, caller: Caller) -> DatasetInfo:
         maxAge=str(promise) if (promise := entry.schedule and entry.schedule.max_age) else None,
         isLate=entry.is_late(Timestamp.now()),
         isPaused=entry.schedule is not None and entry.schedule.is_paused,
+        isArchive=entry.is_archive,
         failure=None
         if failed is None
         else FailureModel(time=str(failed.time), code=failed.code, message=failed.message if is_own else ""),

@@ -17,6 +17,7 @@ not read does not exist for them."""
 _TAGS: Final = [
     {"name": "server", "description": "The server, and what it has."},
     {"name": "queries", "description": "Questions in SQL, answers with proofs, data in."},
+    {"name": "archives", "description": "Archives of files: the paths of datalake's API, and files in."},
     {"name": "Simple Transfer Protocol", "description": "Blocks, slices, references and signatures of a dataset."},
     {"name": "Smart Transfer Protocol", "description": "Objects at URLs that were given out in such a conversation."},
     {"name": "events", "description": "Heads as they move."},

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from odfpy.codec.explain import explanations
-from odfpy.coordinator.maintenance.last_verification import KeptFinding, LastVerification, last_verification
+from odfpy.coordinator.maintenance.last_verification import KeptFinding, KeptLinks, LastVerification, last_verification
 from odfpy.coordinator.storage.keys import UserKeys
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.dataset.identity import ActorId
@@ -87,6 +87,15 @@ class SignaturesModel(BaseModel):
     signers: list[SignerModel]
 
 
+class LinkedFilesModel(BaseModel):
+    """The files that rows of a dataset link to, each once."""
+
+    here: Annotated[int, Field(description="Those that are here, and as they should be.")]
+    hereBytes: int  # noqa: N815
+    elsewhere: Annotated[int, Field(description="Those that this copy does not have, by its setting.")]
+    removed: Annotated[int, Field(description="Those that are gone, as is recorded.")]
+
+
 class ReportModel(BaseModel):
     """The last verification of a dataset: its extent, and its findings."""
 
@@ -103,6 +112,9 @@ class ReportModel(BaseModel):
     checkpoints: int | None
     seconds: float | None
     signatures: SignaturesModel | None
+    linkedFiles: Annotated[  # noqa: N815
+        LinkedFilesModel | None, Field(description="Null where no row can link to files.")
+    ]
     findings: Annotated[list[FindingModel], Field(description="The first hundred of them, errors before warnings.")]
     explanations: Annotated[dict[str, ExplanationModel], Field(description="Of the codes of the findings.")]
 
@@ -218,8 +230,17 @@ def _report(last: LastVerification, dataset: StoredDataset, *, is_own: bool) -> 
         checkpoints=None if counts is None else counts.checkpoints,
         seconds=None if counts is None else counts.milliseconds / 1000,
         signatures=_signatures(last, dataset),
+        linkedFiles=_linked(last.linked),
         findings=[_finding(finding, is_own=is_own) for finding in findings],
         explanations={code: explained(known[code]) for code in codes if code is not None},
+    )
+
+
+def _linked(linked: KeptLinks | None) -> LinkedFilesModel | None:
+    if linked is None:
+        return None
+    return LinkedFilesModel(
+        here=linked.here, hereBytes=linked.here_bytes, elsewhere=linked.elsewhere, removed=linked.removed
     )
 
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from odfpy.coordinator.maintenance.report import Finding, VerifyReport
 from odfpy.coordinator.requests import VerifyRequest
-from odfpy.coordinator.storage.results import Finding, Progress, VerifyReport
+from odfpy.coordinator.storage.results import Progress
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.timestamp import Timestamp
 from odfpy.engine.control import Control

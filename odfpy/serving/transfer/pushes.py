@@ -12,6 +12,8 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.references import ReferenceName
 from odfpy.coordinator.storage.locks import writer_lock
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.coordinator.transfer.files import choice_of, remember_choice
+from odfpy.data.link_filter import AVAILABLE
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import NANOS_PER_SECOND, Timestamp
 from odfpy.dataset.identity import DatasetId
@@ -144,6 +146,13 @@ class ServedTarget:
         folder = staged_folder(self._storage, self._alias, dataset_id)
         with writer_lock(self._storage.run / "locks" / folder.name, f"The new dataset {self._alias}"):
             yield
+
+    def note_lacking(self, dataset_id: DatasetId) -> None:
+        """Note that the dataset has some of its files only."""
+        dataset = self._dataset()
+        folder = staged_folder(self._storage, self._alias, dataset_id) if dataset is None else dataset.folder
+        if choice_of(folder).is_whole:
+            remember_choice(folder, AVAILABLE)
 
     def publish(self, layout: DatasetLayout, dataset_id: DatasetId, visibility: WireVisibility) -> None:
         """Give the new dataset its name.

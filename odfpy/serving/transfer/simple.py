@@ -12,6 +12,7 @@ Files go out piece by piece as the client takes them, and as ranges where it ask
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Path, Request, Response
@@ -32,6 +33,7 @@ from odfpy.repository.places.http import MOST_SIDE_FILES, SIDE_FILES
 from odfpy.serving.callers.access import Readable
 from odfpy.serving.callers.reachable_objects import readable_references
 from odfpy.serving.callers.visibility import Visibility, visibility_of
+from odfpy.serving.http.pieces import PIECE, FileInPieces, is_known, streamed
 from odfpy.serving.rest.models import HASH, ID, with_example
 
 router = APIRouter(tags=["Simple Transfer Protocol"])
@@ -60,10 +62,6 @@ _SIGNATURES = {
 _REVOCATIONS = {"kind": "KeyRevocations", "version": 1, "content": {"revocations": []}}
 
 _Hash = Annotated[str, Path(max_length=200, description="Hash of the object.")]
-
-
-class _Pieces(FileResponse):
-    chunk_size = 128 * 1024  # a hundred clients with eight connections each must find room in memory
 
 
 @router.get("/refs/head.sig", responses={**_ANSWERS, 200: with_example(_SIGNATURES)})
@@ -135,7 +133,7 @@ def reference(
     if target is None:
         raise HTTPException(404, "There is no such reference")
     headers = {"ETag": f'"{target}"', "Cache-Control": "no-cache"}
-    if _has(request, target):
+    if is_known(request, headers["ETag"]):
         return Response(status_code=_NOT_MODIFIED, headers=headers)
     return PlainTextResponse(str(target), headers=headers)
 
@@ -172,9 +170,8 @@ def _object(
 ) -> Response:
     name = _name(text)
     reach = request.app.state.reaches.of(dataset.folder)
-    path = store.local_path(name)
     # What no reference leads to is not handed out: it may be part of a push under way, or of a dropped history.
-    if not reach.has(dataset.layout, kind, name) or path is None or not path.is_file():
+    if not reach.has(dataset.layout, kind, name) or name not in store:
         raise HTTPException(404, "There is no such object")
     is_public = visibility_of(dataset.folder) is Visibility.PUBLIC
     headers = {
@@ -183,12 +180,16 @@ def _object(
         # Whoever pushes chooses the bytes: a browser must not take them for a page of this server.
         "X-Content-Type-Options": "nosniff",
     }
-    if _has(request, name):
+    if is_known(request, headers["ETag"]):
         return Response(status_code=_NOT_MODIFIED, headers=headers)
+    path = store.local_path(name)
+    if path is None:  # it is kept compressed
+        more = {**headers, "Content-Type": _BYTES}
+        return streamed(request, partial(store.open_at, name), store.size(name), headers["ETag"], more)
     stamp = path.stat()
-    if stamp.st_size <= _Pieces.chunk_size and "Range" not in request.headers:  # a block, mostly: one piece
+    if stamp.st_size <= PIECE and "Range" not in request.headers:  # a block, mostly: one piece
         return Response(path.read_bytes(), media_type=_BYTES, headers={**headers, "Accept-Ranges": "bytes"})
-    return _Pieces(path, media_type=_BYTES, headers=headers, stat_result=stamp)
+    return FileInPieces(path, media_type=_BYTES, headers=headers, stat_result=stamp)
 
 
 def _name(text: str) -> Multihash:
@@ -196,9 +197,3 @@ def _name(text: str) -> Multihash:
         return Multihash.parse(text)
     except InvalidValue as error:
         raise HTTPException(404, "There is no such object: this is not a hash") from error
-
-
-def _has(request: Request, name: Multihash) -> bool:
-    """Return whether the client says that it has it (RFC 9110, If-None-Match)."""
-    known = request.headers.get("If-None-Match", "")
-    return any(tag.strip().removeprefix("W/") in ("*", f'"{name}"') for tag in known.split(","))

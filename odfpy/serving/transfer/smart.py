@@ -12,25 +12,28 @@ from __future__ import annotations
 import asyncio
 import io
 import logging
+import re
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, Literal, cast
 
 import anyio
-import anyio.from_thread
 import anyio.to_thread
 from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request, Response, WebSocket
 from fastapi.responses import FileResponse
 from starlette.requests import ClientDisconnect, HTTPConnection
 
-from odfpy.chain.object_store import ObjectTooLarge
+from odfpy.chain.object_store import LocalObjectStore, ObjectTooLarge
 from odfpy.coordinator.storage.keys import UserKeys
 from odfpy.coordinator.storage.workspace_folder import WorkspaceFolder
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import HashMismatch, InvalidValue
+from odfpy.repository.partial_objects import PartElsewhere, PartialObject, upload_object
 from odfpy.repository.peer_errors import ProtocolViolation
+from odfpy.repository.smart_transfer.located import OFFSET_HEADER
 from odfpy.repository.smart_transfer.messages import (
     VERSION,
     VERSION_HEADER,
@@ -42,7 +45,9 @@ from odfpy.repository.smart_transfer.messages import (
     closing_reason,
 )
 from odfpy.repository.smart_transfer.pull import serve_pull
-from odfpy.repository.smart_transfer.push import serve_push
+from odfpy.repository.smart_transfer.pull_links import TAKES_LINKS
+from odfpy.repository.smart_transfer.push_links import HAS_ALL, LINKS_HEADER
+from odfpy.repository.smart_transfer.serve_push import serve_push
 from odfpy.repository.smart_transfer.session import (
     FAILED,
     NORMAL,
@@ -56,8 +61,11 @@ from odfpy.repository.smart_transfer.session import (
 from odfpy.repository.smart_transfer.signature_messages import TAKES_HEADER, TAKES_SIGNATURES
 from odfpy.repository.smart_transfer.signed_urls import KINDS, Grant, UrlSigner
 from odfpy.serving.callers.access import AnyCaller, Caller, Readable, Writable, alias_in, registry_of
+from odfpy.serving.callers.reachable_objects import Reach
+from odfpy.serving.http.bodies import BodyReader
 from odfpy.serving.http.budget import MemoryBudget, OverBudget, weight_of_json
 from odfpy.serving.http.logs import log
+from odfpy.serving.http.pieces import FileInPieces, streamed
 from odfpy.serving.http.query_limiter import who_is
 from odfpy.serving.http.websocket_protocol import TRY_AGAIN_LATER, intake_of
 from odfpy.serving.transfer.pushes import ServedTarget, SignedUrls, store_of
@@ -67,14 +75,9 @@ router = APIRouter(tags=["Smart Transfer Protocol"])
 
 _PATIENCE = 6 * 3600.0  # a client gets a round of objects; whether it is alive is asked by the library, every 20 s
 _CLOSING = 5.0
-_PIECE = 256 * 1024
 _TALKING = 16
 _QUESTION = 4 * 1024 * 1024  # as many objects as may be asked for at once, twice
 _PUTTING = 64
-
-
-class _Pieces(FileResponse):
-    chunk_size = 128 * 1024
 
 
 def _require_version(connection: HTTPConnection) -> None:
@@ -89,7 +92,7 @@ _Versioned = Depends(_require_version)
 async def pull(socket: WebSocket, caller: AnyCaller, dataset: Readable) -> None:
     """Let a client pull."""
     urls = _urls(socket, dataset.workspace_folder)
-    reach = socket.app.state.reaches.of(dataset.folder)
+    reach: Reach = socket.app.state.reaches.of(dataset.folder)
 
     def locate(file: ObjectFile) -> TransferUrl | None:
         store = file.object_type.store(dataset.layout)
@@ -98,7 +101,12 @@ async def pull(socket: WebSocket, caller: AnyCaller, dataset: Readable) -> None:
         return urls.to_get(dataset.handle.id, file) if is_there else None
 
     _admit(socket, caller, min(_QUESTION, socket.app.state.settings.max_message))
-    await _hold(socket, serve_pull(dataset.layout, locate), PullPhase.INITIAL_REQUEST)
+
+    def is_linked(name: Multihash) -> bool:
+        return reach.has_link(dataset.layout, name)
+
+    conversation = serve_pull(dataset.layout, locate, is_linked)
+    await _hold(socket, conversation, PullPhase.INITIAL_REQUEST, {TAKES_HEADER: TAKES_LINKS})
 
 
 @router.websocket("/push", dependencies=[_Versioned])
@@ -129,9 +137,10 @@ async def push(
         clock=Timestamp.now(),
         max_object_size=limit,
         revoked=revoked,
+        has_all_files=socket.headers.get(LINKS_HEADER, "").strip() == HAS_ALL,
     )
     _admit(socket, place.caller, socket.app.state.settings.max_message)
-    await _hold(socket, conversation, PushPhase.INITIAL_REQUEST, {TAKES_HEADER: TAKES_SIGNATURES})
+    await _hold(socket, conversation, PushPhase.INITIAL_REQUEST, {TAKES_HEADER: f"{TAKES_SIGNATURES}, {TAKES_LINKS}"})
 
 
 def _admit(socket: WebSocket, caller: Caller, most: int) -> None:
@@ -264,11 +273,13 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
     403: {"description": "The URL is not one of ours, or has expired."},
     404: {"description": "There is no such dataset or object any more."},
 }
+_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18})")
 _PUT_ANSWERS = {
     **_ANSWERS,
     200: {"description": "The server has it."},
     400: {"description": "Another object came."},
     408: {"description": "The object does not come."},
+    409: {"description": "The bytes do not follow those that have come."},
 }
 
 
@@ -282,7 +293,7 @@ def _granted(
     signature: Annotated[str, Query(max_length=200, description="Of all that, by the server.")],
 ) -> Grant:
     """Return what the URL allows."""
-    method: Literal["GET", "PUT"] = "PUT" if request.method == "PUT" else "GET"
+    method: Literal["GET", "PUT"] = "GET" if request.method == "GET" else "PUT"
     try:
         name, dataset_id = Multihash.parse(hash), DatasetId.parse(dataset)
     except InvalidValue as error:
@@ -302,10 +313,16 @@ Granted = Annotated[Grant, Depends(_granted)]
 def get_object(request: Request, grant: Granted) -> Response:
     """An object, for whoever was given the URL."""
     layout = store_of(registry_of(request), alias_in(request), grant)
-    path = grant.kind.store(layout).local_path(grant.name) if layout else None
-    if path is None or not path.is_file():
+    store = grant.kind.store(layout) if layout else None
+    if store is None or grant.name not in store:
         raise HTTPException(404, "There is no such object")
-    return _Pieces(path, media_type="application/octet-stream", headers={"Cache-Control": "private, no-store"})
+    headers, media_type = {"Cache-Control": "private, no-store"}, "application/octet-stream"
+    path = store.local_path(grant.name)
+    if path is None:  # it is kept compressed
+        more = {**headers, "Content-Type": media_type}
+        size = store.size(grant.name)
+        return streamed(request, partial(store.open_at, grant.name), size, f'"{grant.name}"', more)
+    return FileInPieces(path, media_type=media_type, headers=headers)
 
 
 @router.put("/signed-data/{hash}", responses=_PUT_ANSWERS)  # noqa: FAST003 - in `Granted`
@@ -315,14 +332,16 @@ async def put_object(request: Request, grant: Granted) -> Response:
     layout = await anyio.to_thread.run_sync(store_of, registry_of(request), alias_in(request), grant)
     if layout is None:
         raise HTTPException(404, "There is no such dataset")
-    body = _Body(request, request.app.state.settings.patience)
-    store = grant.kind.store(layout)
+    body = cast("io.BufferedReader", BodyReader(request, request.app.state.settings.patience))
+    begin = _begin_of(request, grant)
 
     def insert() -> None:
-        store.insert_stream(cast("io.BufferedReader", body), grant.name, size=grant.size)
+        upload_object(grant.kind.store(layout), grant.name, grant.size, body, begin)
 
     try:
         await anyio.to_thread.run_sync(insert, limiter=_limiter(request, "putting", _PUTTING))
+    except PartElsewhere as error:
+        raise HTTPException(409, "The object does not go on there; HEAD tells where") from error
     except (HashMismatch, ObjectTooLarge) as error:
         raise HTTPException(400, f"This is not the object {grant.name} of {grant.size} bytes") from error
     except ClientDisconnect as error:
@@ -330,24 +349,24 @@ async def put_object(request: Request, grant: Granted) -> Response:
     return Response(status_code=200)
 
 
-class _Body:
-    """The body of a request as a stream for a thread; a client that does not send for too long is given up."""
+@router.head("/signed-data/{hash}", include_in_schema=False)  # noqa: FAST003 - in `Granted`
+@router.head("/signed-checkpoints/{hash}", include_in_schema=False)
+def arrived(request: Request, grant: Granted) -> Response:
+    """Return how many bytes of an object have come, for whoever was given the URL to put it."""
+    layout = store_of(registry_of(request), alias_in(request), grant)
+    if layout is None:
+        raise HTTPException(404, "There is no such dataset")
+    store = grant.kind.store(layout)
+    count = PartialObject(store, grant.name).arrived if isinstance(store, LocalObjectStore) else 0
+    return Response(status_code=204, headers={OFFSET_HEADER: str(count), "Cache-Control": "no-store"})
 
-    def __init__(self, request: Request, patience: float) -> None:
-        self._chunks: AsyncIterator[bytes] = request.stream()
-        self._patience = patience
 
-    def read(self, size: int) -> bytes:
-        """The next bytes: a piece of them, whatever `size` says, which is more."""
-        del size
-        return anyio.from_thread.run(self._piece)
-
-    async def _piece(self) -> bytes:
-        piece = bytearray()
-        try:
-            with anyio.fail_after(self._patience):
-                while len(piece) < _PIECE and (chunk := await anext(self._chunks, b"")):
-                    piece += chunk
-        except TimeoutError as error:
-            raise HTTPException(408, "The object does not come") from error
-        return bytes(piece)
+def _begin_of(request: Request, grant: Grant) -> int:
+    """The first byte that a request brings, of those that its URL allows."""
+    said = request.headers.get("Content-Range")
+    if said is None:
+        return 0
+    found = _RANGE.fullmatch(said.strip())
+    if found is None or int(found[2]) != grant.size - 1 or int(found[3]) != grant.size:
+        raise HTTPException(400, "Content-Range is the rest of the object, such as bytes 100-199/200")
+    return int(found[1])

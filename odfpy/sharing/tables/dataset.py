@@ -122,7 +122,7 @@ class DatasetTable(NumberedTable):
         (path,) = slice_paths(self._dataset.layout.data, [added])
         rows, size = added.data.offset_interval, added.data.size
         name = str(added.data.physical_hash)
-        return TableFile(name, size, self.version(number), path, num_rows=rows.end - rows.start + 1)
+        return TableFile(name, size, self.version(number), path, num_rows=rows.num_rows)
 
     # --- The chain ---
 

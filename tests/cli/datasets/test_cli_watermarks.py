@@ -160,7 +160,11 @@ def test_settings_of_a_dataset(odf: Odf, levels: Workspace) -> None:
     assert odf("config", "set", "watermark.idle", "12h", "-d", "slow").code == 0
     listed = odf("config", "list", "--dataset", "slow", "-o", "json").json
     settings = {"watermark.lag": "P1D", "watermark.idle": "12h"}
-    assert {item["key"]: item["value"] for item in listed} == {**settings, "retractions.share": "50%"}
+    assert {item["key"]: item["value"] for item in listed} == {
+        **settings,
+        "retractions.share": "50%",
+        "copy.files": "all",
+    }
     assert odf("show", "slow", "-o", "json").json["settings"] == settings
     assert "Watermark\nlag: 1d\nidle: 12h\n" in odf("inspect", "source", "slow").out
     assert odf("config", "unset", "--dataset", "slow", "watermark.idle").err == "watermark.idle is now not set\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,9 @@ from support.federation.documents import document
 from support.servers.certificates import self_signed
 
 from odfpy.coordinator.workspace import Workspace
-from odfpy.data.timestamp import Timestamp
-from odfpy.federation.authority import check_trusted
 from odfpy.federation.identity import RelayIdentity
-from odfpy.federation.model.certificates import CertificateFacts
+from odfpy.federation.model.certificates import CertificateFacts, load_pem
+from odfpy.federation.relay.requesters import Authorities
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_certificates(odf: Odf, relay: Workspace) -> None:
     assert odf("relay", "cert", "new", "ANN", "--field", "O=Acme", "--to", "keys").code == 0
     (pem,) = Path("keys").glob("ann-*.pem")
     facts = CertificateFacts.of(pem.read_text())
-    check_trusted(facts.pem, RelayIdentity.open(relay.odf).trusted, Timestamp.now())
+    Authorities(RelayIdentity.open(relay.odf).authorities.read_bytes()).check([load_pem(facts.pem)], time.time())
     assert facts.subject == "CN=ann,O=Acme"
     assert pem.with_suffix(".key").stat().st_mode & 0o077 == 0
     assert odf("relay", "cert", "rotate", "ann", "--overlap", "1d", "--to", "keys").code == 0

@@ -49,7 +49,7 @@ def test_a_sound_installation_and_workspace(odf: Odf, workspace: Path) -> None:
     told = odf(*QUICK)
     assert (told.code, told.err) == (0, "")
     names = [line.removeprefix("ok").strip().partition(":")[0] for line in told.out.splitlines()]
-    assert names == [*EVERYWHERE, "settings", "privacy", "disk", "locks", "datasets"]
+    assert names == ["command server", *EVERYWHERE, "settings", "privacy", "disk", "locks", "datasets"]
     assert all(line.startswith("ok ") for line in told.out.splitlines())
 
 

@@ -17,6 +17,7 @@ from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.workspace import Workspace
 from odfpy.dataset.transform import TransformSql
 from odfpy.errors import BadValue, UsageError
+from odfpy.stages import profiling
 
 
 @pytest.fixture
@@ -87,8 +88,13 @@ def test_ingests_may_change_lanes(tmp_path: Path) -> None:
         feed(workspace, "root", "1 a", "2 b")
         workspace.config.set("ingest.lane", "spark")
         workspace.settings_of("root").set("watermark.lag", "12h")
-        second = feed(workspace, "root", "1 A", "3 c", day=2)
+        with profiling("test") as profile:
+            second = feed(workspace, "root", "1 A", "3 c", day=2)
         assert second.lane == "spark: ingest.lane is spark"
+        job = profile.at("root", "Spark", "job")
+        assert job is not None
+        assert {"read", "merge", "write"} <= job.parts.keys()
+        assert job.parts["write"].all_jobs > 0
         assert second.counts == {**second.counts, "read": 2, "appended": 1, "corrected": 1, "retracted": 1}
         assert str(second.watermark) == "2024-01-01T12:00:00Z"
         file = workspace.root / "wrong.ndjson"

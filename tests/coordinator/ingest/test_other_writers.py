@@ -18,7 +18,7 @@ from odfpy.data.schemas import schema as odf
 from odfpy.data.schemas.arrow import to_arrow
 from odfpy.data.schemas.schema import DataField, DataSchema, DataType
 from odfpy.data.schemas.system_columns import system_columns_first
-from odfpy.data.slices.slice import SliceWriter
+from odfpy.data.slices.writer import SliceWriter
 from odfpy.data.timestamp import Timestamp
 
 DAY = Timestamp.parse("2024-01-01T00:00:00Z")

@@ -28,7 +28,8 @@ from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.schemas.arrow import to_arrow
 from odfpy.data.schemas.schema import DataField, DataSchema, Int64, Option, String
 from odfpy.data.schemas.system_columns import system_fields
-from odfpy.data.slices.slice import SliceWriter, read_slice
+from odfpy.data.slices.slice import read_slice
+from odfpy.data.slices.writer import SliceWriter
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY
 from odfpy.errors import HashMismatch, UsageError
@@ -129,11 +130,12 @@ def changelog(dataset: StoredDataset) -> list[dict[str, Any]]:
     return [row for file in files for row in read_slice(file).to_pylist()]
 
 
-def known_files(dataset: StoredDataset) -> set[FileStamp | None]:
-    """Files of a watched folder that were taken in."""
+def known_files(dataset: StoredDataset) -> set[FileStamp]:
+    """Files of a watched folder that were taken in; other states of sources are known by the last one of each."""
     events = (hashed.block.event for hashed in dataset.chain.in_order())
     states = (event.new_source_state for event in events if isinstance(event, AddData))
-    return {FileStamp.of_state(state) for state in states if state is not None}
+    found = (FileStamp.of_state(state) for state in states if state is not None)
+    return {stamp for stamp in found if stamp is not None}
 
 
 def meaning(state: ChainState) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ import pytest
 from support.chains.workspaces import derivative, feed, root, rows, workspace_with
 
 from odfpy.chain.references import ReferenceKind
-from odfpy.coordinator.storage.results import Severity, VerifyReport
+from odfpy.coordinator.maintenance.report import Severity, VerifyReport
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.multihash import Multihash
 from odfpy.errors import AlreadyExists, DatasetNotFound, IntegrityError

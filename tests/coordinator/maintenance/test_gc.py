@@ -12,9 +12,9 @@ from support.chains.workspaces import derivative, feed, root, rows, workspace_wi
 from odfpy.chain.events import AddData, Checkpoint
 from odfpy.coordinator.maintenance.gc import GcReport
 from odfpy.coordinator.maintenance.reachable import Garbage, reachable_blocks
+from odfpy.coordinator.maintenance.report import Severity
 from odfpy.coordinator.storage.commit import commit_time
 from odfpy.coordinator.storage.locks import writer_lock
-from odfpy.coordinator.storage.results import Severity
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.multihash import Multihash

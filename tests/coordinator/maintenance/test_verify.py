@@ -13,7 +13,7 @@ from support.fixtures import KAMU
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.chain.slices import slices_of
-from odfpy.coordinator.storage.results import Finding, Severity
+from odfpy.coordinator.maintenance.report import Finding, Severity
 from odfpy.coordinator.transform.run import transform_dataset
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.vocabulary import OperationType

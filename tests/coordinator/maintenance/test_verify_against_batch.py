@@ -20,8 +20,8 @@ from odfpy.chain.encoding import load_snapshots
 from odfpy.cli.app import run
 from odfpy.codec.tree import from_tree, to_tree
 from odfpy.coordinator.maintenance.batch import BatchVerifier
+from odfpy.coordinator.maintenance.report import Severity
 from odfpy.coordinator.maintenance.verify import verify
-from odfpy.coordinator.storage.results import Severity
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.slices.writer import SliceWriter
 from odfpy.engine.contract import SliceDescription, TransformRequest, TransformResponse, TransformResponseSuccess

@@ -14,8 +14,9 @@ from support.chains.workspaces import derivative, feed, root, workspace_with
 from support.servers.static_server import StaticServer, static_server
 
 from odfpy.chain.encoding import load_snapshots
+from odfpy.coordinator.maintenance.report import Severity
 from odfpy.coordinator.storage.clock import ClockAhead
-from odfpy.coordinator.storage.results import PullOutcome, PullResult, Severity
+from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.data_warning import WarningKind
 from odfpy.data.timestamp import Timestamp

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.chains.workspaces import feed, root, workspace_with
-from support.engine.spark_here import SparkHere, in_place
+from support.chains.workspaces import BY_DAY, TOTALS, feed, root, workspace_with
+from support.engine.spark_here import SparkHere
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.cli.app import run
@@ -25,20 +25,10 @@ from odfpy.errors import OdfError, SchemaError
 pytestmark = pytest.mark.spark
 
 APPEND = "{kind: Append}"
-BY_DAY = (
-    "select window.start as event_time, name, count(*) as n from source"
-    " group by window(event_time, '1 day'), name"
-)  # fmt: skip
-TOTALS = "select max(event_time) as event_time, name, count(*) as n from source group by name"
 BOTH = TOTALS.replace(
     "from source", "from (select event_time, name from source union all select event_time, name from other)"
 )
 ROWS = "select event_time, name, id as n from source"
-
-
-@pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch, spark: object) -> SparkHere:
-    return in_place(monkeypatch, spark)
 
 
 @pytest.fixture

@@ -220,3 +220,18 @@ def test_who_hangs_up_cancels_the_query_at_all_who_were_asked() -> None:
             with pytest.raises(QueryCancelled):
                 planned.result(timeout=20)
         wait_until(lambda: sorted(made.cancelled) == [("a", "b"), ("a", "slow")])
+
+
+def test_a_relay_that_hangs_up_cancels_nothing_at_others() -> None:
+    """It has run out of time, perhaps, and its requester goes on with what the others have said."""
+    with web({"a": {"slow": "{v}", "b": "{v}"}, "b": {}, "slow": {}}, slow=["slow"]) as made:
+        control = Control()
+        with ThreadPoolExecutor() as threads:
+            question = Question("1 item", SentFragment.of(ALL), seconds=200.0, requester=token(ASKER, "1"))
+            planned = threads.submit(made.relays["a"].answer, question, identity("another relay"), control)
+            wait_until(lambda: made.messages == 2)
+            control.cancel()
+            with pytest.raises(QueryCancelled):
+                planned.result(timeout=20)
+        assert made.cancelled == []
+        ask(made, "b", "1")  # is not refused there: it has been answered before

@@ -40,7 +40,8 @@ from odfpy.repository.smart_transfer.messages import (
     encode_ok,
 )
 from odfpy.repository.smart_transfer.pull import pull, serve_pull
-from odfpy.repository.smart_transfer.push import push, serve_push
+from odfpy.repository.smart_transfer.push import push
+from odfpy.repository.smart_transfer.serve_push import serve_push
 from odfpy.repository.smart_transfer.session import Conversation, PeerClosed, Receive, Refusal, Send
 from odfpy.repository.transfer.simple import ForeignDataset
 

@@ -11,7 +11,7 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.data.multihash import Multihash
 from odfpy.errors import IntegrityError, OdfError, TransferError
 from odfpy.http.client import HttpClient
-from odfpy.repository.objects import LinkedObject, ObjectKind, copy_objects
+from odfpy.repository.objects import ObjectKind, ObjectOfBlock, copy_objects
 from odfpy.repository.peer_errors import ProtocolViolation
 from odfpy.repository.smart_transfer.located import Downloads, Uploads
 from odfpy.repository.smart_transfer.messages import HeaderRow, TransferUrl
@@ -19,7 +19,7 @@ from odfpy.repository.smart_transfer.session import Located
 
 DATA = b"the bytes of an object"
 NAME = Multihash.of(DATA)
-ITEM = LinkedObject(ObjectKind.DATA_SLICE, NAME, len(DATA), Multihash.of(b"block"))
+ITEM = ObjectOfBlock(ObjectKind.DATA_SLICE, NAME, len(DATA), Multihash.of(b"block"))
 
 
 @pytest.fixture

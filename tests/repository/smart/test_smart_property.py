@@ -9,14 +9,15 @@ from support.chains.smart_pair import Pair, Site
 from support.chains.stories import Chain, pairs
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.metadata_chain import validate
+from odfpy.chain.new_blocks import validate
 from odfpy.chain.ref_store import HEAD
 from odfpy.errors import OdfError
-from odfpy.repository.objects import linked_objects
+from odfpy.repository.objects import objects_of_blocks
 from odfpy.repository.peer_errors import ConnectionLost, PeerFailed
 from odfpy.repository.smart_transfer.messages import Visibility
 from odfpy.repository.smart_transfer.pull import IntervalRefused, blocks_after, pull, serve_pull
-from odfpy.repository.smart_transfer.push import push, serve_push
+from odfpy.repository.smart_transfer.push import push
+from odfpy.repository.smart_transfer.serve_push import serve_push
 from odfpy.repository.transfer.simple import ForeignDataset, TransferOutcome
 
 cuts = st.none() | st.integers(0, 12)
@@ -34,7 +35,7 @@ def check(layout: DatasetLayout | None) -> None:
     if layout is not None and layout.refs.get(HEAD) is not None:
         blocks = layout.chain.in_order()
         validate(blocks)
-        for item in linked_objects(blocks):
+        for item in objects_of_blocks(blocks):
             assert item.kind.store(layout).read(item.name)
 
 

@@ -13,7 +13,7 @@ from support.chains.smart_replay import NAMES, Recording, plain, plant, pushed, 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.repository.exchange import fetch_dataset, send_dataset
 from odfpy.repository.smart_transfer.pull import serve_pull
-from odfpy.repository.smart_transfer.push import serve_push
+from odfpy.repository.smart_transfer.serve_push import serve_push
 from odfpy.repository.smart_transfer.session import PeerClosed, Receive, Send
 
 

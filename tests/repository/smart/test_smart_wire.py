@@ -27,9 +27,8 @@ from odfpy.data.multihash import Multihash
 from odfpy.errors import DatasetNotFound, OdfError, TransferError
 from odfpy.repository.exchange import fetch_dataset, send_dataset
 from odfpy.repository.peer_errors import ProtocolViolation
-from odfpy.repository.smart_transfer import pull as pulls
+from odfpy.repository.smart_transfer import pull_links, serve_push, websocket
 from odfpy.repository.smart_transfer import push as pushes
-from odfpy.repository.smart_transfer import websocket
 from odfpy.repository.smart_transfer.session import PeerClosed
 from odfpy.repository.transfer.simple import HistoryTakenBack
 from odfpy.serving.callers.tokens import Scope, Tokens
@@ -159,7 +158,7 @@ def test_push_goes_on_after_cuts(workspace: Workspace, node: str, between: Cutti
 
 
 def test_objects_go_in_several_rounds(node: str, here: DatasetLayout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(pulls, "MAX_OBJECTS", 3)
+    monkeypatch.setattr(pull_links, "MAX_OBJECTS", 3)
     dataset(here, 13)
     done = []
     send_dataset(here, f"odf+{node}/rounds", progress=lambda *now: done.append(now))
@@ -171,7 +170,8 @@ def test_objects_go_in_several_rounds(node: str, here: DatasetLayout, tmp_path: 
 def test_node_asks_how_the_uploads_go(node: str, here: DatasetLayout, monkeypatch: pytest.MonkeyPatch):
     """Also when a question is on its way as the client says that all is there: what it hears then is no confirmation."""
     monkeypatch.setattr(pushes, "PING_EVERY", 0.001)
-    monkeypatch.setattr(pushes, "_MAX_SILENT_PINGS", 1_000_000)
+    monkeypatch.setattr(serve_push, "PING_EVERY", 0.001)
+    monkeypatch.setattr(serve_push, "_MAX_SILENT_PINGS", 1_000_000)
     make_dataset(here, "a", number=14)
     for at in range(12):
         add_slice(here, bytes([at]) * 100_000)

@@ -23,14 +23,14 @@ from odfpy.errors import FetchError, TransferError
 from odfpy.http import spaces
 from odfpy.http.client import HttpClient
 from odfpy.http.spaces import AddressSpace, space_of, space_of_host
-from odfpy.repository.objects import LinkedObject, ObjectKind
+from odfpy.repository.objects import ObjectKind, ObjectOfBlock
 from odfpy.repository.smart_transfer.messages import TransferUrl
 from odfpy.repository.smart_transfer.session import Fetch, Located, ReceiveWhileUploading, StartUploads
 from odfpy.repository.smart_transfer.websocket import converse
 
 FAR = "127.0.0.2"
 SECRET = b"what only this machine may see"
-ITEM = LinkedObject(ObjectKind.DATA_SLICE, Multihash.of(SECRET), len(SECRET), Multihash.of(b"block"))
+ITEM = ObjectOfBlock(ObjectKind.DATA_SLICE, Multihash.of(SECRET), len(SECRET), Multihash.of(b"block"))
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from odfpy.chain.events import Seed, SetTransform, TransformInput
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.metadata_chain import NewBlocks
+from odfpy.chain.new_blocks import NewBlocks
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.storage.commit import commit_time
 from odfpy.coordinator.workspace import Workspace

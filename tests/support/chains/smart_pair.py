@@ -44,6 +44,7 @@ class Site:
         self.layout = layout
         self.staged: dict[DatasetId, DatasetLayout] = {}
         self.visibility: Visibility | None = None
+        self.is_lacking = False
 
     def existing(self) -> DatasetLayout | None:
         return self.layout
@@ -57,6 +58,9 @@ class Site:
     @contextmanager
     def writing(self, dataset_id: DatasetId) -> Iterator[None]:
         yield
+
+    def note_lacking(self, dataset_id: DatasetId) -> None:
+        self.is_lacking = True
 
     def publish(self, layout: DatasetLayout, dataset_id: DatasetId, visibility: Visibility) -> None:
         self.layout, self.visibility = layout, visibility

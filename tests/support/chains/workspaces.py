@@ -58,6 +58,12 @@ content:
 
 QUERY = "select op, event_time, id, upper(name) as name from source where id > 1"
 
+BY_DAY = (
+    "select window.start as event_time, name, count(*) as n from source"
+    " group by window(event_time, '1 day'), name"
+)  # fmt: skip
+TOTALS = "select max(event_time) as event_time, name, count(*) as n from source group by name"
+
 
 def root(name: str = "root", merge: str = "{kind: Snapshot, primaryKey: [id], compareColumns: [name]}") -> str:
     """A manifest of a root dataset with the columns event_time, id and name."""

@@ -37,6 +37,7 @@ def error_classes() -> list[type[OdfError]]:
 
 def made_otherwise() -> dict[str, Callable[[], OdfError]]:
     """What makes the errors whose constructors take something else than a message and a hint, by class name."""
+    from odfpy.archive.errors import RecordRefused
     from odfpy.codec.tree import TreeError
     from odfpy.errors import FetchInterrupted
     from odfpy.query.wire.commitments import InvalidCommitment
@@ -50,6 +51,7 @@ def made_otherwise() -> dict[str, Callable[[], OdfError]]:
         "InvalidCommitment": lambda: InvalidCommitment("BadSignature", "it is signed by somebody else"),
         "OverBudget": lambda: OverBudget("too much", hint="Send less.", is_own=True),
         "PeerClosed": lambda: PeerClosed(1011, "no room", hint="Make room."),
+        "RecordRefused": lambda: RecordRefused("a.log", ["what is missing", "end is before start"], hint="Say more."),
         "Refusal": lambda: Refusal(Internal(PushPhase.COMPLETE_REQUEST, "no room")),
         "TreeError": lambda: TreeError(("content", 3, "read"), "unknown key", hint="Did you mean `reed`?"),
         "VerificationFailed": lambda: VerificationFailed(

@@ -23,6 +23,7 @@ from odfpy.federation.sql.fragment import Fragment
 from odfpy.federation.sql.mapping import rewritten, transformed
 from odfpy.federation.sql.source import source_sql
 from odfpy.federation.sql.split import split
+from odfpy.federation.sql.splitting.own_names import with_own_names
 
 
 @dataclass
@@ -49,7 +50,7 @@ def answered(world: World, question: str, dialect: str = "datafusion") -> Answer
         tables[name] = pa.concat_tables([fragment.schema.empty_table(), *answers])
     if dialect == "spark":
         return Answer(run_duckdb(sqlglot.transpile(parts.rest, read="spark", write="duckdb")[0], tables), moved)
-    return Answer(run_datafusion(parts.rest, tables), moved)
+    return Answer(run_datafusion(with_own_names(parts.rest), tables), moved)
 
 
 def answer_of(source: Source, fragment: Fragment) -> pa.Table:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.flight as fl
 from support.federation.served import HOST, PEER, ServedWeb, credentials
 
+from odfpy.federation.relay.actions import CANCEL
 from odfpy.federation.relay.flight import Connections, info_of, question_of
 from odfpy.federation.relay.question import Answer, Part, Question
 from odfpy.federation.relay.requesters import Credentials
@@ -24,8 +25,10 @@ class HostilePeer(fl.FlightServerBase):  # type: ignore[misc]
 
     Attributes:
         seen: the questions that it was asked.
+        told: the queries that it was told to cancel.
         answers: gives the answer to a question: an `Answer`, or a FlightInfo.
         gives: gives the stream of a ticket.
+        lists: gives the entities.
         connections: with its own certificate.
     """
 
@@ -38,8 +41,10 @@ class HostilePeer(fl.FlightServerBase):  # type: ignore[misc]
         )
         self.name = name
         self.seen: list[Question] = []
+        self.told: list[str] = []
         self.answers: Callable[[Question], Any] = lambda _: Answer()
         self.gives: Callable[[bytes], Any] = lambda _: fl.RecordBatchStream(NOTHING.empty_table())
+        self.lists: Callable[[], Any] = lambda: iter(())
         self.connections = Connections(own, authorities)
 
     @property
@@ -62,6 +67,18 @@ class HostilePeer(fl.FlightServerBase):  # type: ignore[misc]
         """Give what the test wants."""
         del context
         return self.gives(ticket.ticket)
+
+    def list_flights(self, context: Any, criteria: Any) -> Any:
+        """Name the entities that the test wants."""
+        del context, criteria
+        return self.lists()
+
+    def do_action(self, context: Any, action: Any) -> Any:
+        """Remember what was cancelled."""
+        del context
+        assert action.type == CANCEL
+        self.told.append(json.loads(action.body.to_pybytes())["query"])
+        return iter([b"{}"])
 
 
 def endless(batch: pa.RecordBatch) -> Any:

@@ -10,7 +10,6 @@ import secrets
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from types import SimpleNamespace
@@ -32,6 +31,7 @@ from odfpy.federation.model.certificates import load_pem
 from odfpy.federation.model.documents import PeerRelay, User
 from odfpy.federation.model.reading import KINDS
 from odfpy.federation.model.web import Web
+from odfpy.federation.relay.errands import Errands
 from odfpy.federation.relay.peers import Peers
 from odfpy.federation.relay.question import Answer, Cancellation, Part, Question, SentFragment, Wants
 from odfpy.federation.relay.reading import SourceReader
@@ -41,6 +41,7 @@ from odfpy.federation.relay.stored import StoredKnowledge
 from odfpy.federation.relay.tickets import PassedTicket, Tickets, read_for
 from odfpy.federation.sources.contract import Batches, ReadLimits, Source
 from odfpy.federation.sql.split import split
+from odfpy.federation.sql.splitting.own_names import with_own_names
 from odfpy.serving.flight.errors import as_flight
 from odfpy.serving.flight.streams import fitting
 
@@ -217,7 +218,7 @@ class WholeWeb:
             clock=lambda: NOW,
         )
         if self._in_order:
-            relay._threads = ThreadPoolExecutor(1)
+            relay._errands = Errands(1, name)
         return RunningNode(relay, tickets, reader, store)
 
     def read(self, location: str, ticket: str, caller: Identity) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
@@ -249,7 +250,7 @@ class WholeWeb:
             seen.missing.update((one.relay, one.why) for one in answer.missing)
             found = [self._taken(part, me.identity, seen) for part in answer.parts]
             tables[name] = pa.concat_tables([fragment.schema.empty_table(), *(one for one in found if one is not None)])
-        return run_datafusion(parts.rest, tables), seen
+        return run_datafusion(with_own_names(parts.rest), tables), seen
 
     def _taken(self, part: Part, me: Identity, seen: Exchange) -> pa.Table | None:
         seen.parts[part.relay, part.location, len(part.ticket), part.sql] += 1

@@ -74,6 +74,11 @@ class Terminal:
         self._process.wait()
         os.close(self._master)
 
+    def hang_up(self) -> None:
+        """Take the terminal away, as when its window is closed."""
+        os.close(self._master)
+        self._master = os.open(os.devnull, os.O_RDWR)
+
     def type(self, keys: str) -> None:
         os.write(self._master, keys.encode())
 

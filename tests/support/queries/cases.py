@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import yaml
 from support.engine.requests import Source, rows_of, success, transform_request
 
+from odfpy.engine.arrangement import Manifest
 from odfpy.engine.contract import TransformRequest, TransformResponse, TransformResponseNeedsHistory
 from odfpy.engine.spark.execution import operations
+from odfpy.engine.spark.incremental.state import arranged
 from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK
 
 CORPUS = Path(__file__).resolve().parents[2] / "engine_queries" / "corpus"
@@ -237,6 +241,8 @@ class Runner:
     Attributes:
         write: options of the slices' Parquet writer.
         rows_in_one_task: as for the engine.
+        arranged: whether all earlier rows are looked up by key that can be.
+        looked_up: how many pulls have looked rows up.
     """
 
     spark: Any
@@ -244,6 +250,8 @@ class Runner:
     folder: Path
     write: Mapping[str, Any] = field(default_factory=dict)
     rows_in_one_task: int = ROWS_IN_ONE_TASK
+    arranged: bool = False
+    looked_up: int = 0
 
     def __post_init__(self) -> None:
         self.sources = {
@@ -253,6 +261,7 @@ class Runner:
         self.next_offset = 0
         self.pulls = 0
         self.checkpoint: str | None = None
+        self.arrangement: Path | None = None
         self._run_to = dict.fromkeys(self.sources, 0)
         self._known_then: dict[str, str] = {}
 
@@ -287,10 +296,15 @@ class Runner:
             ]
             request = transform_request(folder, self.case.steps, *inputs, next_offset=self.next_offset)
             request = replace(request, prev_checkpoint_path=self.checkpoint)
-            response = self.respond(request)
+            if self.arranged:
+                request = self._with_arrangement(request)
+            with mock.patch.multiple(arranged, LEAST_ROWS=0, WORTH=0):
+                response = self.respond(request)
             if not isinstance(response, TransformResponseNeedsHistory):
                 break
         made = success(response)
+        if self.arranged:
+            self._take_over(Path(request.new_arrangement_path or ""))
         self.next_offset += sum(one.offset_interval.end - one.offset_interval.start + 1 for one in made.slices)
         self.checkpoint = request.new_checkpoint_path if Path(request.new_checkpoint_path).exists() else None
         rows = rows_of(response)
@@ -298,6 +312,27 @@ class Runner:
         reaches = None if made.new_watermark is None else shown(made.new_watermark.to_datetime())
         hashed = str(made.slices[0].logical_hash) if made.slices else None
         return Made(rows, [line_of(row) for row in rows], names, reaches, hashed)
+
+    def _with_arrangement(self, request: TransformRequest) -> TransformRequest:
+        before = str(self.arrangement) if self.arrangement else None
+        return replace(
+            request,
+            prev_arrangement_path=before,
+            new_arrangement_path=str(Path(request.new_data_path).with_name("arrangement")),
+        )
+
+    def _take_over(self, made: Path) -> None:
+        """What the engine has left is what it gets in the next pull."""
+        manifest = Manifest.read(made)
+        if manifest is not None and self.arrangement is not None:
+            before = Manifest.read(self.arrangement)
+            assert before is not None
+            kept = {one.name: one for one in before.arranged if one.runs}
+            self.looked_up += any(one.name in kept and one.unused == 0 and one.runs for one in manifest.arranged)
+            for name in manifest.files:
+                if not (made / name).exists():
+                    shutil.copyfile(self.arrangement / name, made / name)
+        self.arrangement = made if manifest is not None else None
 
     def respond(self, request: TransformRequest) -> TransformResponse:
         """What the engine says."""

@@ -36,6 +36,30 @@ _LATE = (
 """What comes late, or takes back what is there."""
 
 
+_FURTHER: tuple[tuple[dict[str, list[str]], dict[str, str]], ...] = (
+    ({"a": ["+A 2T07 x 1", "+A 2T07 - 2"], "b": ["+A 2T07 x 2", "-C 1T06 x 2", "+C 1T06 x 1"]}, {"a": "2T08"}),
+    ({"a": ["-R 1T20 x 0", "-C 1T07 x 1", "+C 1T07 y 1"], "b": ["-R 1T09 - 1", "+A 1T05 z 1"]}, {"b": "2T08"}),
+    ({"a": ["+A 2T09 z 3", "+A 1T03 y 2"]}, {"a": "2T10", "b": "2T10"}),
+    ({"b": ["-R 2T07 x 2", "+A 2T11 y 0", "+A 2T11 y 0"]}, {"a": "2T12", "b": "2T12"}),
+    ({"a": ["-R 2T07 - 2", "+A 2T13 w 1"], "b": ["+A 2T13 w 1"]}, {"a": "2T14", "b": "2T14"}),
+)
+"""What comes later still, mostly to keys that have been there for long."""
+
+
+def told_further(inputs: Iterable[str]) -> list[Pull]:
+    """The history, and five pulls more.
+
+    Args:
+        inputs: `a`, or `a` and `b`.
+    """
+    inputs = tuple(inputs)
+    pulls = told(inputs)
+    for rows, marks in _FURTHER:
+        entries = {alias: [_row(line) for line in rows.get(alias, [])] for alias in inputs}
+        pulls.append(Pull(entries, {alias: f"{_DAY}{mark}:00" for alias, mark in marks.items() if alias in inputs}))
+    return pulls
+
+
 def told(inputs: Iterable[str], *, in_time: bool = False) -> list[Pull]:
     """The pulls of the history.
 

@@ -16,6 +16,8 @@ from xml.etree import ElementTree as ET
 
 ACCOUNT, KEY = "account", "a2V5"
 
+_PAGE = 2  # blobs of a listing without folders
+
 
 class _Refused(Exception):
     def __init__(self, status: int, code: str) -> None:
@@ -26,6 +28,8 @@ class _Refused(Exception):
 
 class _Server(ThreadingHTTPServer):
     """Containers with their blobs, which are bytes and an ETag, and the blocks that wait for a list."""
+
+    request_queue_size = 128  # a client comes with many connections at once
 
     def __init__(self, containers: tuple[str, ...]) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -136,11 +140,15 @@ class _Handler(BaseHTTPRequestHandler):
         root = ET.Element("EnumerationResults", ContainerName=self.container)
         blobs = ET.SubElement(root, "Blobs")
         folders = set()
+        marker = ""
         for name, (data, etag) in sorted(self.blobs.items()):
-            if not name.startswith(prefix):
+            if not name.startswith(prefix) or name < self.query.get("marker", ""):
                 continue
             folder, slash, _ = name[len(prefix) :].partition("/")
-            if slash:
+            if "delimiter" not in self.query and len(blobs) == _PAGE:
+                marker = name
+                break
+            if slash and "delimiter" in self.query:
                 folders.add(f"{prefix}{folder}/")
                 continue
             blob = ET.SubElement(blobs, "Blob")
@@ -152,7 +160,7 @@ class _Handler(BaseHTTPRequestHandler):
             ET.SubElement(properties, "BlobType").text = "BlockBlob"
         for folder in sorted(folders):
             ET.SubElement(ET.SubElement(blobs, "BlobPrefix"), "Name").text = folder
-        ET.SubElement(root, "NextMarker")
+        ET.SubElement(root, "NextMarker").text = marker
         return b'<?xml version="1.0" encoding="utf-8"?>' + ET.tostring(root)
 
 

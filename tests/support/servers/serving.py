@@ -22,6 +22,7 @@ from odfpy.coordinator.workspace import Workspace
 from odfpy.dataset.names import DatasetAlias
 from odfpy.serving.callers.visibility import Visibility, set_visibility
 from odfpy.serving.http.guests import MakeGuest
+from odfpy.serving.http.tls import Tls
 from odfpy.serving.server import DatasetServer, listen
 from odfpy.serving.settings import ServeSettings
 
@@ -31,7 +32,11 @@ PATIENCE = 60
 
 @contextmanager
 def serving(
-    *workspaces: Workspace, port: int = 0, guests: Mapping[str, MakeGuest] | None = None, **settings: Any
+    *workspaces: Workspace,
+    port: int = 0,
+    guests: Mapping[str, MakeGuest] | None = None,
+    tls: Tls | None = None,
+    **settings: Any,
 ) -> Iterator[DatasetServer]:
     """A server of some workspaces."""
     ready = threading.Event()
@@ -41,6 +46,7 @@ def serving(
             listener,
             settings=ServeSettings(**{"poll": 0.02, "grace": 10, **settings}),
             guests=guests,
+            tls=tls,
             on_listening=lambda _url: ready.set(),
         )
         thread = threading.Thread(target=server.run, args=([listener],))

@@ -7,6 +7,7 @@ import { useLoad } from "../../hooks";
 import { datasetPath, href } from "../../router";
 import type { Day, Graph } from "../../types";
 import { Activity } from "./activity";
+import type { Summary } from "../files/types";
 import { FailedPull } from "./failed_pull";
 import { Glance } from "./glance";
 import type { TabProperties } from "./page";
@@ -31,10 +32,11 @@ export function Overview({ dataset }: TabProperties) {
       {dataset.failure && <FailedPull name={dataset.name} failure={dataset.failure} />}
       <Glance dataset={dataset} graph={graph.value} />
       <Facts>
+        {dataset.isArchive && <FilesFacts dataset={dataset} />}
         <Fact name="Records" title={RECORDS}>
           {count(dataset.numRecords)}
         </Fact>
-        <Fact name="Size">{size(dataset.dataSize)}</Fact>
+        <Fact name={dataset.isArchive ? "Size of records" : "Size"}>{size(dataset.dataSize)}</Fact>
         <Fact name="Blocks">{count(dataset.numBlocks)}</Fact>
         {license && (
           <Fact name="License">
@@ -59,6 +61,22 @@ export function Overview({ dataset }: TabProperties) {
       {days.error && <Problem error={days.error} retry={days.reload} />}
       {days.value && <Activity days={days.value} />}
       <Readme metadata={metadata.value} />
+    </>
+  );
+}
+
+/** How many files an archive keeps, and their bytes. */
+function FilesFacts({ dataset }: TabProperties) {
+  const { value, error } = useLoad((signal) => get<Summary>(ofDataset(dataset.name, "files/summary"), { signal }), [dataset.head]);
+  const waiting = error ? "not known" : "…";
+  return (
+    <>
+      <Fact name="Files" title="files that are kept: neither withdrawn nor expired">
+        <a href={href(datasetPath(dataset.name, "files"))}>{value ? count(value.numFiles) : waiting}</a>
+      </Fact>
+      <Fact name="Bytes of files" title={value && `${count(value.size)} bytes; equal contents count each time`}>
+        {value ? size(value.size) : waiting}
+      </Fact>
     </>
   );
 }

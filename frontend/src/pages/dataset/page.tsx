@@ -3,6 +3,7 @@ import type { FunctionComponent } from "preact";
 import { useEffect } from "preact/hooks";
 import { checkSession, get, ofDataset, ping, session, urlOf } from "../../api";
 import { Badge, Empty, Loading, Problem } from "../../components/basics";
+import { Later } from "../../components/later";
 import { NoSuchPage } from "../../components/no_such_page";
 import { useKept, useLoad, useTitle } from "../../hooks";
 import { datasetPath, href } from "../../router";
@@ -22,12 +23,19 @@ export interface TabProperties {
   dataset: Dataset;
   /** Loads the dataset again, when something of it has changed besides its head. */
   reload?: () => void;
+  /** What the address has behind the name of the tab. */
+  part?: string;
 }
 
 type Tab = readonly [string, string, FunctionComponent<TabProperties>];
 
+/** What archives of files have besides; it is loaded when somebody looks at one. */
+const loadFiles = () => import("../files/tab").then((module) => module.FilesTab);
+const filesTab: Tab = ["files", "Files", (properties) => <Later load={loadFiles} properties={properties} />];
+
+const overviewTab: Tab = ["overview", "Overview", Overview];
+
 const tabs: readonly Tab[] = [
-  ["overview", "Overview", Overview],
   ["data", "Data", DataTab],
   ["schema", "Schema", SchemaTab],
   ["source", "Source", SourceTab],
@@ -61,7 +69,9 @@ export function DatasetPage({ name, tab }: { name: string; tab: string }) {
     return <Problem error={error} retry={reload} />;
   }
   if (!value) return <Loading />;
-  const Tab = tabs.find(([path]) => path === tab)?.[2];
+  const [shown = "", ...parts] = tab.split("/");
+  const shownTabs = value.isArchive ? [overviewTab, filesTab, ...tabs] : [overviewTab, ...tabs];
+  const Tab = parts.length && shown !== "files" ? undefined : shownTabs.find(([path]) => path === shown)?.[2];
   const isFavourite = favourites.includes(value.id);
   const toggle = () =>
     setFavourites(isFavourite ? favourites.filter((one) => one !== value.id) : [...favourites, value.id]);
@@ -79,13 +89,13 @@ export function DatasetPage({ name, tab }: { name: string; tab: string }) {
       </div>
       {value.description && <p class="lead">{value.description}</p>}
       <nav class="tabs" aria-label="Parts of the dataset">
-        {tabs.map(([path, label]) => (
-          <a key={path} href={href(datasetPath(value.name, path === "overview" ? "" : path))} aria-current={path === tab ? "page" : undefined}>
+        {shownTabs.map(([path, label]) => (
+          <a key={path} href={href(datasetPath(value.name, path === "overview" ? "" : path))} aria-current={path === shown ? "page" : undefined}>
             {path === "source" && value.kind === "Derivative" ? "Transformation" : label}
           </a>
         ))}
       </nav>
-      {Tab ? <Tab dataset={value} reload={reload} key={value.head} /> : <NoSuchPage near={[[datasetPath(value.name), value.name]]} />}
+      {Tab ? <Tab dataset={value} reload={reload} part={parts.join("/")} key={shown === "files" ? shown : value.head} /> : <NoSuchPage near={[[datasetPath(value.name), value.name]]} />}
     </article>
   );
 }

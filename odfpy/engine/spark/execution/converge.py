@@ -30,6 +30,7 @@ from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK
 from odfpy.engine.spark.rows.effort import gathered_rows
 from odfpy.engine.spark.rows.tables import Table, scan, visible_columns
 from odfpy.errors import InvalidQuery, SchemaError
+from odfpy.stages import stage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -53,12 +54,17 @@ def write_difference(
     recorded, so_far = request.recorded_schema, request.output_so_far
     if recorded is not None and so_far is None:
         raise HistoryNeeded
-    whole = replace(request, query_inputs=tuple(map(_from_beginning, request.query_inputs)), prev_checkpoint_path=None)
+    inputs = tuple(map(_from_beginning, request.query_inputs))
+    # What it begins with is of other queries, and so are arranged rows.
+    whole = replace(
+        request, query_inputs=inputs, prev_checkpoint_path=None, prev_arrangement_path=None, new_arrangement_path=None
+    )
     runs = run_blocks(ready, whole, engine, rows_in_one_task)
     output = ready.steps.output
     info, pull = ready.steps.last.info, runs.pull
     run = FragmentRun(pull, _fragment_of_rows(info, len(pull.streams))) if output is None else runs.fragments[-1]
-    result = _Result(ready, ready.form, run.changes().drop(WEIGHT))
+    with stage("plan"):
+        result = _Result(ready, ready.form, run.changes().drop(WEIGHT))
     before = None
     if recorded is not None and so_far is not None:
         table = Table("the output so far", request.vocab, so_far.schema_file, so_far.data_paths)
@@ -67,7 +73,8 @@ def write_difference(
     changed = difference(None, result.rows) if before is None else _changed(before, result.rows)
     # What another query has made need not be known by the key of this one: then nothing is a correction.
     key = key_of(info) if before is None or _is_unique(before, key_of(info)) else None
-    slices = write_rows(request, result.form, in_final_order(changed, key, result.form.sources[0]))
+    with stage("output"):
+        slices = write_rows(request, result.form, in_final_order(changed, key, result.form.sources[0]))
     runs.keep(whole, engine)
     return slices
 

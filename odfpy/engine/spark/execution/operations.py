@@ -43,6 +43,7 @@ from odfpy.engine.spark.rows.tables import Table, name_projected
 from odfpy.engine.spark.rows.write import batches_of
 from odfpy.engine.sql.source_text import SourceText
 from odfpy.engine.watermark import input_watermark
+from odfpy.stages import stage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,23 +93,29 @@ def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task:
     scratch = Path(request.new_data_path).parent
     with prepare(spark, request.transform, request.vocab, tables, scratch, request.recorded_schema) as ready:
         if isinstance(ready, Stateful):
-            watermark = watermark_of(ready, request)
+            with stage("watermark"):
+                watermark = watermark_of(ready, request)
             write = write_difference if request.query_changed else write_changes
             slices = write(ready, request, version_of(spark), rows_in_one_task)
         else:
             known = [input_watermark(source) for source in request.query_inputs]
             before = [source.prev_watermark for source in request.query_inputs]
-            watermark = output_watermark(ready.catalyst, ready.delta, ready.event_time, tables, known, before)
+            with stage("watermark"):
+                watermark = output_watermark(ready.catalyst, ready.delta, ready.event_time, tables, known, before)
             names = [table.name for table in tables]
             rows = [table.num_rows for table in tables]
-            slices = write_delta(ready.catalyst, ready.delta, ready.form, request, rows, names, rows_in_one_task)
-        late, ignored = tally(ready, request)
+            with stage("output"):
+                slices = write_delta(ready.catalyst, ready.delta, ready.form, request, rows, names, rows_in_one_task)
+        with stage("late rows"):
+            late, ignored = tally(ready, request)
+        with stage("answer"):
+            schema, version = output_schema(ready), version_of(spark)
         return TransformResponseSuccess(
             new_offset_interval=slices[0].offset_interval if slices else None,
             new_watermark=watermark,
             slices=slices,
-            engine_version=version_of(spark),
-            output_schema=output_schema(ready),
+            engine_version=version,
+            output_schema=schema,
             late_rows=late,
             ignored_rows=ignored,
         )

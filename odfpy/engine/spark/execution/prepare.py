@@ -33,6 +33,7 @@ from odfpy.engine.spark.rows.late_table import chosen
 from odfpy.engine.spark.rows.tables import Table, name_input
 from odfpy.engine.sql.source_text import step_texts
 from odfpy.errors import InvalidQuery
+from odfpy.stages import stage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -89,20 +90,29 @@ def prepare(
     """
     texts = step_texts(transform)
     with TemporaryDirectory(prefix="engine-", dir=scratch) as folder, spark_errors(texts):
-        catalyst = Catalyst(request_session(spark))
+        with stage("session"):
+            catalyst = Catalyst(request_session(spark))
         names = [table.name for table in tables]
-        policy = late_policy(catalyst, transform, names)
+        with stage("parse"):
+            policy = late_policy(catalyst, transform, names)
         tables = tuple(_as_known(table, kind) for table, kind in zip(tables, policy.inputs, strict=True))
         if transform.temporal_tables or is_known(catalyst, transform, vocab, tables):
-            yield stateful(catalyst, transform, vocab, tables, policy, Path(folder), recorded)
+            with stage("analysis"):
+                ready = stateful(catalyst, transform, vocab, tables, policy, Path(folder), recorded)
+            yield ready
             return
         for position, table in enumerate(tables):
-            name_input(catalyst, table, position, Path(folder))
-        steps = classify_transform(catalyst, transform, names)
+            with stage("inputs"):
+                name_input(catalyst, table, position, Path(folder))
+        with stage("analysis"):
+            steps = classify_transform(catalyst, transform, names)
         last = steps[-1]
         if last.query_class is None or any(step.query_class is None for step in steps):
-            fresh = Catalyst(request_session(spark))
-            yield stateful(fresh, transform, vocab, tables, policy, Path(folder), recorded)
+            with stage("session"):
+                fresh = Catalyst(request_session(spark))
+            with stage("analysis", again=True):
+                ready = stateful(fresh, transform, vocab, tables, policy, Path(folder), recorded)
+            yield ready
             return
         if policy.correctable is not None:
             raise no_windows()
@@ -111,11 +121,12 @@ def prepare(
             rows = chosen(catalyst, policy.inputs[number], tables[number], leaf.child(), Path(folder))
             return catalyst.project(items(leaf.projectList()), rows)
 
-        step = without_assigned(last.step, last.query_class, catalyst, tables, vocab)
-        steps[-1] = replace(last, step=step)
-        delta = last.query_class.run(catalyst, step, chosen_rows)
-        form = output_form(arrow_schema(catalyst.dataframe(step.plan).schema), vocab, recorded)
-        _check_operation_type(delta, form, tables)
+        with stage("plan"):
+            step = without_assigned(last.step, last.query_class, catalyst, tables, vocab)
+            steps[-1] = replace(last, step=step)
+            delta = last.query_class.run(catalyst, step, chosen_rows)
+            form = output_form(arrow_schema(catalyst.dataframe(step.plan).schema), vocab, recorded)
+            _check_operation_type(delta, form, tables)
         yield PreparedTransform(catalyst, tables, tuple(steps), delta, form, policy)
 
 

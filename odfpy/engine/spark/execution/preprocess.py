@@ -40,6 +40,7 @@ from odfpy.engine.spark.rows.handover import ROW_NUMBER
 from odfpy.engine.spark.rows.write import batches_of
 from odfpy.engine.sql.source_text import step_texts
 from odfpy.errors import UnsupportedQuery
+from odfpy.stages import stage
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -72,11 +73,12 @@ def _preprocess(
     spark: SparkSession, request: PreprocessRequest, sort: bool, rows_in_one_task: int
 ) -> PreprocessResponseSuccess:
     with spark_errors(step_texts(request.transform)):
-        looked = _look(spark, request, in_order=False)
-        if not looked.is_row_by_row:
-            looked = _look(spark, request, in_order=True)
-        schema = arrow_schema(looked.catalyst.dataframe(looked.plan).schema)
-        unchanged = unchanged_columns(looked.plan, request.tables)
+        with stage("analysis"):
+            looked = _look(spark, request, in_order=False)
+            if not looked.is_row_by_row:
+                looked = _look(spark, request, in_order=True)
+            schema = arrow_schema(looked.catalyst.dataframe(looked.plan).schema)
+            unchanged = unchanged_columns(looked.plan, request.tables)
         exact = {column.position for column in unchanged}
 
         def write(rows: Iterator[pa.RecordBatch]) -> int:

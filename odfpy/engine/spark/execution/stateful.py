@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +24,7 @@ from odfpy.engine.spark.incremental.operators.steps import Steps, steps_of
 from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import PlanInfo
 from odfpy.engine.spark.incremental.run import FragmentRun
+from odfpy.engine.spark.incremental.state.arrangement import Arrangement, leave_arrangement
 from odfpy.engine.spark.incremental.state.attempt import Attempt
 from odfpy.engine.spark.incremental.state.correctable import Correctable, check_correctable
 from odfpy.engine.spark.incremental.state.difference import OPERATION, in_order
@@ -38,6 +39,7 @@ from odfpy.engine.spark.rows.effort import Effort
 from odfpy.engine.spark.rows.tables import Table
 from odfpy.engine.watermark import input_watermark, watermark_at
 from odfpy.errors import InvalidQuery
+from odfpy.stages import stage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -90,7 +92,8 @@ def _key_of(catalyst: Catalyst, transform: TransformSql, vocab: DatasetVocabular
     inputs = tuple(
         (table.name, table.vocab, table.primary_key, table.schema().serialize().to_pybytes()) for table in tables
     )
-    return catalyst.spark.sparkContext.applicationId, transform, vocab, inputs
+    # The version is recorded with the first pull; plans do not depend on it.
+    return catalyst.spark.sparkContext.applicationId, replace(transform, version=None), vocab, inputs
 
 
 def stateful(
@@ -155,16 +158,21 @@ def write_changes(
     if is_same_time and all(source.offset_interval is None for source in sources):
         if request.prev_checkpoint_path is not None:
             shutil.copyfile(request.prev_checkpoint_path, request.new_checkpoint_path)
+        leave_arrangement(request, engine)
         return ()
     unfinished = Attempt.begun(request)
     try:
         runs = run_blocks(ready, request, engine, rows_in_one_task, unfinished)
         output = ready.steps.output
         if output is None:
-            slices = _write_last_step(ready, request, runs)
+            with stage("output"):
+                slices = _write_last_step(ready, request, runs)
         else:
-            changed = in_final_order(runs.fragments[-1].changes(), key_of(output.info), ready.form.sources[0])
-            slices = write_rows(request, ready.form, changed)
+            with stage("plan"):
+                changes = runs.fragments[-1].changes()
+            with stage("output"):
+                changed = in_final_order(changes, key_of(output.info), ready.form.sources[0])
+                slices = write_rows(request, ready.form, changed)
         runs.keep(request, engine)
     except HistoryNeeded:
         unfinished.interrupt()
@@ -185,11 +193,16 @@ class FragmentRuns:
         """Write the checkpoint."""
         files: dict[str, tuple[Path, KeptRows]] = {}
         for run, count in zip(self.fragments, self.counts, strict=True):
-            self.effort.set(count)
-            files.update(run.keep())
-        manifest = manifest_after(request, engine, [rows for _, rows in files.values()])
-        paths = {name: path for name, (path, _) in files.items()}
-        write_checkpoint(Path(request.new_checkpoint_path), manifest, paths)
+            with stage("kept rows"):
+                self.effort.set(count)
+                files.update(run.keep())
+        with stage("checkpoint"):
+            manifest = manifest_after(request, engine, [rows for _, rows in files.values()])
+            paths = {name: path for name, (path, _) in files.items()}
+            write_checkpoint(Path(request.new_checkpoint_path), manifest, paths)
+        if self.pull.arrangement is not None:
+            with stage("arrangement"):
+                self.pull.arrangement.finish()
 
 
 def run_blocks(
@@ -227,10 +240,13 @@ def run_blocks(
     # Constants may have been given before there were any rows.
     is_new = request.next_offset == 0 or request.query_changed
     is_first = is_new and all(source.prev_offset is None for source in sources)
-    kept = kept_rows(request, engine, ready.scratch)
-    effort = Effort(catalyst, rows_in_one_task, (path for path, _ in (kept or {}).values()))
+    with stage("checkpoint"):
+        kept = kept_rows(request, engine, ready.scratch)
+    with stage("settings"):
+        effort = Effort(catalyst, rows_in_one_task, (path for path, _ in (kept or {}).values()))
     limit = Correctable.of(catalyst, ready.late, sources, ready.scratch)
-    pull = Pull(catalyst, streams, before, after, ready.scratch, is_first, kept, limit)
+    arrangement = None if request.new_arrangement_path is None else Arrangement(request, engine, effort)
+    pull = Pull(catalyst, streams, before, after, ready.scratch, is_first, kept, limit, arrangement)
     runs = tuple(FragmentRun(pull, fragment) for fragment in ready.steps.fragments)
     rows = []
     for run in runs:
@@ -241,7 +257,8 @@ def run_blocks(
                 for number in sources_read(stateful_input.plan)
             )
         )
-        effort.set(rows[-1])
+        with stage("settings", again=True):
+            effort.set(rows[-1])
         if run.fragment is not ready.steps.output:
             path = ready.scratch / f"block-{run.fragment.source}.parquet"
             made = _changes_of(run, path, unfinished)
@@ -256,7 +273,10 @@ def _changes_of(run: FragmentRun, path: Path, unfinished: Attempt | None) -> Fra
     done = unfinished.done.get(source) if unfinished is not None else None
     if done is not None:
         return FragmentStream.again(run, path, done)
-    made = FragmentStream.of(run, path, in_final_order(run.changes(), key_of(run.fragment.info), None))
+    with stage("intermediate result"):
+        with stage("plan"):
+            changes = run.changes()
+        made = FragmentStream.of(run, path, in_final_order(changes, key_of(run.fragment.info), None))
     if unfinished is not None:
         unfinished.add(source, path, made.schema, made.count)
     return made

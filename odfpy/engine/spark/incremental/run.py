@@ -23,6 +23,7 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
     becomes_complete,
     is_complete,
 )
+from odfpy.engine.spark.incremental.state.arranged import ArrangedInputs
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, multiset, no_rows, together
 from odfpy.engine.spark.incremental.state.difference import difference
 from odfpy.engine.spark.incremental.state.pull import Pull
@@ -32,6 +33,7 @@ from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.rows.batches import write_parquet
 from odfpy.engine.spark.rows.effort import gathered_rows, read_plan
+from odfpy.stages import stage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,6 +46,7 @@ class FragmentRun:
         self.pull = pull
         self.fragment = fragment
         self.rows = StatefulRows(pull, fragment)
+        self.arranged = ArrangedInputs(fragment, self.rows)
 
     def changes(self) -> DataFrame:
         """Return what the fragment emits: columns `c0`, `c1`... of its part, and a weight."""
@@ -56,7 +59,12 @@ class FragmentRun:
         gained = self._gained()
         if gained is not None:
             return difference(None, gained)
-        touched = self._touched()
+        for stateful_input in self.fragment.info.stateful_inputs:
+            # Before any job runs: it may turn out that history is needed.
+            if stateful_input.is_read_again and not self.arranged.are_arranged(stateful_input):
+                self.rows.old(stateful_input)
+        with stage("touched keys"):
+            touched = self._touched()
         after = self._result(_InputsAt(self, self.pull.after, touched, is_after=True))
         return difference(self._result(_InputsAt(self, self.pull.before, touched, is_after=False)), after)
 
@@ -78,6 +86,7 @@ class FragmentRun:
         """Write down what the next pull may need; files by name."""
         found = {}
         for stateful_input in self.fragment.info.stateful_inputs:
+            self.arranged.keep(stateful_input)
             if stateful_input.groups is not None:
                 if (groups := self.rows.groups(stateful_input).keep()) is not None:
                     found[groups[1].name] = groups
@@ -123,13 +132,18 @@ class FragmentRun:
         parts = [
             rows
             for stateful_input in stateful_inputs
-            for rows in (self.rows.old(stateful_input), self.rows.new(stateful_input))
+            for rows in (
+                self.arranged.known(stateful_input) or self.rows.old(stateful_input),
+                self.rows.new(stateful_input),
+            )
             if rows is not None
         ]
         if not all(rows.only_appends for rows in parts):
             return None
+        # Without an arrangement, all earlier rows are read anyway.
+        touched = self._touched() if any(map(self.arranged.are_arranged, stateful_inputs)) else None
         frames = [
-            self._result(_InputsAt(self, self.pull.after, None, is_after=True, added=stateful_input.number))
+            self._result(_InputsAt(self, self.pull.after, touched, is_after=True, added=stateful_input.number))
             for stateful_input in stateful_inputs
             if self.rows.new(stateful_input) is not None
         ]
@@ -139,6 +153,19 @@ class FragmentRun:
         info, catalyst = self.fragment.info, self.pull.catalyst
         frame = catalyst.dataframe(catalyst.project(info.columns, info.built(inputs_at)))
         return frame.toDF(*(f"c{at}" for at in range(len(info.columns))))
+
+    def old(self, stateful_input: StatefulInput, touched: _Touched | None) -> Changes | None:
+        """The rows of a stateful input before this pull that can matter for the touched keys, and perhaps others.
+
+        Args:
+            stateful_input: the stateful input.
+            touched: the keys, None for all there are.
+
+        Raises:
+            HistoryNeeded: they are in the history of the inputs.
+        """
+        found = self.arranged.old(stateful_input, touched.path if touched is not None else None)
+        return found or self.rows.old(stateful_input)
 
     def multiset(self, stateful_input: StatefulInput, parts: Sequence[Changes]) -> Node:
         """The rows of a stateful input that some changes amount to, with its columns."""
@@ -163,15 +190,15 @@ class FragmentRun:
         if all(stateful_input.groups is not None for stateful_input in self.fragment.info.stateful_inputs):
             return _Touched(self.pull.catalyst.plan(keys))  # which are of files
         # Both results read the keys: as a plan, they would be computed twice.
-        write_parquet(path, keys, even_if_empty=True)
-        return _Touched(read_plan(self.pull.catalyst, keys.schema, [path]))
+        write_parquet(path, self.arranged.with_hashes(keys), even_if_empty=True)
+        return _Touched(read_plan(self.pull.catalyst, keys.schema, [path]), path)
 
     def _touched_at(self, stateful_input: StatefulInput) -> list[DataFrame]:
         pull = self.pull
         if stateful_input.groups is not None:
             return self._touched_groups(stateful_input)
         found = []
-        old, new = self.rows.old(stateful_input), self.rows.counted(stateful_input)
+        new = self.rows.counted(stateful_input)
         if (
             new is not None
             and stateful_input.looked_up is not None
@@ -189,6 +216,7 @@ class FragmentRun:
             )
         if stateful_input.complete_when:
             closes = becomes_complete(stateful_input.complete_when, pull.before, pull.after)
+            old = self.rows.old(stateful_input)
             found += [self._keys(stateful_input, rows.plan, closes) for rows in (old, new) if rows is not None]
         return found
 
@@ -229,9 +257,10 @@ class FragmentRun:
 
 @dataclass(frozen=True, slots=True)
 class _Touched:
-    """Keys that were touched: a plan with one column for each key."""
+    """Keys that were touched: a plan with one column for each key, and the file that it reads, if they are in one."""
 
     plan: Node
+    path: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,13 +300,13 @@ class _InputsAt:
     def rows(self, stateful_input: StatefulInput) -> Node:
         """The rows of a stateful input, with its columns."""
         rows, catalyst = self.run.rows, self.run.pull.catalyst
-        old = rows.history(stateful_input) if self.in_full else rows.old(stateful_input)
-        new = rows.new(stateful_input) if self.is_after else None
-        if self.added is not None:
-            old, new = (
-                None if stateful_input.number == self.added else old,
-                None if stateful_input.number > self.added else new,
-            )
+        number = stateful_input.number
+        has_old = self.added is None or number != self.added
+        has_new = self.is_after and (self.added is None or number <= self.added)
+        old = None
+        if has_old:
+            old = rows.history(stateful_input) if self.in_full else self.run.old(stateful_input, self.touched)
+        new = rows.new(stateful_input) if has_new else None
         found = [rows for rows in (old, new) if rows is not None]
         return self.run.multiset(
             stateful_input,

@@ -24,6 +24,7 @@ def open_session(master: str = "local[*]", extra: Mapping[str, str] | None = Non
         warnings.simplefilter("ignore")  # PySpark's remarks on the version of pandas; pandas is not used
         from pyspark.sql import SparkSession
 
+        from odfpy.engine.spark.process.counting import count_calls
         from odfpy.engine.spark.process.known_classes import know_classes
 
         builder = SparkSession.builder.appName("odfpy").master(master)
@@ -33,6 +34,7 @@ def open_session(master: str = "local[*]", extra: Mapping[str, str] | None = Non
             builder = builder.config(name, value)
         session = builder.getOrCreate()
         know_classes(session._jvm)  # noqa: SLF001
+        count_calls(session)
         return session
 
 

@@ -17,6 +17,7 @@ from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.shared_files import on_cluster
 from odfpy.engine.spark.rows.write import write_file
 from odfpy.errors import InternalError, UnsupportedQuery
+from odfpy.stages import stage
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -56,15 +57,17 @@ def _write_parquet(schema: pa.Schema, even_if_empty: bool, path: str, batches: I
     rows = 0
     try:
         for batch in batches:
-            if writer is None:
-                writer = pq.ParquetWriter(path, schema, compression="zstd", compression_level=1)
-            writer.write_batch(batch)
+            with stage("Parquet", again=writer is not None):
+                if writer is None:
+                    writer = pq.ParquetWriter(path, schema, compression="zstd", compression_level=1)
+                writer.write_batch(batch)
             rows += batch.num_rows
         if writer is None and even_if_empty:
             writer = pq.ParquetWriter(path, schema)
     finally:
         if writer is not None:
-            writer.close()
+            with stage("Parquet", again=True):
+                writer.close()
     return rows
 
 

@@ -48,9 +48,11 @@ class Effort:
         self._most_partitions = int(self._spark.conf.get(_PARTITIONS) or 1)
         self._rows_in_one = min(rows_in_one_task, _ROWS_IN_ONE_PARTITION)
         self._kept = sum(path.stat().st_size for path in kept)
+        self._rows = 0
 
     def set(self, rows: int) -> None:
         """Prepare for so many rows that are not kept."""
+        self._rows = rows
         partitions = max(1, min(self._most_partitions, -(-rows // self._rows_in_one)))
         are_few = partitions == 1 and rows <= _ROWS_IN_ONE_PARTITION and self._kept <= _KEPT_TO_GATHER
         wanted = {_PARTITIONS: str(partitions), **self._most, _GATHERED: str(are_few).lower()}
@@ -64,6 +66,10 @@ class Effort:
             conf.set(name, value)
         if changed:
             tell_tasks(self._spark)
+
+    def add(self, rows: int) -> None:
+        """Prepare for so many rows more."""
+        self.set(self._rows + rows)
 
 
 def is_gathered(spark: SparkSession) -> bool:

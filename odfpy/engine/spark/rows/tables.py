@@ -67,7 +67,7 @@ class Table:
     @property
     def num_rows(self) -> int:
         """Rows to read, as far as the request tells: those of the interval."""
-        return 0 if self.interval is None else self.interval.end - self.interval.start + 1
+        return 0 if self.interval is None else self.interval.num_rows
 
     def schema(self) -> pa.Schema:
         """The columns, in plain layout; errors as for `odfpy.data.slices.slice.slice_schema`."""

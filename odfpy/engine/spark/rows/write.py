@@ -21,8 +21,10 @@ from odfpy import __version__
 from odfpy.codec.errors import RaisedError, as_value, error_of
 from odfpy.data.memory import bulk_memory
 from odfpy.engine.spark.plan.types import arrow_schema
+from odfpy.engine.spark.process.counting import count_jobs
 from odfpy.engine.spark.process.shared_files import on_cluster, storage_of
 from odfpy.errors import EngineError, OdfError
+from odfpy.stages import stage, staged
 
 if TYPE_CHECKING:
     from pyspark.rdd import RDD
@@ -37,9 +39,16 @@ _PIECE: Final = 1 << 22
 
 def batches_of(frame: DataFrame) -> Iterator[pa.RecordBatch]:
     """The rows of a data frame, partition by partition, of which two are in memory at a time."""
-    schema = arrow_schema(frame.schema)
-    for message in _messages(frame).toLocalIterator(prefetchPartitions=True):
+    spark = frame.sparkSession
+    with stage("optimize"):
+        schema = arrow_schema(frame.schema)
+        frame._jdf.queryExecution().executedPlan()  # noqa: SLF001
+    with stage("Spark job"):  # of all but the last stage
+        messages = iter(_messages(frame).toLocalIterator(prefetchPartitions=True))
+    for message in staged("Spark job", messages, again=True):
         yield pa.ipc.read_record_batch(pa.py_buffer(message), schema)
+    with stage("Spark job", again=True):
+        count_jobs(spark)
 
 
 def write_file(frame: DataFrame, path: Path, write: Write[R]) -> R:
@@ -59,12 +68,14 @@ def write_file(frame: DataFrame, path: Path, write: Write[R]) -> R:
     spark = frame.sparkSession
     if not on_cluster(spark):
         return write(str(path), batches_of(frame))
-    messages = _messages(frame)
-    if messages.getNumPartitions() != 1:
-        messages = _messages(frame.repartition(1))
-    is_shared = storage_of(spark) is None
-    task = _Task(write, arrow_schema(frame.schema), str(path) if is_shared else None)
-    answer = _received(messages.mapPartitions(task).toLocalIterator(), path)
+    with stage("Spark job"):
+        messages = _messages(frame)
+        if messages.getNumPartitions() != 1:
+            messages = _messages(frame.repartition(1))
+        is_shared = storage_of(spark) is None
+        task = _Task(write, arrow_schema(frame.schema), str(path) if is_shared else None)
+        answer = _received(messages.mapPartitions(task).toLocalIterator(), path)
+        count_jobs(spark)
     if isinstance(answer, RaisedError):
         raise error_of(answer)
     told, has_file = answer

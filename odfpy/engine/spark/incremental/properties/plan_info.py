@@ -151,6 +151,11 @@ class StatefulInput:
     groups: PartialAggregate | None = None
     best: Best | None = None
 
+    @property
+    def is_read_again(self) -> bool:
+        """True if nothing is kept of it: earlier rows are read from history at each pull, or looked up."""
+        return self.retention is Retention.NOTHING and self.groups is None
+
 
 @dataclass(frozen=True, slots=True)
 class Values:

@@ -27,6 +27,7 @@ from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.rows.batches import write_parquet
 from odfpy.engine.spark.rows.effort import gather, read_plan
+from odfpy.stages import stage
 
 
 class InputRows(Protocol):
@@ -212,7 +213,8 @@ class GroupRows:
     def _written(self, name: str, plan: Node) -> Node:
         frame = self._catalyst.dataframe(plan)
         path = self.rows.pull.scratch / name
-        write_parquet(path, frame, even_if_empty=True)
+        with stage("groups"):
+            write_parquet(path, frame, even_if_empty=True)
         self._groups.schemas.setdefault(self.by_value, frame.schema)
         return self._read(path)
 

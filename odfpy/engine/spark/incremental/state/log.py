@@ -21,6 +21,7 @@ from odfpy.engine.spark.incremental.state.source_rows import SourceRows, leaf_ov
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, items
 from odfpy.engine.spark.plan.times import MILLISECOND
 from odfpy.engine.spark.rows.effort import gathered_rows, is_gathered
+from odfpy.stages import stage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -125,7 +126,8 @@ def _with_clock(catalyst: Catalyst, rows: DataFrame, wanted: tuple[Node, ...], l
     commits = rows.select(COMMIT, OP, TIME).where(functions.col(COMMIT).isNotNull())
     gained = functions.when(functions.col(OP).isin(*GAINED), functions.unix_micros(TIME))
     found = commits.groupBy(functions.unix_micros(COMMIT).alias(COMMIT)).agg(functions.max(gained).alias(TIME))
-    told, latest = _clocks(found.collect(), latest)
+    with stage("log"):
+        told, latest = _clocks(found.collect(), latest)
     known = gathered_rows(catalyst.local_rows(told))
     # Few rows are merged where they are; others are not sorted for the sake of this.
     marked = rows.join(known if is_gathered(catalyst.spark) else functions.broadcast(known), COMMIT)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from odfpy.engine.checkpoint import KeptRows
+from odfpy.engine.spark.incremental.state.arrangement import Arrangement
 from odfpy.engine.spark.incremental.state.correctable import Correctable
 from odfpy.engine.spark.incremental.state.source_rows import SourceRows
 from odfpy.engine.spark.plan.catalyst import Catalyst
@@ -43,6 +44,7 @@ class Pull:
         is_first: whether there has been no pull before.
         kept: the rows that the last pull has kept, by name; None when that is not known.
         correctable: how long windows are correctable, None for ever.
+        arrangement: where earlier rows are looked up by key, None for nowhere.
     """
 
     catalyst: Catalyst
@@ -53,3 +55,4 @@ class Pull:
     is_first: bool
     kept: Mapping[str, tuple[Path, KeptRows]] | None = None
     correctable: Correctable | None = None
+    arrangement: Arrangement | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from odfpy.engine.spark.classes.row_by_row import carry
@@ -26,6 +27,7 @@ from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, type_of
 from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.plan.types import struct_of
 from odfpy.engine.spark.rows.effort import read_plan
+from odfpy.stages import stage
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -98,19 +100,35 @@ class StatefulRows:
         """The files with the kept rows of a stateful input."""
         return files_of(self.pull.kept, self.name(stateful_input))
 
-    def _kept(self, stateful_input: StatefulInput, files: Sequence[StateFile]) -> Changes | None:
-        if not files:
-            return None
-        plan = read_plan(self.catalyst, self._kept_schema(stateful_input), [path for path, _ in files])
+    def history_read(self, stateful_input: StatefulInput) -> Changes | None:
+        """All rows of a stateful input before this pull, if somebody has asked for them."""
+        return self._history.get(stateful_input.number)
+
+    def of_files(self, stateful_input: StatefulInput, paths: Sequence[Path], only_appends: bool) -> Changes:
+        """Rows that the engine has written for itself, with their weights.
+
+        Args:
+            stateful_input: whose rows they are.
+            paths: the files.
+            only_appends: whether all weights are 1.
+        """
+        plan = read_plan(self.catalyst, self._kept_schema(stateful_input), paths)
         named = [
             same_nulls(self.catalyst, below, column)
             for below, column in zip(columns(plan), stateful_input.columns, strict=False)
         ]
         weight = self.catalyst.alias(columns(plan)[-1], WEIGHT)
+        return Changes(self.catalyst.project([*named, weight], plan), only_appends)
+
+    def _kept(self, stateful_input: StatefulInput, files: Sequence[StateFile]) -> Changes | None:
+        if not files:
+            return None
+        paths = [path for path, _ in files]
         # Rows of a log have the weight 1, whatever they say.
         only_appends = stateful_input.log is not None or all(rows.only_appends for _, rows in files)
-        latest = latest_of((str(path) for path, _ in files), stateful_input) if stateful_input.log is not None else None
-        kept = Changes(self.catalyst.project([*named, weight], plan), only_appends, latest)
+        kept = self.of_files(stateful_input, paths, only_appends)
+        if stateful_input.log is not None:
+            kept = replace(kept, latest=latest_of(map(str, paths), stateful_input))
         # Files that stay as they are still hold rows that have been forgotten since: whether they do must not show.
         return self._not_forgotten(stateful_input, kept, self.pull.before)
 
@@ -159,7 +177,8 @@ class StatefulRows:
             less = catalyst.expression("LessThan", columns(new.plan)[-1], catalyst.integer(0))
             conditions += [catalyst.expression("And", less, is_complete(stateful_input.forget, clock))]
         late = catalyst.filter(any_of(catalyst, conditions), new.plan)
-        return not catalyst.dataframe(late).isEmpty()
+        with stage("late rows"):
+            return not catalyst.dataframe(late).isEmpty()
 
     def _is_late_in_log(self, stateful_input: StatefulInput) -> bool:
         """Return whether rows of a log have to do with some that are kept no more, which are rows of the past."""

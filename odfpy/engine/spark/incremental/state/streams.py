@@ -21,6 +21,7 @@ from odfpy.engine.spark.rows.batches import write_parquet
 from odfpy.engine.spark.rows.effort import gather, read_plan
 from odfpy.engine.spark.rows.late_table import chosen
 from odfpy.engine.spark.rows.tables import Table, scan, visible_columns
+from odfpy.stages import stage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -136,7 +137,8 @@ class FragmentStream:
         frame = catalyst.dataframe(before)
         path = self.path.with_name(f"before-{self.path.name}")
         if not path.exists():
-            write_parquet(path, frame, even_if_empty=True)
+            with stage("result before"):
+                write_parquet(path, frame, even_if_empty=True)
         plan = read_plan(catalyst, frame.schema, [path])
         return SourceRows(plan, only_appends=True, count=0)
 

@@ -1,0 +1,53 @@
+"""An archive of files: kept as they are, found by what, where and when, and proven unchanged.
+
+>>> from odfpy.archive import open_archive
+>>> archive = open_archive("logs")
+>>> archive.push(["/var/log/syslog.1"], what="syslog", where="web1", start="2024-03-01")
+>>> for record in archive.list("syslog", start="2024-03-01", end="2024-03-02"):
+...     print(record.path, archive.open(record).read()[:80])
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfpy.archive.archive import Archive
+from odfpy.archive.pushing import NewFile, Pushed, PushOutcome
+from odfpy.archive.question import Page, Question
+from odfpy.archive.record import FileRecord, Status
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.workspace import Workspace
+
+__all__ = [
+    "Archive",
+    "FileRecord",
+    "NewFile",
+    "Page",
+    "PushOutcome",
+    "Pushed",
+    "Question",
+    "Status",
+    "open_archive",
+]
+
+
+def open_archive(
+    name: str | None = None, *, workspace: str | Path | Workspace = ".", token: str | None = None
+) -> Archive:
+    """Open an archive, of a workspace or of a server.
+
+    Args:
+        name: of its dataset, or `http(s)://HOST/NAME` for one of `odf serve`; by default the archive that the setting
+            `archive.name` names, or the only one of the workspace.
+        workspace: the workspace, or a folder in it.
+        token: for a server; by default the one that `odf login` has kept.
+
+    Raises:
+        NotAnArchive: the dataset is none, or there are several to choose from.
+        DatasetNotFound: there is no such dataset.
+    """
+    from odfpy.archive.opening import opened
+
+    return opened(name, workspace, token)

@@ -1,0 +1,142 @@
+"""Records of datalake's index as they are exported from DynamoDB: one JSON object a line, also packed by gzip.
+
+{"url": "s3://lake/6309.../data", "create_time": 1426896791333, "size": 7892341, "metadata": {...}, ...}
+
+They are plain, or in the form of DynamoDB, where each value says its type (`{"S": "text"}`, `{"N": "1"}`, `{"M": {}}`),
+and may stand in `{"Item": ...}`, as exports to S3 have them. A file has a record for each day that it covers.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+from odfpy.archive.errors import RecordRefused
+from odfpy.archive.metadata import Metadata, metadata_of
+from odfpy.errors import NotFound, OdfError
+
+_LONGEST: Final = 1 << 22
+_GZIP: Final = b"\x1f\x8b"
+_DEEPEST: Final = 16
+_TYPES: Final = frozenset({"S", "N", "M", "L", "NULL", "BOOL", "SS", "NS", "B", "BS"})
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedRecord:
+    """A record of datalake's index.
+
+    Attributes:
+        key: of the object in its bucket.
+        metadata: of the file.
+        create_time: when the file came into the bucket, in milliseconds since 1970; None if the record does not say.
+        size: bytes; None if the record does not say.
+    """
+
+    key: str
+    metadata: Metadata
+    create_time: int | None
+    size: int | None
+
+
+def exported_records(file: Path) -> Iterator[ExportedRecord | tuple[str, OdfError]]:
+    """Yield the records of an export; for a line that is none, its place and why.
+
+    Args:
+        file: the export.
+
+    Raises:
+        NotFound: there is no such file.
+        OdfError: it cannot be read.
+    """
+    try:
+        with file.open("rb") as raw:
+            is_packed = raw.read(2) == _GZIP
+        with gzip.open(file) if is_packed else file.open("rb") as lines:
+            for number in _counted():
+                line = lines.readline(_LONGEST + 1)
+                if not line:
+                    return
+                name = f"{file}, line {number}"
+                if len(line) > _LONGEST:
+                    raise OdfError(
+                        f"{name} is longer than {_LONGEST} bytes", hint="One JSON object a line is expected."
+                    )
+                if line.strip():
+                    yield _read(line, name)
+    except FileNotFoundError:
+        raise NotFound(f"No such file: {file}") from None
+    except (OSError, EOFError, gzip.zlib.error) as error:  # type: ignore[attr-defined]
+        raise OdfError(f"Cannot read {file}: {error}") from error
+
+
+def _counted() -> Iterator[int]:
+    number = 0
+    while True:
+        number += 1
+        yield number
+
+
+def _read(line: bytes, name: str) -> ExportedRecord | tuple[str, OdfError]:
+    try:
+        return _record(json.loads(line), name)
+    except RecordRefused as error:
+        return name, error
+    except (ValueError, RecursionError) as error:
+        return name, RecordRefused(name, [f"it is no JSON: {error}"])
+
+
+def _record(tree: Any, name: str) -> ExportedRecord:
+    if isinstance(tree, dict) and set(tree) == {"Item"}:
+        tree = tree["Item"]
+    if not isinstance(tree, dict):
+        raise RecordRefused(name, ["it is no JSON object"])
+    if tree and all(_is_typed(value) for value in tree.values()):
+        tree = {field: _plain(value, name) for field, value in tree.items()}
+    url = tree.get("url")
+    if not isinstance(url, str) or not urlsplit(url).path.strip("/"):
+        raise RecordRefused(name, [f"url {str(url)[:80]!r} leads to no object"])
+    metadata = metadata_of(tree.get("metadata"), name)
+    if metadata.id is None:
+        raise RecordRefused(name, ["id is missing"])
+    numbers = {field: _whole(tree.get(field), field, name) for field in ("create_time", "size")}
+    return ExportedRecord(unquote(urlsplit(url).path).lstrip("/"), metadata, **numbers)
+
+
+def _is_typed(value: Any) -> bool:
+    return isinstance(value, dict) and len(value) == 1 and next(iter(value)) in _TYPES
+
+
+def _plain(value: Any, name: str, depth: int = 0) -> Any:
+    """The value of a value that says its type."""
+    if not _is_typed(value) or depth > _DEEPEST:
+        raise RecordRefused(name, [f"{json.dumps(value)[:80]} is no value in the form of DynamoDB"])
+    ((kind, inner),) = value.items()
+    if kind == "M" and isinstance(inner, Mapping):
+        return {field: _plain(one, name, depth + 1) for field, one in inner.items()}
+    if kind == "L" and isinstance(inner, list):
+        return [_plain(one, name, depth + 1) for one in inner]
+    if kind == "N":
+        return _number(inner, name)
+    return None if kind == "NULL" else inner
+
+
+def _number(text: Any, name: str) -> int | float:
+    try:
+        number = Decimal(text)
+        return int(number) if number == number.to_integral_value() and abs(number) < 1e30 else float(number)
+    except (InvalidOperation, TypeError, ValueError, OverflowError):
+        raise RecordRefused(name, [f"{str(text)[:80]!r} is no number"]) from None
+
+
+def _whole(value: Any, field: str, name: str) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != int(value) or value < 0:
+        raise RecordRefused(name, [f"{field} {str(value)[:80]!r} is not a whole number"])
+    return int(value)

@@ -1,0 +1,230 @@
+"""The import of a bucket in datalake's layout, or of those objects of it that an export of its index names.
+
+    ID/data                       as datalake has it today
+    prefix/what/day/ID-name       as it had it
+
+1. objects come from the listing of the bucket, or from the records of the export, each once
+2. those whose ids the archive has are left alone, so that an import that was broken off goes on where it was
+3. the metadata of the others is read: that of the record, or that of the object itself
+4. their bytes are fetched, several at the same time, and compared with the hash of the metadata
+5. many are pushed in one commit, with their ids and the times at which they came into the bucket
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import count, islice
+from pathlib import Path
+from typing import Final
+
+from odfpy.archive.archive import Archive
+from odfpy.archive.errors import IdTaken, RecordRefused, WrongContent
+from odfpy.archive.imports.exported_records import ExportedRecord, exported_records
+from odfpy.archive.imports.objects import FoundObject, ObjectSource
+from odfpy.archive.imports.outcome import Batches, Imported, ImportLimits, ImportOutcome, PushedBatch
+from odfpy.archive.metadata import Metadata, parse_metadata
+from odfpy.archive.pushing import NewFile
+from odfpy.archive.record import FileRecord
+from odfpy.errors import ObjectNotFound
+
+_NEW: Final = re.compile(r"(?:.*/)?([^/]+)/data")
+_OLD: Final = re.compile(r".*/([0-9a-f]{32})-[^/]+")
+_AT_ONCE: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """An object that may be imported.
+
+    Attributes:
+        key: of it.
+        id: of the file, as far as the key or the record tell.
+        size: bytes, as far as known.
+        record: of the export, None if there is none.
+    """
+
+    key: str
+    id: str | None
+    size: int | None
+    record: ExportedRecord | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Fetched:
+    """A file that is ready to be pushed."""
+
+    new: NewFile
+    size: int
+
+
+def import_layout(
+    archive: Archive,
+    source: ObjectSource,
+    scratch: Path,
+    *,
+    records: Path | None = None,
+    limits: ImportLimits | None = None,
+    on_push: Callable[[PushedBatch], None] = lambda _: None,
+) -> Iterator[Imported]:
+    """Import objects with their metadata; yields what becomes of each.
+
+    Args:
+        archive: where they go.
+        source: where they are.
+        scratch: a folder for copies of some of them.
+        records: an export of datalake's index; by default all objects, by the metadata that they have themselves.
+        limits: the way it works.
+        on_push: is told of each commit.
+
+    Raises:
+        OdfError: the source cannot be read, or the archive cannot be written; what was pushed before stays.
+    """
+    work = _Work(archive, source, scratch, limits or ImportLimits())
+    batches = Batches(archive, work.limits, on_push, remove=True)
+    found = _listed(source) if records is None else _recorded(records)
+    pool = ThreadPoolExecutor(work.limits.parallel, "odf-import")
+    try:
+        for name, result in work.fetched(found, pool):
+            if isinstance(result, Imported):
+                yield result
+            else:
+                yield from batches.add(name, result.new, result.size)
+        yield from batches.push()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+# --- What there is ---------------------------------------------------------------------------------------------------
+
+
+def _listed(source: ObjectSource) -> Iterator[_Candidate]:
+    for key, size in source.stored():
+        if not key.endswith("/"):  # some tools make objects for folders
+            yield _Candidate(key, _id_in(key), size)
+
+
+def _id_in(key: str) -> str | None:
+    found = _NEW.fullmatch(key) or _OLD.fullmatch(key)
+    return None if found is None else found[1]
+
+
+def _recorded(records: Path) -> Iterator[_Candidate | Imported]:
+    seen: set[int] = set()  # of numbers: ids of millions of files would take several times the memory
+    for one in exported_records(records):
+        if isinstance(one, tuple):
+            yield Imported(one[0], ImportOutcome.REFUSED, error=one[1])
+            continue
+        number = int.from_bytes(hashlib.blake2b(str(one.metadata.id).encode(), digest_size=8).digest(), "big")
+        if number not in seen:
+            seen.add(number)
+            yield _Candidate(one.key, one.metadata.id, one.size, one)
+
+
+# --- What is fetched -------------------------------------------------------------------------------------------------
+
+
+class _Work:
+    """The fetching of what the archive does not have."""
+
+    def __init__(self, archive: Archive, source: ObjectSource, scratch: Path, limits: ImportLimits) -> None:
+        self.limits = limits
+        self._archive = archive
+        self._source = source
+        self._scratch = scratch
+        self._numbers = count()
+
+    def fetched(
+        self, found: Iterable[_Candidate | Imported], pool: ThreadPoolExecutor
+    ) -> Iterator[tuple[str, _Fetched | Imported]]:
+        """Yield what becomes of candidates, in their order, while the next ones are fetched."""
+        waiting: deque[tuple[str, Future[_Fetched | Imported]]] = deque()
+        for one in self._unknown(found):
+            if isinstance(one, Imported):
+                yield one.name, one
+                continue
+            waiting.append((self._source.where(one.key), pool.submit(self._fetch, one)))
+            if len(waiting) > 2 * self.limits.parallel:
+                name, future = waiting.popleft()
+                yield name, future.result()
+        for name, future in waiting:
+            yield name, future.result()
+
+    def _unknown(self, found: Iterable[_Candidate | Imported]) -> Iterator[_Candidate | Imported]:
+        """Yield candidates that the archive does not have, and what became of the others."""
+        rest = iter(found)
+        while chunk := list(islice(rest, _AT_ONCE)):
+            ids = [one.id for one in chunk if isinstance(one, _Candidate) and one.id is not None]
+            known = self._archive.known(ids)
+            for one in chunk:
+                there = known.get(one.id) if isinstance(one, _Candidate) and one.id is not None else None
+                yield one if there is None or isinstance(one, Imported) else self._known(one, there)
+
+    def _known(self, candidate: _Candidate, there: FileRecord) -> Imported:
+        name, url = self._source.where(candidate.key), self._archive.url(there)
+        hash_ = candidate.record.metadata.hash if candidate.record else None
+        if hash_ is not None and hash_ != there.hash:
+            error = IdTaken(
+                f"{name}: the archive has another file of the id {there.id}, {there.path}: its bytes have the hash"
+                f" {there.hash}, and those of the record {hash_}"
+            )
+            return Imported(name, ImportOutcome.REFUSED, candidate.size, error=error)
+        return Imported(name, ImportOutcome.KNOWN, there.size, url)
+
+    def _fetch(self, candidate: _Candidate) -> _Fetched | Imported:
+        """Read the metadata of an object, fetch and check its bytes; in any thread."""
+        name = self._source.where(candidate.key)
+        try:
+            head = self._source.head(candidate.key)
+            if head.metadata is None and candidate.record is None and candidate.id is None:
+                reason = RecordRefused(name, ["it is no object of datalake: it has no metadata"])
+                return Imported(name, ImportOutcome.SKIPPED, head.size, error=reason)
+            metadata = _metadata_of(candidate, head, name)
+            copy = self._scratch / f"object-{next(self._numbers)}"
+            if not self.limits.dry_run:
+                hash_ = self._source.fetch(candidate.key, head.size, copy)
+                _require_hash(name, hash_, metadata, copy)
+        except (RecordRefused, WrongContent, ObjectNotFound) as error:
+            return Imported(name, ImportOutcome.REFUSED, candidate.size, error=error)
+        return _Fetched(metadata.new_file(copy, create_time=_create_time(candidate, head)), head.size)
+
+
+def _metadata_of(candidate: _Candidate, head: FoundObject, name: str) -> Metadata:
+    """The metadata of an object, if it can be what is there.
+
+    Raises:
+        RecordRefused: with all reasons.
+    """
+    record = candidate.record
+    metadata = parse_metadata(head.metadata, name) if record is None else record.metadata
+    reasons = []
+    if metadata.id is None:
+        reasons.append("id is missing")
+    elif record is None and _NEW.fullmatch(candidate.key) and metadata.id != candidate.id:
+        reasons.append(f"its metadata has the id {metadata.id}, and its key another one")
+    if metadata.hash is None:
+        reasons.append("hash is missing, so that nobody can tell whether these are its bytes")
+    if record is not None and record.size not in {None, head.size}:
+        reasons.append(f"it has {head.size} bytes, and its record says {record.size}")
+    if reasons:
+        raise RecordRefused(name, reasons)
+    return metadata
+
+
+def _require_hash(name: str, hash_: str, metadata: Metadata, copy: Path) -> None:
+    if hash_ == metadata.hash:
+        return
+    copy.unlink()
+    raise WrongContent(
+        f"{name}: its bytes have the hash {hash_}, and its metadata says {metadata.hash}",
+        hint="The object was damaged, or its metadata is that of another one.",
+    )
+
+
+def _create_time(candidate: _Candidate, head: FoundObject) -> int:
+    record = candidate.record
+    return head.written if record is None or record.create_time is None else record.create_time

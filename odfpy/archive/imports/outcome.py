@@ -1,0 +1,155 @@
+"""The outcome of an import, file by file, and the push of files in batches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+
+from odfpy.archive.archive import Archive
+from odfpy.archive.pushing import NewFile, Pushed, PushOutcome
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import InternalError, OdfError
+
+
+class ImportOutcome(Enum):
+    """The fate of a file.
+
+    Attributes:
+        IMPORTED: it is in the archive now, or would be.
+        KNOWN: it was there already.
+        SKIPPED: the import is not for it.
+        REFUSED: it is wrong.
+    """
+
+    IMPORTED = "imported"
+    KNOWN = "known"
+    SKIPPED = "skipped"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A file of an import.
+
+    Attributes:
+        name: its key, URL or path.
+        outcome: of it.
+        size: bytes, as far as that is known.
+        url: in the archive, None if it is not there.
+        error: why it was skipped or refused.
+    """
+
+    name: str
+    outcome: ImportOutcome
+    size: int | None = None
+    url: str | None = None
+    error: OdfError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportLimits:
+    """The way an import works.
+
+    Attributes:
+        files: of a commit at most.
+        size: bytes of a commit, from which on nothing more is added.
+        parallel: objects that are fetched at the same time.
+        dry_run: look at everything, fetch and push nothing.
+    """
+
+    files: int = 10_000
+    size: int = 1 << 30
+    parallel: int = 16
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PushedBatch:
+    """A commit of an import.
+
+    Attributes:
+        start: when its push began, in milliseconds since 1970.
+        duration: seconds that it took.
+        results: of its files.
+    """
+
+    start: int
+    duration: float
+    results: Sequence[Pushed]
+
+
+class Batches:
+    """Files that are pushed together, many in one commit."""
+
+    def __init__(
+        self,
+        archive: Archive,
+        limits: ImportLimits,
+        on_push: Callable[[PushedBatch], None],
+        *,
+        remove: bool,
+    ) -> None:
+        """
+        Args:
+            archive: where they go.
+            limits: of a commit.
+            on_push: is told of each commit.
+            remove: remove the files when they were pushed: they are copies.
+        """
+        self._archive = archive
+        self._limits = limits
+        self._on_push = on_push
+        self._remove = remove
+        self._names: list[str] = []
+        self._files: list[NewFile] = []
+        self._size = 0
+
+    def add(self, name: str, new: NewFile, size: int) -> Iterator[Imported]:
+        """Add a file; yields those that were pushed with it, if the batch was full.
+
+        Args:
+            name: of it, for people.
+            new: the file.
+            size: bytes of it.
+
+        Raises:
+            OdfError: the archive cannot be written.
+        """
+        self._names.append(name)
+        self._files.append(new)
+        self._size += size
+        if len(self._files) >= self._limits.files or self._size >= self._limits.size:
+            yield from self.push()
+
+    def push(self) -> Iterator[Imported]:
+        """Push what has been added; yields these files."""
+        names, files = self._names, self._files
+        self._names, self._files, self._size = [], [], 0
+        if not files:
+            return
+        if self._limits.dry_run:
+            yield from (Imported(name, ImportOutcome.IMPORTED) for name in names)
+            return
+        start, begun = Timestamp.now().millis, time.monotonic()
+        try:
+            results = self._archive.push_all(files)
+        finally:
+            if self._remove:
+                for new in files:
+                    with suppress(OSError):
+                        new.file.unlink()
+        self._on_push(PushedBatch(start, time.monotonic() - begun, results))
+        for name, result in zip(names, results, strict=True):
+            yield _imported(name, result)
+
+
+def _imported(name: str, result: Pushed) -> Imported:
+    if result.record is None:
+        error = result.error or InternalError("refused without a reason")
+        return Imported(name, ImportOutcome.REFUSED, error=error)
+    is_new = result.outcome is PushOutcome.PUSHED
+    outcome = ImportOutcome.IMPORTED if is_new else ImportOutcome.KNOWN
+    return Imported(name, outcome, result.record.size, result.url)

@@ -1,0 +1,154 @@
+"""The import of a tree of folders, whose paths say what its files are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from odfpy.archive.archive import Archive
+from odfpy.archive.errors import NotAFile, RecordRefused
+from odfpy.archive.files import MTIME, mtime_of
+from odfpy.archive.imports.outcome import Batches, Imported, ImportLimits, ImportOutcome, PushedBatch
+from odfpy.archive.naming.translator import NoMatch, Translator
+from odfpy.archive.pushing import NewFile
+from odfpy.archive.record import reasons_against_path, reasons_against_times, reasons_against_words
+from odfpy.archive.times import parse_time
+from odfpy.errors import NotFound, OdfError, UsageError
+
+_TILDE: Final = "~"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeRules:
+    """Words and times for the files of a tree. Each is a text, or a translator pattern for the absolute path of a file.
+
+    Attributes:
+        what: what they are.
+        where: where they come from.
+        start: a time, or `mtime` for when a file was modified last.
+        end: the same, None for files of one moment.
+        work_id: the job that they belong to.
+    """
+
+    what: str
+    where: str
+    start: str
+    end: str | None = None
+    work_id: str | None = None
+
+
+def import_tree(
+    archive: Archive,
+    folder: Path,
+    rules: TreeRules,
+    *,
+    limits: ImportLimits | None = None,
+    on_push: Callable[[PushedBatch], None] = lambda _: None,
+) -> Iterator[Imported]:
+    """Import the files of a folder and of those below it; yields what becomes of each, in the order of paths.
+
+    Symbolic links are not followed: they may lead anywhere. Files whose paths do not match are skipped.
+
+    Args:
+        archive: where they go.
+        folder: the tree.
+        rules: what is said of its files.
+        limits: the way it works.
+        on_push: is told of each commit.
+
+    Raises:
+        NotFound: there is no such folder.
+        UsageError: a rule is wrong.
+        OdfError: the archive cannot be written; what was pushed before stays.
+    """
+    if not folder.is_dir():
+        raise NotFound(f"No such folder: {folder}")
+    words = _Words(rules)
+    chosen = limits or ImportLimits()
+    batches = Batches(archive, chosen, on_push, remove=False)
+    for path in _walk(folder.absolute()):
+        if isinstance(path, Imported):
+            yield path
+            continue
+        try:
+            size = path.stat().st_size
+            yield from batches.add(str(path), words.new_file(path), size)
+        except NoMatch as error:
+            yield Imported(str(path), ImportOutcome.SKIPPED, error=error)
+        except OSError as error:
+            yield Imported(str(path), ImportOutcome.REFUSED, error=OdfError(f"Cannot read {path}: {error.strerror}"))
+        except UsageError as error:
+            yield Imported(str(path), ImportOutcome.REFUSED, error=error)
+    yield from batches.push()
+
+
+class _Words:
+    """The rules, read."""
+
+    def __init__(self, rules: TreeRules) -> None:
+        texts = {"what": rules.what, "where": rules.where, "work_id": rules.work_id}
+        self._words = {name: _translator(text) for name, text in texts.items()}
+        self._times = {"start": _time_of(rules.start), "end": _time_of(rules.end)}
+        # What is no pattern is the same for all files, and so is what is wrong with it.
+        fixed = {name: word if isinstance(word, str) or word is None else "x" for name, word in self._words.items()}
+        reasons = list(reasons_against_words(**fixed))
+        if reasons:
+            raise RecordRefused("The import", reasons)
+
+    def new_file(self, path: Path) -> NewFile:
+        """A file with its words and times.
+
+        Raises:
+            NoMatch: its path does not match.
+            UsageError: what is said of it breaks rules.
+        """
+        text = str(path)
+        words = {name: _word(word, text) for name, word in self._words.items()}
+        times = {name: _time(time, path) for name, time in self._times.items()}
+        reasons = [*reasons_against_words(**words), *reasons_against_times(**times), *reasons_against_path(text)]
+        if reasons:
+            raise RecordRefused(text, reasons)
+        return NewFile(file=path, path=text, **words, **times)  # type: ignore[arg-type]  # they were looked at
+
+
+def _translator(text: str | None) -> Translator | str | None:
+    return Translator(text) if text is not None and _TILDE in text else text
+
+
+def _word(word: Translator | str | None, path: str) -> str | None:
+    return word.translate(path) if isinstance(word, Translator) else word
+
+
+def _time_of(text: str | None) -> Translator | str | int | None:
+    """A rule for times: a pattern, `mtime`, or a time that is the same for all files."""
+    if text is None or text == MTIME:
+        return text
+    return Translator(text) if _TILDE in text else parse_time(text)
+
+
+def _time(time: Translator | str | int | None, path: Path) -> int | None:
+    if isinstance(time, Translator):
+        return parse_time(time.translate(str(path)))
+    return mtime_of(path) if isinstance(time, str) else time
+
+
+def _walk(folder: Path) -> Iterator[Path | Imported]:
+    """Yield the regular files of a folder and those below it, and what else is there as skipped."""
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        told = OdfError(f"Cannot read {folder}: {error.strerror}")
+        yield Imported(str(folder), ImportOutcome.REFUSED, error=told)
+        return
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(Path(entry.path))
+        elif entry.is_file(follow_symlinks=False):
+            yield Path(entry.path)
+        else:
+            kind = "symbolic link" if entry.is_symlink() else "pipe, socket or device"
+            told = NotAFile(f"{entry.path} is a {kind}", hint="Push it by its name, if it leads to a file.")
+            yield Imported(entry.path, ImportOutcome.SKIPPED, error=told)

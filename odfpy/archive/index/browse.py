@@ -1,0 +1,121 @@
+"""Names in an archive with their numbers of files and times, and files day by day; for pages and lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from odfpy.archive.index.fingerprints import combined, fingerprint
+from odfpy.archive.index.segment import NAMES, Segment
+from odfpy.archive.index.versions import Numbers
+from odfpy.archive.index.walk import stretches
+from odfpy.archive.record import Status
+from odfpy.archive.times import DAY
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name of what files are, or of where they come from.
+
+    Attributes:
+        name: the name.
+        count: files that have it; without those that were withdrawn.
+        first: the least start, in milliseconds.
+        last: the greatest end, or start of files without an end.
+    """
+
+    name: str
+    count: int
+    first: int
+    last: int
+
+
+def names(segments: Iterable[Segment], what: str | None, horizon: int, seed: int) -> list[Name]:
+    """All what, or all where of one what, in the order of their names.
+
+    Args:
+        segments: of the index.
+        what: for the where of one; None for all what.
+        horizon: offset up to which versions count.
+        seed: of the fingerprints.
+    """
+    tables = [NAMES.empty_table(), *(_places(segment, what, horizon, seed) for segment in segments)]
+    found = pa.concat_tables(tables)
+    by = "what" if what is None else "where"
+    sums = found.group_by(by).aggregate([("count", "sum"), ("first", "min"), ("last", "max")]).sort_by(by)
+    columns = (sums.column(name).to_pylist() for name in (by, "count_sum", "first_min", "last_max"))
+    return [Name(*values) for values in zip(*columns, strict=True)]
+
+
+def days(
+    segments: Sequence[Segment], what: str, where: str | None, since: int, until: int, horizon: int, seed: int
+) -> dict[int, int]:
+    """Numbers of files that start on each day (UTC) of a time; days without any are left out.
+
+    Args:
+        segments: of the index.
+        what: what they are.
+        where: where they come from, None for anywhere.
+        since: begin of the time, inclusive.
+        until: end of the time, inclusive.
+        horizon: offset at which versions must hold.
+        seed: of the index.
+
+    Returns:
+        Counts by the first millisecond of the day, in order.
+    """
+    key = fingerprint(what, seed)
+    way, key = ("what", key) if where is None else ("place", combined(key, fingerprint(where, seed)))
+    counts: dict[int, int] = {}
+    for stretch in stretches(segments, way, [key], since, until, horizon):
+        starts = stretch.starts_from(since)
+        numbers, found = np.unique(starts // DAY, return_counts=True)
+        for number, count in zip(numbers.tolist(), found.tolist(), strict=True):
+            counts[number * DAY] = counts.get(number * DAY, 0) + count
+    return dict(sorted(counts.items()))
+
+
+def _places(segment: Segment, what: str | None, horizon: int, seed: int) -> pa.Table:
+    """The names of a segment's versions that hold: those that were noted, but for places of which some have ended."""
+    if segment.info.first > horizon:
+        return NAMES.empty_table()
+    if horizon < segment.info.last:
+        return _counted(segment, np.arange(segment.info.rows), what, horizon)
+    noted = segment.names()
+    if what is not None:
+        noted = noted.filter(pc.equal(noted.column("what"), what))
+    changed = segment.ended_later
+    if not len(changed):
+        return noted
+    there = segment.table(changed).select(["what", "where"]).group_by(["what", "where"]).aggregate([])
+    rest = noted.join(there, ["what", "where"], join_type="left anti").select(NAMES.names)
+    rows = [np.zeros(0, np.int64)]
+    for one, other in zip(*(there.column(name).to_pylist() for name in ("what", "where")), strict=True):
+        if what is None or one == what:
+            rows.append(_rows_of_place(segment, one, other, seed))
+    return pa.concat_tables([rest, _counted(segment, np.unique(np.concatenate(rows)), what, horizon)])
+
+
+def _counted(segment: Segment, rows: Numbers, what: str | None, horizon: int) -> pa.Table:
+    """The names of some versions, by a look at each."""
+    rows = rows[segment.holds(rows, horizon)]
+    columns = segment.table(rows).select(["what", "where", "status"])
+    columns = columns.append_column("first", pa.array(segment.starts(rows)))
+    columns = columns.append_column("last", pa.array(segment.lasts(rows)))
+    shown = pc.not_equal(columns.column("status"), Status.WITHDRAWN.value)
+    if what is not None:
+        shown = pc.and_(shown, pc.equal(columns.column("what"), what))
+    sums = columns.filter(shown).group_by(["what", "where"])
+    found = sums.aggregate([("first", "count"), ("first", "min"), ("last", "max")])
+    return pa.table([found.column(name) for name in ("what", "where", "first_count", "first_min", "last_max")], NAMES)
+
+
+def _rows_of_place(segment: Segment, what: str, where: str, seed: int) -> Numbers:
+    """The versions of a what and where, and maybe of others that share their fingerprint."""
+    key = combined(fingerprint(what, seed), fingerprint(where, seed))
+    ranges = segment.ranges("place", key)
+    return np.concatenate([np.zeros(0, np.int64), *(segment.rows("place", one.first, one.last) for one in ranges)])

@@ -1,0 +1,81 @@
+"""The list of segments of an index: which there are, the oldest first, and which block of the chain they belong to."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+from zlib import crc32
+
+from odfpy.archive.index.checked_file import FileInfo, IndexDamaged, damage_found
+from odfpy.archive.index.segment import SegmentInfo
+from odfpy.archive.index.segment_writer import PREFIX
+from odfpy.files import TEMPORARY, written_aside
+
+FORMAT: Final = 1
+"""Version of the files."""
+
+FILE: Final = "segments"
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """The list of segments.
+
+    Attributes:
+        seed: of the fingerprints.
+        head: the block up to which the index has all rows, None for an index of nothing.
+        segments: the oldest first.
+    """
+
+    seed: int
+    head: str | None = None
+    segments: tuple[SegmentInfo, ...] = ()
+
+    @classmethod
+    def empty(cls) -> Catalog:
+        """An index of nothing."""
+        return cls(secrets.randbits(64))
+
+    @classmethod
+    def read(cls, folder: Path) -> Catalog:
+        """The list in a folder.
+
+        Raises:
+            IndexDamaged: there is none, or none that this release knows.
+        """
+        with damage_found():
+            text, checksum, rest = (folder / FILE).read_bytes().rsplit(b"\n", 2)
+            if rest or f"{crc32(text):08x}".encode() != checksum:
+                raise IndexDamaged(f"{folder / FILE} is damaged")
+            tree = json.loads(text)
+            if tree["format"] != FORMAT:
+                raise IndexDamaged(f"{folder / FILE} is of another release")
+            segments = [SegmentInfo(**{**entry, "file": FileInfo(**entry["file"])}) for entry in tree["segments"]]
+            return cls(tree["seed"], tree["head"], tuple(segments))
+
+    def write(self, folder: Path) -> None:
+        """Put it in the place of the one that is there.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        segments = [asdict(segment) for segment in self.segments]
+        text = json.dumps({"format": FORMAT, "seed": self.seed, "head": self.head, "segments": segments}).encode()
+        with written_aside(folder / FILE) as temporary:
+            temporary.write_bytes(text + f"\n{crc32(text):08x}\n".encode())
+
+    def sweep(self, folder: Path) -> None:
+        """Remove files of the folder that are none of it; only for the holder of the lock."""
+        names = {segment.file.name for segment in self.segments}
+        for path in folder.iterdir():
+            if path.name.startswith((PREFIX, TEMPORARY)) and path.name not in names:
+                path.unlink(missing_ok=True)
+
+
+def total_rows(segments: Sequence[SegmentInfo]) -> int:
+    """Versions in segments."""
+    return sum(segment.rows for segment in segments)

@@ -1,0 +1,79 @@
+"""Cursors: where the next page of an answer begins, and which state of the archive it is about."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from dataclasses import dataclass
+from typing import Final
+
+from odfpy.archive.errors import InvalidCursor
+from odfpy.archive.question import Question
+
+_FORMAT: Final = 1
+_LONGEST: Final = 4096
+_BOUND: Final = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """A place in an answer.
+
+    Attributes:
+        horizon: offset of the last row of the archive at the first page.
+        start: of the last record of the page before.
+        id: of the same.
+    """
+
+    horizon: int
+    start: int
+    id: str
+
+    @property
+    def is_possible(self) -> bool:
+        """True if it has values of the right types, which a forged one may not have."""
+        numbers = (self.horizon, self.start)
+        return isinstance(self.id, str) and all(isinstance(one, int) and abs(one) < _BOUND for one in numbers)
+
+    def text(self, archive: str, question: Question) -> str:
+        """The cursor as text for addresses.
+
+        Args:
+            archive: names the archive.
+            question: the question that is being answered.
+        """
+        place = [_FORMAT, self.horizon, self.start, self.id]
+        data = json.dumps([*place, _digest(archive, question, place)], separators=(",", ":")).encode()
+        return urlsafe_b64encode(data).decode().rstrip("=")
+
+    @classmethod
+    def parse(cls, text: str, archive: str, question: Question) -> Cursor:
+        """Read a cursor.
+
+        Args:
+            text: as it was given out.
+            archive: id of the dataset.
+            question: that it is said to be of.
+
+        Raises:
+            InvalidCursor: it is none of this question to this archive.
+        """
+        try:
+            data = urlsafe_b64decode(text[:_LONGEST].encode("ascii") + b"=" * (-len(text) % 4))
+            _, horizon, start, id, _ = json.loads(data)  # noqa: A001 - the field's name
+            found = cls(horizon, start, id)
+            is_ours = found.text(archive, question) == text and found.is_possible
+        except (ValueError, TypeError, RecursionError):
+            is_ours = False
+        if is_ours:
+            return found
+        raise InvalidCursor(
+            f"Not a cursor of this question: {text[:80]!r}",
+            hint="Pass what the page before has given, with the same question; or ask anew, without a cursor.",
+        )
+
+
+def _digest(archive: str, question: Question, place: list[object]) -> str:
+    asked = [sorted(set(question.what)), sorted(set(question.where)), question.start, question.end, question.work_id]
+    return hashlib.blake2b(json.dumps([archive, asked, place]).encode(), digest_size=8).hexdigest()

@@ -1,0 +1,288 @@
+"""The search index of an archive: its records by what, where and time, by job, by id, and by object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from odfpy.archive.index.browse import Name, days, names
+from odfpy.archive.index.checked_file import IndexDamaged
+from odfpy.archive.index.cursor import Cursor
+from odfpy.archive.index.fingerprints import Fingerprints, combined, fingerprint, fingerprints
+from odfpy.archive.index.growth import DEFAULT_SIZES, Sizes
+from odfpy.archive.index.segment import Segment
+from odfpy.archive.index.upkeep import OpenIndex, forget, same_but_at_head, up_to_date
+from odfpy.archive.index.versions import FOREVER, Numbers
+from odfpy.archive.index.walk import Key, Stretch, greatest_of, stretches
+from odfpy.archive.question import Page, Question
+from odfpy.archive.record import FileRecord, Status
+from odfpy.archive.rows import arrow_schema, records_of
+from odfpy.coordinator.storage.results import ProgressSink, silent
+from odfpy.coordinator.storage.stored_dataset import StoredDataset
+from odfpy.data.multihash import Multihash
+from odfpy.errors import InternalError
+
+T = TypeVar("T")
+
+
+class SearchIndex:
+    """The records of an archive as they were when it was opened; for all threads.
+
+    Damage that shows only while a question is answered has the index made again, and the question answered once more.
+    """
+
+    def __init__(self, dataset: StoredDataset, progress: ProgressSink, sizes: Sizes, index: OpenIndex) -> None:
+        self._dataset = dataset
+        self._progress = progress
+        self._sizes = sizes
+        self._index = index
+        self._horizon = FOREVER if dataset.block is None else _last_offset(dataset)
+        self._id = str(dataset.handle.id)
+
+    @classmethod
+    def of(
+        cls,
+        dataset: StoredDataset,
+        progress: ProgressSink = silent,
+        *,
+        before: SearchIndex | None = None,
+        sizes: Sizes = DEFAULT_SIZES,
+    ) -> SearchIndex:
+        """The index of an archive, brought up to its head: as it is, extended, or made again.
+
+        Args:
+            dataset: the archive; may be seen from a branch, or as it was at a block.
+            progress: is told how far it is, if it takes long.
+            before: an index of the same archive that was opened before; what it has read is used again.
+            sizes: how it is cut, if it has to be written.
+
+        Raises:
+            OdfError: a slice is missing or damaged, or there is no place for an index.
+        """
+        known = {} if before is None else {segment.name: segment for segment in before.segments}
+        place = _seen_from(dataset)
+        return cls(dataset, progress, sizes, up_to_date(place, progress, sizes, known))
+
+    @property
+    def head(self) -> str | None:
+        """The block that it belongs to, as text."""
+        return self._index.catalog.head
+
+    @property
+    def num_records(self) -> int:
+        """Records in the archive, also those that were withdrawn or have expired."""
+        return self._answer(self._count)
+
+    def page(self, question: Question, cursor: str | None, size: int) -> Page:
+        """Some of the files that fit, in the order of their starts, then ids.
+
+        All pages of an answer are about the archive as it was at the first of them; what was withdrawn since is left
+        out all the same.
+
+        Args:
+            question: which.
+            cursor: `Page.next` of the page before.
+            size: records at most, at least 1.
+
+        Raises:
+            InvalidCursor: it is none of this question.
+        """
+        after = None if cursor is None else Cursor.parse(cursor, self._id, question)
+        return self._answer(lambda: self._page(question, after, size))
+
+    def latest(self, what: str, where: str, *, since: int, until: int) -> FileRecord | None:
+        """The record that started last; among those the one that was taken in last, then that of the greatest id.
+
+        Args:
+            what: what it is.
+            where: where it comes from.
+            since: it has not ended before.
+            until: it has started by then.
+        """
+        return self._answer(lambda: self._latest(what, where, since, until))
+
+    def get(self, id: str) -> FileRecord | None:  # noqa: A002 - the field's name
+        """The record of an id, whatever its status."""
+        return self.known([id]).get(id)
+
+    def known(self, ids: Sequence[str]) -> dict[str, FileRecord]:
+        """The records of those ids that there are, whatever their status."""
+        wanted = set(ids)
+        records = self._answer(lambda: self._found("id", sorted(wanted), self._horizon))
+        return {record.id: record for record in records if record.id in wanted}
+
+    def records_of_object(self, object: Multihash) -> Iterator[FileRecord]:  # noqa: A002 - the field's name
+        """Yield the records of files with some content, whatever their status."""
+        records = self._answer(lambda: self._found("object", [str(object)], self._horizon))
+        yield from (record for record in records if record.object == object)
+
+    def offsets_of(self, id: str) -> list[int]:  # noqa: A002 - the field's name
+        """The offsets of the rows that say what a record is, the oldest first: as it came in, and corrections."""
+        return self._answer(lambda: self._offsets_of(id))
+
+    def names(self, what: str | None = None) -> list[Name]:
+        """Each what that there is, or each where of one what, in the order of their names.
+
+        Args:
+            what: for the where of one.
+        """
+        return self._answer(lambda: names(self.segments, what, self._horizon, self._index.catalog.seed))
+
+    def days(self, what: str, where: str | None = None, *, since: int, until: int) -> dict[int, int]:
+        """Numbers of files that start on each day (UTC) of a time, without those that were withdrawn.
+
+        Args:
+            what: what they are.
+            where: where they come from, None for anywhere.
+            since: begin of the time, inclusive, in milliseconds.
+            until: end of the time, inclusive, in milliseconds.
+
+        Returns:
+            Counts by the first millisecond of the day, in order; days without files are left out.
+        """
+        seed = self._index.catalog.seed
+        return self._answer(lambda: days(self.segments, what, where, since, until, self._horizon, seed))
+
+    # --- Answers ---
+
+    def _answer(self, ask: Callable[[], T]) -> T:
+        for _ in range(3):
+            try:
+                return ask()
+            except IndexDamaged:
+                forget(self._index.folder)
+                self._index = up_to_date(_seen_from(self._dataset), self._progress, self._sizes, {})
+        raise InternalError(
+            f"The search index in {self._index.folder} is damaged as soon as it is written", hint="Check the disk."
+        )
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The segments that it consists of now, the oldest first."""
+        return self._index.segments
+
+    def _count(self) -> int:
+        count = 0
+        for segment in self.segments:
+            if self._horizon >= segment.info.last:
+                count += segment.info.rows - int(np.count_nonzero(segment.until <= min(self._horizon, FOREVER - 1)))
+            elif self._horizon >= segment.info.first:
+                count += int(np.count_nonzero(segment.holds(np.arange(segment.info.rows), self._horizon)))
+        return count
+
+    def _page(self, question: Question, cursor: Cursor | None, size: int) -> Page:
+        now = min(self._horizon, max((segment.info.last for segment in self.segments), default=-1))
+        horizon = now if cursor is None else min(cursor.horizon, now)
+        after = None if cursor is None else (cursor.start, cursor.id)
+        ways = self._stretches(question, horizon)
+        records: list[FileRecord] = []
+        while len(records) <= size:
+            found = _first(ways, after, size + 1)
+            records += self._not_gone([record for record in found if _fits(record, question)], horizon)
+            if len(found) <= size:
+                break
+            after = (found[-1].start, found[-1].id)
+        if len(records) <= size:
+            return Page(tuple(records))
+        last = records[size - 1]
+        return Page(tuple(records[:size]), Cursor(horizon, last.start, last.id).text(self._id, question))
+
+    def _stretches(self, question: Question, horizon: int) -> list[Stretch]:
+        whats, seed = {name: self._fingerprint(name) for name in question.what}, self._index.catalog.seed
+        way, keys = "what", list(whats.values())
+        if question.work_id is not None:
+            way, keys = "job", [combined(what, self._fingerprint(question.work_id)) for what in whats.values()]
+        elif question.where:
+            wheres = [fingerprint(name, seed) for name in dict.fromkeys(question.where)]
+            way, keys = "place", [combined(what, where) for what in whats.values() for where in wheres]
+        return stretches(self.segments, way, keys, question.start, question.end, horizon)
+
+    def _not_gone(self, records: list[FileRecord], horizon: int) -> list[FileRecord]:
+        """Records that held at an offset, without those that were withdrawn or taken back since."""
+        if not records or all(horizon >= segment.info.last for segment in self.segments):
+            return records
+        now = self._found("id", sorted({record.id for record in records}), self._horizon)
+        there = {record.id for record in now if record.status is not Status.WITHDRAWN}
+        return [record for record in records if record.id in there]
+
+    def _latest(self, what: str, where: str, since: int, until: int) -> FileRecord | None:
+        key = combined(self._fingerprint(what), self._fingerprint(where))
+        while True:
+            ways = stretches(self.segments, "place", [key], since, until, self._horizon)
+            found = greatest_of(ways)
+            if found is None:
+                return None
+            until, starting = found
+            tables = [way.segment.table(rows) for way, rows in starting]
+            everything = records_of(pa.concat_tables(tables))
+            records = [record for record in everything if record.what == what and record.where == where]
+            if records:
+                return max(records, key=lambda record: (record.create_time, record.id))
+            until -= 1  # names that share the fingerprint of these
+
+    def _found(self, way: str, texts: Sequence[str], horizon: int) -> list[FileRecord]:
+        """Records by id or object, and maybe others."""
+        keys = np.sort(fingerprints(pa.array(texts, pa.string()), self._index.catalog.seed))
+        keys = keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
+        tables = [arrow_schema().empty_table()]
+        for segment in self.segments:
+            rows = segment.found(way, keys)[1]
+            rows = rows[segment.holds(rows, horizon)]
+            if len(rows):
+                tables.append(segment.table(rows))
+        return list(records_of(pa.concat_tables(tables)))
+
+    def _offsets_of(self, id: str) -> list[int]:  # noqa: A002
+        key = self._fingerprint(id)
+        offsets: set[int] = set()
+        for segment in self.segments:
+            rows = segment.found("id", key)[1]
+            if len(rows):
+                ids = segment.ids(rows).to_pylist()
+                found = segment.file.at("offset", rows).tolist()
+                offsets |= {at for at, one in zip(found, ids, strict=True) if one == id and at <= self._horizon}
+        return sorted(offsets)
+
+    def _fingerprint(self, text: str) -> Fingerprints:
+        return fingerprint(text, self._index.catalog.seed)
+
+
+def _first(ways: Sequence[Stretch], after: Key | None, want: int) -> list[FileRecord]:
+    """The first records of all stretches after a key, in their order.
+
+    Each stretch gives its first ones. Whatever it has beyond them comes after so many, so that the first of all are
+    among those that were given.
+    """
+    taken = [(way, *way.take(after, want)) for way in ways]
+    starts = np.sort(np.concatenate([np.zeros(0, np.int64), *(starts for _, starts, _ in taken)]))
+    bound = FOREVER if len(starts) <= want else int(starts[want - 1])
+    tables = [arrow_schema().empty_table()]
+    for way, begun, rows in taken:
+        some: Numbers = rows[begun <= bound]
+        if len(some):
+            tables.append(way.segment.table(some))
+    records = sorted(records_of(pa.concat_tables(tables)), key=lambda record: (record.start, record.id))
+    return records[:want]
+
+
+def _fits(record: FileRecord, question: Question) -> bool:
+    """Return whether names are those that were asked for, and not others that share their fingerprint."""
+    is_there = not question.where or record.where in question.where
+    is_of_job = question.work_id is None or record.work_id == question.work_id
+    return record.what in question.what and is_there and is_of_job
+
+
+def _last_offset(dataset: StoredDataset) -> int:
+    last = dataset.state.last_offset
+    return -1 if last is None else last
+
+
+def _seen_from(dataset: StoredDataset) -> StoredDataset:
+    """The dataset whose index is used: that of the head, for a block that is in its history."""
+    if dataset.block is None:
+        return dataset
+    whole = same_but_at_head(dataset)
+    return dataset if whole.number_in_history(dataset.block) is None else whole

@@ -1,0 +1,299 @@
+"""A segment of the index: versions of records in the order of what, class, start and id, and ways to find them.
+
+The class of a record is the number of bits of its span (end - start, in milliseconds). A record of class c that
+overlaps a time has begun less than 2**c milliseconds before, so that a search by time is one narrow range for each
+class that exists, however long some records last.
+
+| columns | what |
+|---|---|
+| start, end, offset | of each version |
+| `what`, `place`, `job` | each what; what and where; what and work_id; with a class: fingerprint, first place |
+| ... starts, rows | starts and versions in the order of the way, where it is not that of the versions |
+| `id`, `object` | for each: fingerprint, first place, versions |
+| ended | versions that later ones have ended, and when |
+
+Versions themselves are in blocks of 256, as Arrow has them, compressed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from odfpy.archive.index.checked_file import CheckedFile, FileInfo, damage_found
+from odfpy.archive.index.fingerprints import Fingerprints, combined
+from odfpy.archive.index.versions import FOREVER, Numbers, Rows
+from odfpy.archive.rows import arrow_schema
+from odfpy.data.recent import Recent
+
+BLOCK: Final = 256
+"""Versions of a block."""
+
+HIDDEN: Final = 63
+"""The class of records that were withdrawn, which no search by time looks at."""
+
+_SIZE: Final = 8
+"""Bytes before a block that say how large it is when it is not compressed."""
+
+NAMES: Final = pa.schema(
+    [("what", pa.string()), ("where", pa.string()), ("count", pa.int64()), ("first", pa.int64()), ("last", pa.int64())]
+)
+"""For each what and where: files that are found, the least start, and the greatest end."""
+
+_KEPT: Final = 64
+"""Blocks of a segment that stay in memory, about 70 kB each."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentInfo:
+    """The entry of a segment in the list of segments.
+
+    Attributes:
+        file: its file.
+        rows: versions in it.
+        weight: versions, and those of other segments that it ends.
+        first: the least offset of its versions.
+        last: the greatest offset of the rows that it was made of.
+    """
+
+    file: FileInfo
+    rows: int
+    weight: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A range of a way through a segment: versions that share a key, in the order of start and id.
+
+    Attributes:
+        way: `what`, `place` or `job`.
+        span_class: of all of them.
+        first: place of the first.
+        last: place after the last.
+    """
+
+    way: str
+    span_class: int
+    first: int
+    last: int
+
+
+class Segment:
+    """A segment that is read."""
+
+    def __init__(self, folder: Path, info: SegmentInfo, same: Segment | None = None) -> None:
+        """Open it.
+
+        Args:
+            folder: where it is.
+            info: its entry.
+            same: the same segment, if it is open already.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            IndexDamaged: it is damaged, here and in all that is read later.
+        """
+        self.info = info
+        self.file: CheckedFile = same.file if same else CheckedFile(folder, info.file)
+        self.blocks: Recent[int, pa.RecordBatch] = same.blocks if same else Recent(_KEPT)
+        with damage_found():
+            # The class, and the least and the greatest start of its versions.
+            self.classes = np.array(self.file.notes["classes"], np.int64).reshape(-1, 3)
+            self.ends_elsewhere: list[str] = self.file.notes["ends"]
+        self._own = self.ended_in(None)
+        self.end([])
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.info.file.name
+
+    def ended_in(self, name: str | None) -> tuple[Numbers, Numbers]:
+        """Versions that it knows to have ended, ascending, and the offsets of their ends.
+
+        Args:
+            name: the older segment that has them; None for its own.
+        """
+        if name is not None and name not in self.ends_elsewhere:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        prefix = "ended" if name is None else f"ended {self.ends_elsewhere.index(name)}"
+        places = self.file.part(f"{prefix} rows", 0, self.file.length(f"{prefix} rows"))
+        until = self.file.part(f"{prefix} until", 0, self.file.length(f"{prefix} until"))
+        return places.astype(np.int64), until
+
+    def end(self, later: Sequence[Segment]) -> None:
+        """Take note of which versions later segments have ended."""
+        parts = [self._own, *(segment.ended_in(self.name) for segment in later)]
+        places = np.concatenate([part[0] for part in parts])
+        until = np.concatenate([part[1] for part in parts])
+        self.ended_later = places[len(self._own[0]) :]
+        order = np.argsort(places, kind="stable")
+        self.ended, self.until = places[order], until[order]
+
+    # --- Versions ---
+
+    def holds(self, rows: Numbers, horizon: int) -> npt.NDArray[np.bool_]:
+        """Return which versions hold at an offset: those that are not younger, and have not ended by then.
+
+        Args:
+            rows: versions.
+            horizon: the offset; `FOREVER` for now.
+        """
+        held = np.ones(len(rows), np.bool_)
+        if len(self.ended):
+            at = np.minimum(np.searchsorted(self.ended, rows), len(self.ended) - 1)
+            held &= ~((self.ended[at] == rows) & (self.until[at] <= min(horizon, FOREVER - 1)))
+        if horizon < self.info.last:
+            held &= self.file.at("offset", rows) <= horizon
+        return held
+
+    def is_outdated(self, rows: Numbers) -> npt.NDArray[np.bool_]:
+        """Return which versions have ended by now."""
+        return ~self.holds(rows, FOREVER)
+
+    def starts(self, rows: Numbers) -> Numbers:
+        """Starts of versions."""
+        return self.file.at("start", rows)
+
+    def lasts(self, rows: Numbers) -> Numbers:
+        """Ends of versions, their starts where they have none."""
+        return self.file.at("end", rows)
+
+    def table(self, rows: Numbers) -> pa.Table:
+        """Versions as `COLUMNS`, in their order."""
+        blocks = rows // BLOCK
+        order = np.argsort(blocks, kind="stable")
+        parts, places = [arrow_schema().empty_table()], np.zeros(len(rows), np.int64)
+        done = 0
+        for group in np.split(order, np.flatnonzero(np.diff(blocks[order])) + 1):
+            if len(group):
+                block = int(blocks[group[0]])
+                batch = self.blocks.get(block, lambda block=block: self._block(block))  # type: ignore[misc]
+                with damage_found():
+                    part = batch.take(pa.array(rows[group] - block * BLOCK))
+                    parts.append(pa.Table.from_batches([part]))
+                places[group] = np.arange(done, done + len(group))
+                done += len(group)
+        found = pa.concat_tables(parts)
+        return found if bool((order == np.arange(len(order))).all()) else found.take(pa.array(places))
+
+    def id_at(self, row: int) -> str:
+        """The id of a version."""
+        block = self.blocks.get(row // BLOCK, lambda: self._block(row // BLOCK))
+        text: str = block.column("id")[row % BLOCK].as_py()
+        return text
+
+    def ids(self, rows: Numbers) -> pa.ChunkedArray:
+        """Ids of versions, in their order."""
+        return self.table(rows).column("id")
+
+    def all_rows(self) -> Rows:
+        """All versions, to be put together with others."""
+        batches = [self._block(number) for number in range(self.file.notes["blocks"])]
+        count = self.info.rows
+        until = np.full(count, FOREVER)
+        until[self.ended] = self.until
+        offsets = self.file.part("offset", 0, count)
+        return Rows(pa.Table.from_batches(batches, arrow_schema()), offsets, np.zeros(count, np.bool_), until)
+
+    def names(self) -> pa.Table:
+        """Each what and where of its versions that held when it was written; see `NAMES`."""
+        return pa.Table.from_batches([self._read(self.file.notes["blocks"], NAMES)])
+
+    def _block(self, number: int) -> pa.RecordBatch:
+        return self._read(number, arrow_schema())
+
+    def _read(self, number: int, schema: pa.Schema) -> pa.RecordBatch:
+        data = pa.py_buffer(self.file.block(number))
+        with damage_found():
+            size = int.from_bytes(data[:_SIZE].to_pybytes(), "little")
+            return pa.ipc.read_record_batch(pa.Codec("zstd").decompress(data.slice(_SIZE), size), schema)
+
+    # --- Ways ---
+
+    def ranges(self, way: str, keys: Fingerprints, since: int | None = None, until: int | None = None) -> list[Range]:
+        """The ranges of keys, one for each class that has versions which may overlap a time.
+
+        Args:
+            way: `what`, `place` or `job`.
+            keys: their fingerprints.
+            since: begin of the time, None for no begin.
+            until: end of the time, None for no end.
+        """
+        classes = [
+            number
+            for number, least, greatest in self.classes.tolist()
+            if (until is None or least <= until) and (since is None or greatest > since - (1 << number))
+        ]
+        numbers = np.repeat(np.array(classes, np.int64), len(keys))
+        wanted = combined(np.tile(keys, len(classes)), numbers)
+        order = np.argsort(wanted)
+        hits, places = self.file.find(f"{way} keys", wanted[order])
+        firsts = self.file.at(f"{way} firsts", places).tolist()
+        lasts = self.file.at(f"{way} firsts", places + 1).tolist()
+        return [Range(way, *one) for one in zip(numbers[order[hits]].tolist(), firsts, lasts, strict=True)]
+
+    def rows(self, way: str, first: int, last: int) -> Numbers:
+        """The versions in a part of a way.
+
+        Args:
+            way: `what`, `place` or `job`.
+            first: place of the first.
+            last: place after the last one.
+        """
+        return np.arange(first, last) if way == "what" else self.file.part(f"{way} rows", first, last).astype(np.int64)
+
+    def found(self, way: str, wanted: Fingerprints) -> tuple[Numbers, Numbers]:
+        """Versions by their fingerprints.
+
+        Args:
+            way: `id` or `object`.
+            wanted: fingerprints, ascending.
+
+        Returns:
+            Indices into `wanted`, and a version for each.
+        """
+        hits, places = self.file.find(f"{way} keys", wanted)
+        firsts = self.file.at(f"{way} firsts", places).astype(np.int64)
+        counts = self.file.at(f"{way} firsts", places + 1).astype(np.int64) - firsts
+        before = np.cumsum(counts) - counts
+        at = np.repeat(firsts - before, counts) + np.arange(counts.sum())
+        return np.repeat(hits, counts), self.file.at(f"{way} rows", at).astype(np.int64)
+
+
+def packed(batch: pa.RecordBatch) -> bytes:
+    """Rows as a block."""
+    plain = batch.serialize()
+    size: bytes = plain.size.to_bytes(_SIZE, "little")
+    return size + bytes(pa.Codec("zstd", 1).compress(plain, asbytes=True))
+
+
+def column_of(way: str) -> str:
+    """The column with the starts of a way."""
+    return "start" if way == "what" else f"{way} starts"
+
+
+def opened(folder: Path, infos: Sequence[SegmentInfo], known: Mapping[str, Segment]) -> list[Segment]:
+    """Open segments, the oldest first.
+
+    Args:
+        folder: where they are.
+        infos: of the segments.
+        known: segments that are open already, by name; what they have read is shared.
+
+    Raises:
+        FileNotFoundError: one is missing.
+        IndexDamaged: one is damaged.
+    """
+    segments = [Segment(folder, info, known.get(info.file.name)) for info in infos]
+    for at, segment in enumerate(segments):
+        segment.end(segments[at + 1 :])
+    return segments

@@ -1,0 +1,157 @@
+"""Walks through ranges of segments in the order of start and id, past what does not overlap or no longer holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from odfpy.archive.index.fingerprints import Fingerprints
+from odfpy.archive.index.segment import Range, Segment, column_of
+from odfpy.archive.index.versions import Numbers
+
+Key = tuple[int, str]
+"""Start and id: the order of answers."""
+
+_FIRST_LOOK = 256
+_LONGEST_LOOK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The part of a range that has begun by the end of a time, and may not have ended before it.
+
+    Attributes:
+        segment: whose.
+        range: the range; `first` and `last` are those of the part.
+        since: begin of the time, None for no begin.
+        horizon: offset at which versions must hold.
+    """
+
+    segment: Segment
+    range: Range
+    since: int | None
+    horizon: int
+
+    def after(self, key: Key | None) -> int:
+        """The place of the first version that comes after a key."""
+        way, first, last = self.range.way, self.range.first, self.range.last
+        if key is None:
+            return first
+        start, id_ = key
+        column = column_of(way)
+        low = self.segment.file.place(column, start, first, last)
+        high = self.segment.file.place(column, start, low, last, right=True)
+        while low < high:
+            middle = (low + high) // 2
+            if self.segment.id_at(int(self.segment.rows(way, middle, middle + 1)[0])) <= id_:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def take(self, key: Key | None, want: int) -> tuple[Numbers, Numbers]:
+        """The first versions after a key.
+
+        Args:
+            key: the key.
+            want: how many; there may be fewer, or more.
+
+        Returns:
+            Their starts, ascending, and the versions.
+        """
+        at, last, look = self.after(key), self.range.last, max(_FIRST_LOOK, 2 * want)
+        starts, rows, count = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
+        while at < last and count < want:
+            found = self._fitting(at, min(at + look, last))
+            starts.append(found[0])
+            rows.append(found[1])
+            count += len(found[0])
+            at, look = at + look, min(2 * look, _LONGEST_LOOK)
+        return np.concatenate(starts)[:want], np.concatenate(rows)[:want]
+
+    @property
+    def last_start(self) -> int:
+        """The start of the last version, whether it fits or not: no start is greater."""
+        return int(self.segment.file.part(column_of(self.range.way), self.range.last - 1, self.range.last)[0])
+
+    def greatest(self) -> tuple[int, Numbers] | None:
+        """The greatest start and all versions that have it, None if there is no version."""
+        at, look = self.range.last, _FIRST_LOOK
+        while at > self.range.first:
+            begin = max(at - look, self.range.first)
+            starts, _ = self._fitting(begin, at)
+            if len(starts):
+                start = int(starts[-1])
+                column = column_of(self.range.way)
+                first = self.segment.file.place(column, start, self.range.first, at)
+                return start, self._fitting(first, at)[1]
+            at, look = begin, min(2 * look, _LONGEST_LOOK)
+        return None
+
+    def starts_from(self, since: int) -> Numbers:
+        """The starts of all versions that start at a time or later."""
+        last = self.range.last
+        return self._fitting(self.segment.file.place(column_of(self.range.way), since, self.range.first, last), last)[0]
+
+    def _fitting(self, first: int, last: int) -> tuple[Numbers, Numbers]:
+        """Starts and versions of those in a part that overlap and hold."""
+        way = self.range.way
+        starts = self.segment.file.part(column_of(way), first, last)
+        rows = self.segment.rows(way, first, last)
+        fits = self.segment.holds(rows, self.horizon)
+        if self.since is not None:
+            early = np.flatnonzero(fits & (starts < self.since))
+            fits[early] = self.segment.lasts(rows[early]) >= self.since
+        return starts[fits], rows[fits]
+
+
+def stretches(
+    segments: Iterable[Segment],
+    way: str,
+    keys: Iterable[Fingerprints],
+    since: int | None,
+    until: int | None,
+    horizon: int,
+) -> list[Stretch]:
+    """The stretches that have all versions of some keys that overlap a time, and maybe others.
+
+    Args:
+        segments: of the index.
+        way: `what`, `place` or `job`.
+        keys: fingerprints, each as an array of one.
+        since: begin of the time, inclusive.
+        until: end of the time, inclusive.
+        horizon: offset at which versions must hold.
+    """
+    wanted = np.unique(np.concatenate(list(keys)))
+    found = []
+    for segment in segments:
+        if segment.info.first > horizon:
+            continue
+        for whole in segment.ranges(way, wanted, since, until):
+            column, first, last = column_of(way), whole.first, whole.last
+            if since is not None:
+                earliest = since - (1 << whole.span_class) + 1
+                first = segment.file.place(column, earliest, first, last)
+            if until is not None:
+                last = segment.file.place(column, until, first, last, right=True)
+            if first < last:
+                found.append(Stretch(segment, Range(way, whole.span_class, first, last), since, horizon))
+    return found
+
+
+def greatest_of(ways: Iterable[Stretch]) -> tuple[int, list[tuple[Stretch, Numbers]]] | None:
+    """The greatest start of all stretches, and the versions that have it; None if there is no version."""
+    best: int | None = None
+    found: list[tuple[Stretch, Numbers]] = []
+    for bound, way in sorted(((way.last_start, way) for way in ways), key=lambda one: -one[0]):
+        if best is not None and bound < best:
+            break  # those that follow have nothing that starts later
+        here = way.greatest()
+        if here is None or (best is not None and here[0] < best):
+            continue
+        found = [*found, (way, here[1])] if here[0] == best else [(way, here[1])]
+        best = here[0]
+    return None if best is None else (best, found)

@@ -1,0 +1,63 @@
+"""The end of retentions: files that need not be kept any more are recorded as expired; `odf gc` removes their bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from odfpy.archive.keeping.policy import ArchivePolicy, RetentionRule
+from odfpy.archive.local import LocalArchive
+from odfpy.archive.question import Question
+from odfpy.archive.record import FileRecord, Status
+from odfpy.archive.times import FIRST
+
+_AT_ONCE: Final = 10_000
+"""Files of one commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """A file whose retention has ended, and the rule that says so."""
+
+    record: FileRecord
+    rule: RetentionRule
+
+
+def expired_files(archive: LocalArchive, now: int) -> Iterator[Expired]:
+    """Yield the files that are kept though no rule or hold wants them any more.
+
+    Args:
+        archive: where.
+        now: the time, in milliseconds.
+    """
+    policy = archive.policy
+    for what in _concerned(archive, policy):
+        for record in archive.answers(Question(what=(what,), start=FIRST, end=now)):
+            rule = policy.has_expired(record, now) if record.status is Status.KEPT else None
+            if rule is not None:
+                yield Expired(record, rule)
+
+
+def expire(archive: LocalArchive, *, who: str, now: int) -> Iterator[Expired]:
+    """Record files as expired; yields each when that is committed.
+
+    Args:
+        archive: where.
+        who: who does it.
+        now: the time, in milliseconds.
+    """
+    found = list(expired_files(archive, now))
+    for first in range(0, len(found), _AT_ONCE):
+        some = found[first : first + _AT_ONCE]
+        for rule in dict.fromkeys(item.rule for item in some):
+            ids = [item.record.id for item in some if item.rule == rule]
+            why = f"retention has ended: {rule}"
+            archive.change(ids, who=who, why=why, status=Status.EXPIRED, released=now)
+        yield from some
+
+
+def _concerned(archive: LocalArchive, policy: ArchivePolicy) -> list[str]:
+    """The names of what files with a rule are."""
+    wanted = {rule.what for rule in policy.retention}
+    return [what for what in archive.names() if None in wanted or what in wanted]

@@ -1,0 +1,224 @@
+"""The policy of an archive: retention rules and legal holds, in a document that goes with the dataset.
+
+The document is the attachment `archive/policy.yaml`. Each change is a `SetAttachments` event of the chain, signed as
+all others, so that its history tells who has changed what, when. Rules say for how long bytes have to be kept; a hold
+keeps what it names until somebody lifts it. Bytes may go only where both allow it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from odfpy.archive.record import FileRecord
+from odfpy.chain.events import SetAttachments
+from odfpy.chain.state import ChainState
+from odfpy.codec.tree import from_tree, to_tree
+from odfpy.codec.yaml import dump, load_documents
+from odfpy.data.duration import Duration
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.attachments import AttachmentEmbedded, AttachmentsEmbedded
+from odfpy.errors import AlreadyExists, MalformedManifest, NotFound, UsageError
+
+PATH: Final = "archive/policy.yaml"
+"""Path of the attachment."""
+
+FOREVER: Final = "forever"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionRule:
+    """For how long files have to be kept, counted from their end (from their start, if they have none).
+
+    Attributes:
+        keep: a duration, or `forever`.
+        what: of which files, by what they are; None for any.
+        where: the same by where they come from.
+        who: who has set it.
+        why: their reason.
+        since: when it was set.
+    """
+
+    keep: str
+    what: str | None = None
+    where: str | None = None
+    who: str
+    why: str
+    since: Timestamp
+
+    def __post_init__(self) -> None:
+        if self.keep != FOREVER:
+            Duration.parse(self.keep)
+
+    def covers(self, record: FileRecord) -> bool:
+        """Return whether the rule is about a file."""
+        return self.what in (None, record.what) and self.where in (None, record.where)
+
+    @property
+    def rank(self) -> tuple[bool, bool]:
+        """Greater for rules that are about fewer files: what and where, then what, then where, then any."""
+        return self.what is not None, self.where is not None
+
+    def ends(self, record: FileRecord) -> int | None:
+        """The time from which on a file need not be kept any more, in milliseconds; None for never."""
+        if self.keep == FOREVER:
+            return None
+        last = record.start if record.end is None else record.end
+        return last + Duration.parse(self.keep).seconds * 1000
+
+    def __str__(self) -> str:
+        about = [f"{name} {value}" for name, value in (("what", self.what), ("where", self.where)) if value]
+        return f"keep {self.keep} ({', '.join(about) or 'any file'})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LegalHold:
+    """Files that are kept whatever their retention says, until the hold is lifted.
+
+    Attributes:
+        name: of the hold, such as a case.
+        what: names of what they are; empty for any.
+        where: names of where they come from; empty for any.
+        start: files that overlap the time from here on; None for any.
+        end: files that overlap the time up to here; None for any.
+        work_id: files of this job; None for any.
+        ids: only these files; empty for any.
+        who: who has set it.
+        why: their reason.
+        since: when it was set.
+    """
+
+    name: str
+    what: tuple[str, ...] = ()
+    where: tuple[str, ...] = ()
+    start: Timestamp | None = None
+    end: Timestamp | None = None
+    work_id: str | None = None
+    ids: tuple[str, ...] = ()
+    who: str
+    why: str
+    since: Timestamp
+
+    def covers(self, record: FileRecord) -> bool:
+        """Return whether the hold keeps a file."""
+        last = record.start if record.end is None else record.end
+        return (
+            (not self.what or record.what in self.what)
+            and (not self.where or record.where in self.where)
+            and (self.start is None or last >= self.start.millis)
+            and (self.end is None or record.start <= self.end.millis)
+            and self.work_id in (None, record.work_id)
+            and (not self.ids or record.id in self.ids)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivePolicy:
+    """The rules and holds of an archive."""
+
+    retention: tuple[RetentionRule, ...] = ()
+    holds: tuple[LegalHold, ...] = ()
+
+    def rule_for(self, record: FileRecord) -> RetentionRule | None:
+        """The rule that decides about a file: the one that is about the fewest files; None if there is none."""
+        rules = [rule for rule in self.retention if rule.covers(record)]
+        return max(rules, key=lambda rule: rule.rank, default=None)
+
+    def hold_on(self, record: FileRecord) -> LegalHold | None:
+        """The first hold that keeps a file, None if none does."""
+        return next((hold for hold in self.holds if hold.covers(record)), None)
+
+    def has_expired(self, record: FileRecord, now: int) -> RetentionRule | None:
+        """The rule by which a file need not be kept any more; None where it has to be, or no rule is about it."""
+        rule = self.rule_for(record)
+        ends = None if rule is None else rule.ends(record)
+        return rule if ends is not None and ends <= now and self.hold_on(record) is None else None
+
+    def lets_go(self, record: FileRecord, now: int) -> bool:
+        """Return whether the bytes of a file may be removed: it was withdrawn or has expired, and nothing keeps it."""
+        if record.released is None or self.hold_on(record) is not None:
+            return False
+        rule = self.rule_for(record)
+        ends = None if rule is None else rule.ends(record)
+        return rule is None or (ends is not None and ends <= now)
+
+    # --- Changes ---
+
+    def with_rule(self, rule: RetentionRule) -> ArchivePolicy:
+        """The policy with a rule, in the place of one that is about the same files.
+
+        Raises:
+            UsageError: it does not say who has made it, or why.
+        """
+        _require_reason(rule)
+        others = [one for one in self.retention if (one.what, one.where) != (rule.what, rule.where)]
+        return replace(self, retention=(*others, rule))
+
+    def without_rule(self, what: str | None, where: str | None) -> ArchivePolicy:
+        """The policy without the rule about these files.
+
+        Raises:
+            NotFound: there is none.
+        """
+        others = tuple(one for one in self.retention if (one.what, one.where) != (what, where))
+        if len(others) == len(self.retention):
+            raise NotFound("There is no such retention rule", hint="`odf archive retention list` shows all of them.")
+        return replace(self, retention=others)
+
+    def with_hold(self, hold: LegalHold) -> ArchivePolicy:
+        """The policy with one more hold.
+
+        Raises:
+            UsageError: it does not say who has put it there, or why.
+            AlreadyExists: there is one of that name.
+        """
+        _require_reason(hold)
+        if any(one.name == hold.name for one in self.holds):
+            raise AlreadyExists(f"There is a hold {hold.name!r} already", hint="Lift it first, or choose another name.")
+        return replace(self, holds=(*self.holds, hold))
+
+    def without_hold(self, name: str) -> ArchivePolicy:
+        """The policy without a hold.
+
+        Raises:
+            NotFound: there is none of that name.
+        """
+        others = tuple(one for one in self.holds if one.name != name)
+        if len(others) == len(self.holds):
+            known = ", ".join(one.name for one in self.holds) or "none"
+            raise NotFound(f"There is no hold {name!r}; there is {known}")
+        return replace(self, holds=others)
+
+
+def policy_in(state: ChainState) -> ArchivePolicy:
+    """The policy of an archive, as its chain has it.
+
+    Raises:
+        MalformedManifest: its document is damaged.
+    """
+    for item in _attachments(state):
+        if item.path == PATH:
+            try:
+                (document,) = load_documents(item.content, PATH)
+            except ValueError as error:
+                raise MalformedManifest(f"{PATH} is not one document") from error
+            return from_tree(ArchivePolicy, document.tree)
+    return ArchivePolicy()
+
+
+def attachments_with(state: ChainState, policy: ArchivePolicy) -> SetAttachments:
+    """The event that records a policy; other attachments stay what they are."""
+    others = [item for item in _attachments(state) if item.path != PATH]
+    return SetAttachments(AttachmentsEmbedded((*others, AttachmentEmbedded(PATH, dump(to_tree(policy))))))
+
+
+def _attachments(state: ChainState) -> Iterator[AttachmentEmbedded]:
+    if state.attachments is not None:
+        yield from state.attachments.attachments.items
+
+
+def _require_reason(change: RetentionRule | LegalHold) -> None:
+    for name, text in (("--who", change.who), ("--why", change.why)):
+        if not text.strip():
+            raise UsageError(f"{name} is missing", hint="It is recorded, and cannot be added later.")

@@ -1,0 +1,36 @@
+"""The bytes that `odf gc` may remove from an archive: they were released, and nothing keeps them any more."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from odfpy.archive.keeping.policy import policy_in
+from odfpy.archive.rows import is_archive
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
+
+
+def released_objects(dataset: StoredDataset, names: Sequence[Multihash]) -> Collection[Multihash]:
+    """Return those objects whose bytes may go: every record that has them was released, and nothing keeps it.
+
+    Args:
+        dataset: any; of one that is no archive, nothing may go.
+        names: objects that no current row needs; see `MayRemove`.
+
+    Raises:
+        OdfError: the policy is damaged, or the index cannot be made.
+    """
+    if not is_archive(dataset.state):
+        return ()
+    from odfpy.archive.index.search import SearchIndex
+
+    policy, now = policy_in(dataset.state), Timestamp.now().millis
+    index = SearchIndex.of(dataset)
+    found = []
+    for name in names:
+        records = list(index.records_of_object(name))
+        # Without any record, the rows were taken back by another program, and nobody has said that the bytes may go.
+        if records and all(policy.lets_go(record, now) for record in records):
+            found.append(name)
+    return found

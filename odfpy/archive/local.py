@@ -1,0 +1,399 @@
+"""An archive in a workspace: a root dataset whose rows are records, and whose files are linked objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from odfpy.archive.addresses import SCHEME
+from odfpy.archive.archive import Archive
+from odfpy.archive.changes import change_records
+from odfpy.archive.errors import CannotCopy, FileElsewhere, FileRemoved, IdTaken, NoSuchFile, RecordRefused
+from odfpy.archive.keeping.policy import ArchivePolicy, attachments_with, policy_in
+from odfpy.archive.preparing import PreparedFile, prepare
+from odfpy.archive.pushing import NewFile, Pushed, PushOutcome
+from odfpy.archive.question import LOOKBACK_DAYS, PAGE, Page, Question
+from odfpy.archive.reading import checked_stream
+from odfpy.archive.record import FileRecord, Status
+from odfpy.archive.rows import archive_manifest, archive_source, record_schema, require_archive, table_of
+from odfpy.archive.times import DAY
+from odfpy.chain.events import SetDataSchema
+from odfpy.chain.object_store import ObjectStore
+from odfpy.coordinator.storage.commit import commit_events, commit_time
+from odfpy.coordinator.storage.config import Config
+from odfpy.coordinator.storage.results import Progress, ProgressSink, silent
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.data.multihash import ALGORITHMS, BLAKE3, HashAlgorithm, Multihash
+from odfpy.data.timestamp import Timestamp
+from odfpy.data.vocabulary import OperationType
+from odfpy.errors import ObjectNotFound, OdfError
+from odfpy.settings.sections import ArchiveSection
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from odfpy.archive.index.search import SearchIndex
+    from odfpy.coordinator.workspace import Workspace
+
+
+def init_archive(workspace: Workspace, name: str) -> LocalArchive:
+    """Make an archive in a workspace.
+
+    Args:
+        workspace: where.
+        name: of its dataset.
+
+    Raises:
+        AlreadyExists: there is a dataset of that name.
+    """
+    workspace.add([archive_manifest(name)])
+    dataset = workspace.storage.get(name)
+    with dataset.writing() as held:
+        # At once: whoever looks at an archive without records sees its columns, and which of them are links.
+        commit_events(held, held.state, [SetDataSchema(schema=record_schema(held.state))], commit_time(held.state))
+    return LocalArchive(workspace, dataset.reloaded())
+
+
+@dataclass(slots=True)
+class _Batch:
+    """The outcome of one push, file by file.
+
+    Attributes:
+        results: by the place of the file.
+        records: new ones, by their ids.
+        objects: the files of those contents that the dataset lacks.
+    """
+
+    results: dict[int, Pushed] = field(default_factory=dict)
+    records: dict[str, FileRecord] = field(default_factory=dict)
+    objects: dict[Multihash, Path] = field(default_factory=dict)
+
+
+class LocalArchive(Archive):
+    """An archive in a workspace."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        dataset: StoredDataset,
+        progress: ProgressSink = silent,
+        *,
+        asks_elsewhere: bool = True,
+    ) -> None:
+        """
+        Args:
+            workspace: where it is.
+            dataset: its dataset.
+            progress: is told how far a push is.
+            asks_elsewhere: whether bytes that are not here are asked for where the dataset was pulled from or pushed
+                to. A server does not: strangers could have it fetch without end.
+
+        Raises:
+            NotAnArchive: the dataset is none.
+        """
+        require_archive(dataset.state, dataset.handle)
+        self._workspace = workspace
+        self._dataset = dataset
+        self._progress = progress
+        self._asks_elsewhere = asks_elsewhere
+        self._last_index: SearchIndex | None = None
+
+    @property
+    def dataset(self) -> StoredDataset:
+        """Its dataset, as it is now."""
+        return self._dataset.reloaded()
+
+    def scratch(self) -> AbstractContextManager[Path]:
+        """A folder on the file system of the store, removed at the end."""
+        return self._workspace.storage.scratch()
+
+    @property
+    def workspace(self) -> Workspace:
+        """The workspace that it is in."""
+        return self._workspace
+
+    @property
+    def name(self) -> str:
+        """The name of its dataset."""
+        return str(self._dataset.handle)
+
+    def is_at(self, base: str) -> bool:
+        names = (self.name, self._dataset.handle.id)
+        return any(base == f"{SCHEME}{name}" for name in names)
+
+    # --- Pushing ---
+
+    def push_all(self, files: Sequence[NewFile]) -> list[Pushed]:
+        algorithm = self._algorithm
+        with self.scratch() as scratch:
+            # Copied before the lock is taken: others may push while a large file is read.
+            prepared = []
+            for number, new in enumerate(files):
+                self._progress(Progress(self.name, f"reading {new.file}", number, len(files), "files"))
+                prepared.append(_prepared(new, scratch / f"content-{number}", algorithm))
+            return self.push_prepared(files, prepared, scratch)
+
+    def push_prepared(
+        self, files: Sequence[NewFile], prepared: Sequence[PreparedFile | OdfError], scratch: Path
+    ) -> list[Pushed]:
+        """Archive files that were looked at before, all that are good in one commit.
+
+        Args:
+            files: the files.
+            prepared: what was found of each, or why it is refused. The bytes of those that the store lacks are moved
+                into it from where they are, so on its file system.
+            scratch: a folder for the slice, on the same file system.
+
+        Returns:
+            A result for each file, in their order.
+
+        Raises:
+            OdfError: the archive cannot be written; no file of these was archived.
+        """
+        with self._dataset.writing() as dataset:
+            batch = self._batch(dataset, files, prepared)
+            self._commit(dataset, batch, scratch)
+        return [batch.results[number] for number in range(len(files))]
+
+    @property
+    def _algorithm(self) -> HashAlgorithm:
+        name = Config.load(self._workspace.root).section(ArchiveSection).hash
+        return next((algorithm for algorithm in ALGORITHMS.values() if algorithm.name == name), BLAKE3)
+
+    def _batch(
+        self, dataset: StoredDataset, files: Sequence[NewFile], prepared: Sequence[PreparedFile | OdfError]
+    ) -> _Batch:
+        """Decide what becomes of each file, against what the archive has."""
+        batch, store = _Batch(), dataset.layout.data
+        good = {number: item for number, item in enumerate(prepared) if isinstance(item, PreparedFile)}
+        known = self._index(dataset).known([item.record.id for item in good.values()])
+        for number, new in enumerate(files):
+            item = prepared[number]
+            if isinstance(item, OdfError):
+                batch.results[number] = Pushed(file=new.file, outcome=PushOutcome.REFUSED, error=item)
+                continue
+            there = batch.records.get(item.record.id) or known.get(item.record.id)
+            try:
+                batch.results[number] = self._decided(store, batch, item, there)
+            except (IdTaken, RecordRefused) as error:
+                batch.results[number] = Pushed(file=new.file, outcome=PushOutcome.REFUSED, error=error)
+        return batch
+
+    def _decided(self, store: ObjectStore, batch: _Batch, item: PreparedFile, there: FileRecord | None) -> Pushed:
+        record = item.record
+        if there is not None:
+            _require_same(record, there, str(item.new.file))
+            record = there
+        if record.object not in store and item.content.path.exists():
+            batch.objects.setdefault(record.object, item.content.path)
+        else:  # there, or, where another hash names the same bytes of a record that is known, elsewhere
+            store.touch(record.object)
+        if there is None:
+            batch.records[record.id] = record
+        outcome = PushOutcome.PUSHED if there is None else PushOutcome.KNOWN
+        return Pushed(file=item.new.file, outcome=outcome, record=record, url=self.url(record))
+
+    def _commit(self, dataset: StoredDataset, batch: _Batch, scratch: Path) -> None:
+        if batch.records:
+            records = list(batch.records.values())
+            rows = table_of(records, [OperationType.APPEND] * len(records))
+            self._committed(dataset, rows, scratch, batch.objects)
+        elif batch.objects:  # of records that are known, whose bytes this copy lacks
+            dataset.layout.data.insert_files(batch.objects)
+
+    def _committed(
+        self,
+        dataset: StoredDataset,
+        rows: pa.Table,
+        scratch: Path,
+        objects: dict[Multihash, Path] | None = None,
+    ) -> None:
+        from odfpy.coordinator.ingest.row_ingest import ingest_made_rows
+
+        schema = record_schema(dataset.state)
+        first = [] if dataset.state.schema else [SetDataSchema(schema=schema)]
+        ingest_made_rows(
+            dataset, archive_source(dataset.state), rows, scratch, schema=schema, first=first, objects=objects
+        )
+        with suppress(OdfError):  # it is committed; whoever searches next makes the index, or is told why that fails
+            self._index(dataset.reloaded())  # while it has few rows to catch up with
+
+    # --- Looking ---
+
+    def page(self, question: Question, cursor: str | None = None, *, size: int = PAGE) -> Page:
+        return self._index(self.dataset).page(question, cursor, size)
+
+    def latest(self, what: str, where: str, *, lookback: int = LOOKBACK_DAYS) -> FileRecord:
+        today = Timestamp.now().millis // DAY * DAY
+        found = self._index(self.dataset).latest(what, where, since=today - lookback * DAY, until=today + DAY - 1)
+        if found is None:
+            raise NoSuchFile(
+                f'No "{what}" files found in last {lookback} days from "{where}" in {self.name}',
+                hint="A larger lookback finds older ones; `odf archive list` those of a time range.",
+            )
+        return found
+
+    def get(self, id: str) -> FileRecord:  # noqa: A002
+        found = self._index(self.dataset).get(id)
+        if found is None:
+            raise NoSuchFile(f"{self.name} has no file {id[:128]!r}")
+        return found
+
+    def known(self, ids: Sequence[str]) -> dict[str, FileRecord]:
+        return self._index(self.dataset).known(list(ids))
+
+    def open(self, record: FileRecord, *, offset: int = 0) -> BinaryIO:
+        store = self._dataset.layout.data
+        try:
+            stream = store.open_at(record.object, offset) if offset else store.open(record.object)
+        except ObjectNotFound:
+            if record.released is not None:
+                raise FileRemoved(
+                    f"{record.path} ({record.id}) has been removed: it is {record.status.value} since"
+                    f" {Timestamp.from_millis(record.released)}, by {record.who}: {record.why}",
+                    hint="The record still proves what was there: its hash and its size.",
+                ) from None
+            stream = self._opened_elsewhere(record, offset)
+        if offset:
+            return stream
+        return checked_stream(stream, record, store.describe(record.object))
+
+    def _opened_elsewhere(self, record: FileRecord, offset: int) -> BinaryIO:
+        from odfpy.archive.elsewhere import open_elsewhere
+
+        reason = "this server asks nobody else"
+        if self._asks_elsewhere:
+            try:
+                return open_elsewhere(self._dataset, record.object, offset)
+            except ObjectNotFound as error:
+                reason = error.message
+        raise FileElsewhere(
+            f"{record.path} ({record.id}): this copy of {self.name} does not have its bytes, and nobody gives them:"
+            f" {reason}",
+            hint=f"`odf verify {self.name}` tells which files are missing; `odf pull {self.name} --files all` brings"
+            " those of a partial copy.",
+        )
+
+    def presigned(self, record: FileRecord, seconds: int) -> str | None:
+        """A URL of a bucket that has the bytes, where they are not here; None if there is none.
+
+        Args:
+            record: of the file.
+            seconds: how long the URL is good for.
+        """
+        from odfpy.archive.elsewhere import presigned_elsewhere
+
+        is_here = record.object in self._dataset.layout.data
+        return None if is_here else presigned_elsewhere(self._dataset, record.object, seconds)
+
+    def url(self, record: FileRecord) -> str:
+        return f"{SCHEME}{self.name}/{record.id}"
+
+    # --- Corrections ---
+
+    def change(self, ids: Sequence[str], *, who: str, why: str, **values: object) -> list[FileRecord]:
+        """Correct or withdraw files: each gets a pair of rows that says by whom and why.
+
+        Args:
+            ids: of the files.
+            who: who does it.
+            why: their reason.
+            values: fields of the record with their new values.
+
+        Returns:
+            The new records.
+
+        Raises:
+            NoSuchFile, RecordRefused: one does not exist, or would break a rule; nothing has changed then.
+        """
+        with self._workspace.storage.scratch() as scratch, self._dataset.writing() as dataset:
+            known = self._index(dataset).known(list(ids))
+            missing = [one for one in ids if one not in known]
+            if missing:
+                raise NoSuchFile(f"{self.name} has no file {missing[0][:128]!r}")
+            changed = change_records([known[one] for one in ids], who=who, why=why, **values)
+            if changed:
+                old = [known[record.id] for record in changed]
+                operations = [OperationType.CORRECT_FROM] * len(old) + [OperationType.CORRECT_TO] * len(changed)
+                self._committed(dataset, table_of([*old, *changed], operations), scratch)
+            return changed
+
+    def withdraw(self, ids: Sequence[str], *, who: str, why: str) -> list[FileRecord]:
+        """Take files back: searches leave them out, and their bytes may go where nothing else keeps them.
+
+        Args:
+            ids: of the files.
+            who: who does it.
+            why: their reason.
+        """
+        return self.change(ids, who=who, why=why, status=Status.WITHDRAWN, released=Timestamp.now().millis)
+
+    # --- What keeps bytes ---
+
+    @property
+    def policy(self) -> ArchivePolicy:
+        """The retention rules and holds that are in force."""
+        return policy_in(self.dataset.state)
+
+    def change_policy(self, change: Callable[[ArchivePolicy], ArchivePolicy]) -> ArchivePolicy:
+        """Record other rules and holds.
+
+        Args:
+            change: makes the new policy of the one that is in force.
+
+        Returns:
+            The new policy.
+        """
+        with self._dataset.writing() as dataset:
+            policy = change(policy_in(dataset.state))
+            events = [attachments_with(dataset.state, policy)]
+            commit_events(dataset, dataset.state, events, commit_time(dataset.state))
+            return policy
+
+    @property
+    def index(self) -> SearchIndex:
+        """The search index as it is now, for questions that `Archive` has no verb for."""
+        return self._index(self.dataset)
+
+    def names(self) -> Iterator[str]:
+        """Yield what the archive has files of."""
+        yield from (name.name for name in self.index.names())
+
+    def _index(self, dataset: StoredDataset) -> SearchIndex:
+        from odfpy.archive.index.search import SearchIndex
+
+        self._last_index = SearchIndex.of(dataset, self._progress, before=self._last_index)
+        return self._last_index
+
+
+def _prepared(new: NewFile, to: Path, algorithm: HashAlgorithm) -> PreparedFile | OdfError:
+    """A file that may be archived, or why it may not."""
+    try:
+        return prepare(new, to, algorithm, Timestamp.now().millis)
+    except CannotCopy:
+        raise  # the place is full, or broken: the files after this one would end in the same way
+    except OdfError as error:
+        return error
+
+
+def _require_same(record: FileRecord, there: FileRecord, name: str) -> None:
+    """Check that a record that is there already is that of the same file.
+
+    Raises:
+        IdTaken: it is that of another one.
+        RecordRefused: it was taken back, or has expired.
+    """
+    if there.status is not Status.KEPT:
+        raise RecordRefused(
+            name,
+            [f"the archive has it as {there.id}, {there.status.value} by {there.who}: {there.why}"],
+            hint="Push it with another work id, or under another path, if it is to be kept again.",
+        )
+    if there.hash != record.hash:
+        raise IdTaken(
+            f"{name}: the id {record.id} is that of {there.path}, which has other bytes",
+            hint="Leave the id out: then it follows from the file.",
+        )

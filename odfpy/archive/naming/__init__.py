@@ -1,0 +1,1 @@
+"""Words out of paths, and names out of records: patterns and templates that people write."""

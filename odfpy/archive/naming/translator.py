@@ -1,0 +1,121 @@
+r"""Patterns that find words of a record in a path: `EXTRACT~FORMAT`, as datalake has them.
+
+`.*job-(?P<job_id>[0-9]+).log$~job{job_id}` makes `job1234` of `/var/log/jobs/job-1234.log`.
+
+EXTRACT is a regular expression for RE2, which takes time in proportion to the path, whatever the expression: a pattern
+comes from people, a path from anywhere. So there are no look-around assertions and no references back to groups;
+`\z` is the end of the path instead of `\Z`, `\d` and `\w` are of ASCII, and a count is at most 1000. A group that
+has no part in the match is empty.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from odfpy.archive.naming.format_text import FormatText
+from odfpy.archive.record import reasons_against_path
+from odfpy.errors import UsageError
+
+LONGEST: Final = 1000
+"""Characters of a regular expression."""
+
+_WHOLE: Final = "_odfpy_whole"
+_TOKEN: Final = re.compile(
+    r"""\\Q.*?(?:\\E|\Z)                               # what is literal,
+      | \\.                                            # also a single character,
+      | \[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]      # or in a class; in first place, `]` is one like others
+      | \((?!\?)                                       # a group without a name
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+"""Of a regular expression: groups without a name, and all that might look like one. Arrow wants names for all groups,
+and nothing refers to a group by its number."""
+
+_SYNTAX: Final = "It is a regular expression for RE2: https://github.com/google/re2/wiki/Syntax"
+
+
+class TranslationFailed(UsageError, code="E860"):
+    """A translator pattern is wrong, or does not fit a path."""
+
+
+class NoMatch(TranslationFailed, code="E861"):
+    """A path is not one that a translator pattern is for."""
+
+
+class Translator:
+    """A pattern that makes a word of a path.
+
+    >>> Translator(r".*job-(?P<job_id>[0-9]+).log$~job{job_id}").translate("/var/log/jobs/job-1234.log")
+    'job1234'
+    """
+
+    def __init__(self, expression: str) -> None:
+        """
+        Args:
+            expression: `EXTRACT~FORMAT`.
+
+        Raises:
+            TranslationFailed: it is none.
+        """
+        self.expression = expression
+        extract, *formats = expression.split("~")
+        if len(formats) != 1:
+            raise TranslationFailed(
+                f"{expression!r} has {len(formats)} times '~', and needs it once",
+                hint=r"It stands between a regular expression and a text: '.*job-(?P<id>[0-9]+)\.log$~job{id}'.",
+            )
+        self._extract, groups = _compiled(extract)
+        try:
+            self._format = FormatText(formats[0])
+            self._format.require(groups, f"The expression has {', '.join(groups) or 'no groups with names'}.")
+        except UsageError as error:
+            raise TranslationFailed(error.message, hint=error.hint) from None
+
+    def translate(self, path: str) -> str:
+        """Return what the pattern makes of a path.
+
+        Args:
+            path: absolute; the regular expression is matched from its beginning on.
+
+        Raises:
+            NoMatch: the pattern is not one for this path.
+            TranslationFailed: the path is not absolute.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        reasons = list(reasons_against_path(path))
+        if reasons:
+            raise TranslationFailed(reasons[0])
+        found = pc.extract_regex(pa.array([path]), self._extract)[0].as_py()
+        if found is None:
+            extract = self.expression.partition("~")[0]
+            raise NoMatch(
+                f"{path} does not match {extract!r}", hint="A pattern is matched from the first character on."
+            )
+        return self._format.fill(found)
+
+
+def _compiled(extract: str) -> tuple[str, list[str]]:
+    """The expression as Arrow takes it, and the names of its groups."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if len(extract) > LONGEST:
+        raise TranslationFailed(f"A regular expression has {len(extract)} characters, {LONGEST} are allowed")
+    plain = _TOKEN.sub(lambda found: "(?:" if found.group() == "(" else found.group(), extract)
+    nothing = pa.array([], pa.string())
+    try:
+        # Alone first: `a)(b` would be one if it stood in a group, and a complaint should show what was written.
+        pc.extract_regex(nothing, plain)
+        whole = rf"\A(?P<{_WHOLE}>{plain})"
+        names = [field.name for field in pc.extract_regex(nothing, whole).type]
+    except (pa.ArrowException, UnicodeEncodeError) as error:
+        reason = str(error).removeprefix("Invalid regular expression: ")
+        raise TranslationFailed(f"{extract!r} is no regular expression: {reason}", hint=_SYNTAX) from None
+    names.remove(_WHOLE)
+    twice = [name for number, name in enumerate(names) if name in names[:number]]
+    if twice:
+        raise TranslationFailed(f"{extract!r} has two groups {twice[0]!r}", hint="Give each a name of its own.")
+    return whole, names

@@ -1,0 +1,61 @@
+"""Finding the archive that is meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from odfpy.archive.archive import Archive
+from odfpy.archive.errors import NotAnArchive
+from odfpy.archive.local import LocalArchive
+from odfpy.archive.rows import is_archive
+from odfpy.coordinator.storage.results import ProgressSink, silent
+from odfpy.coordinator.workspace import Workspace
+from odfpy.errors import OdfError
+from odfpy.settings.sections import ArchiveSection
+
+
+def opened(
+    name: str | None, workspace: str | Path | Workspace, token: str | None = None, progress: ProgressSink = silent
+) -> Archive:
+    """The archive that is meant, whose pushes tell `progress` how far they are; see `odfpy.archive.open_archive`."""
+    if name is not None and is_url(name):
+        return _remote(name, token, progress)
+    here = workspace if isinstance(workspace, Workspace) else Workspace.open(workspace)
+    chosen = name or here.config.section(ArchiveSection).name
+    if chosen is None:
+        return _only(here, progress)
+    return (
+        _remote(chosen, token, progress) if is_url(chosen) else LocalArchive(here, here.storage.get(chosen), progress)
+    )
+
+
+def is_url(name: str) -> bool:
+    """Return whether that is the address of an archive on a server."""
+    return name.startswith(("http://", "https://", "odf+http://", "odf+https://"))
+
+
+def _remote(url: str, token: str | None, progress: ProgressSink) -> Archive:
+    from odfpy.archive.remote.archive import RemoteArchive
+
+    return RemoteArchive(url.removeprefix("odf+"), token, progress)
+
+
+def _only(workspace: Workspace, progress: ProgressSink) -> Archive:
+    found = []
+    for dataset in workspace.storage.datasets():
+        try:
+            if is_archive(dataset.state):
+                found.append(dataset)
+        except OdfError:  # a damaged dataset is in nobody's way who did not name it
+            continue
+    if len(found) == 1:
+        return LocalArchive(workspace, found[0], progress)
+    if not found:
+        raise NotAnArchive(
+            f"The workspace {workspace.root} has no archive of files", hint="`odf archive init NAME` makes one."
+        )
+    names = ", ".join(str(dataset.handle) for dataset in found)
+    raise NotAnArchive(
+        f"The workspace {workspace.root} has several archives: {names}",
+        hint="Name one with --archive, or for good: odf config set archive.name NAME",
+    )

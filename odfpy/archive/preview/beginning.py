@@ -1,0 +1,79 @@
+"""The beginning of a file, unpacked if it is packed with gzip: never more of it than is asked for."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import BinaryIO, Final
+
+_GZIP: Final = b"\x1f\x8b\x08"
+_PIECE: Final = 64 * 1024
+_WITH_HEADER: Final = 31  # of zlib: a header of gzip, and the largest window
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """The beginning of a file.
+
+    Attributes:
+        data: its first bytes.
+        is_whole: whether these are all.
+        packing: `gzip` if the bytes are unpacked, else None.
+        problem: why the rest cannot be unpacked, None if it can.
+    """
+
+    data: bytes
+    is_whole: bool
+    packing: str | None = None
+    problem: str | None = None
+
+
+def beginning_of(stream: BinaryIO, most: int) -> Beginning:
+    """Read the beginning of a file.
+
+    Args:
+        stream: the file.
+        most: bytes that are wanted, of what is packed if it is packed; hardly more is held in memory, and hardly more
+            than 16 times as much is read, however the file is packed.
+    """
+    head = _read(stream, len(_GZIP))
+    if head == _GZIP:
+        return _unpacked(stream, head, most)
+    data = head + _read(stream, most + 1 - len(head))
+    return Beginning(data[:most], len(data) <= most)
+
+
+def _unpacked(stream: BinaryIO, head: bytes, most: int) -> Beginning:
+    found, packed, left = bytearray(), head, 16 * most
+    unpacker, problem = zlib.decompressobj(_WITH_HEADER), None
+    try:
+        while len(found) <= most:
+            if not packed and left > 0:
+                packed = _read(stream, _PIECE)
+                left -= len(packed)
+                if not packed:
+                    return _ended(bytes(found), is_whole=unpacker.eof)
+            if not packed:  # members without content
+                break
+            if unpacker.eof:  # files of gzip may be put one after the other
+                if not packed.startswith(_GZIP[:1]):
+                    problem = "more follows that is not gzip"
+                    break
+                unpacker = zlib.decompressobj(_WITH_HEADER)
+            found += unpacker.decompress(packed, most + 1 - len(found))
+            packed = unpacker.unconsumed_tail or unpacker.unused_data
+    except zlib.error as error:
+        problem = f"it is damaged ({error})"
+    return Beginning(bytes(found[:most]), is_whole=False, packing="gzip", problem=problem)
+
+
+def _ended(data: bytes, *, is_whole: bool) -> Beginning:
+    return Beginning(data, is_whole, "gzip", None if is_whole else "it ends too early")
+
+
+def _read(stream: BinaryIO, count: int) -> bytes:
+    """Read that many bytes, or to the end."""
+    parts = bytearray()
+    while len(parts) < count and (part := stream.read(count - len(parts))):
+        parts += part
+    return bytes(parts)

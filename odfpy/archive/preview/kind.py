@@ -1,0 +1,98 @@
+"""The kind of a file, told from its first bytes: its name and whoever has archived it may say anything."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+HEAD: Final = 64 * 1024
+"""Bytes from which a kind is told."""
+
+_PICTURES: Final = (
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
+    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
+    (re.compile(rb"GIF8[79]a"), "image/gif"),
+    (re.compile(rb"RIFF....WEBP", re.DOTALL), "image/webp"),
+)
+_SVG: Final = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*(?:<!DOCTYPE svg[^>]*>\s*)?<svg[\s>]", re.DOTALL)
+_MARKS: Final = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_CONTROLS: Final = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # ESC is left: logs have colours
+_MOST_STRANGE: Final = 0.05
+
+
+class FileKind(Enum):
+    """Kinds of files, by what can be shown of them.
+
+    Attributes:
+        TEXT: its beginning.
+        DELIMITED: its first rows: CSV, and the same with tabs.
+        PARQUET: its first rows.
+        PICTURE: itself.
+        DRAWING: SVG: its beginning as text; and itself, as a picture in which nothing runs.
+        BYTES: its first bytes.
+        EMPTY: nothing.
+    """
+
+    TEXT = "text"
+    DELIMITED = "delimited"
+    PARQUET = "parquet"
+    PICTURE = "picture"
+    DRAWING = "drawing"
+    BYTES = "bytes"
+    EMPTY = "empty"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The kind of a file, and more about it.
+
+    Attributes:
+        kind: the kind.
+        media_type: of a picture.
+        encoding: of a text, as Python names it.
+    """
+
+    kind: FileKind
+    media_type: str | None = None
+    encoding: str | None = None
+
+
+def told_from(head: bytes, path: str) -> Told:
+    """Tell the kind of a file.
+
+    Args:
+        head: its first bytes, unpacked if they are packed; up to `HEAD`.
+        path: its name tells only a table from other text.
+    """
+    if not head:
+        return Told(FileKind.EMPTY)
+    if head.startswith(b"PAR1"):
+        return Told(FileKind.PARQUET)
+    for signature, media_type in _PICTURES:
+        if signature.match(head):
+            return Told(FileKind.PICTURE, media_type)
+    encoding = _encoding_of(head)
+    if encoding is None:
+        return Told(FileKind.BYTES)
+    if _SVG.match(text_of(head[:4096], encoding)):
+        return Told(FileKind.DRAWING, "image/svg+xml", encoding)
+    is_table = re.search(r"\.(csv|tsv)(\.gz)?$", path, re.IGNORECASE) is not None
+    return Told(FileKind.DELIMITED if is_table else FileKind.TEXT, None, encoding)
+
+
+def text_of(data: bytes, encoding: str) -> str:
+    """The text of bytes that may end within a letter; what is no text in that encoding becomes `�`."""
+    return codecs.getincrementaldecoder(encoding)("replace").decode(data)
+
+
+def _encoding_of(head: bytes) -> str | None:
+    """The encoding of a text, None if it is none."""
+    encoding = next((name for mark, name in _MARKS if head.startswith(mark)), "utf-8")
+    text = text_of(head, encoding)
+    if "\0" in text:
+        return None
+    strange = len(_CONTROLS.findall(text)) + text.count("\N{REPLACEMENT CHARACTER}")
+    return encoding if strange <= _MOST_STRANGE * len(text) else None

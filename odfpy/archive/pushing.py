@@ -1,0 +1,70 @@
+"""Files that are to be archived, and what became of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from odfpy.archive.record import FileRecord
+    from odfpy.data.multihash import Multihash
+    from odfpy.errors import OdfError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFile:
+    """A file that is to be archived, and what is said of it.
+
+    Attributes:
+        file: where its bytes are now.
+        what: see `FileRecord`; also a translator pattern (`EXTRACT~FORMAT`), which is applied to `path`.
+        where: the same.
+        work_id: the same, or None.
+        start: in milliseconds; None for the file's time of modification.
+        end: in milliseconds, or None.
+        path: what is recorded as its path; the absolute path of `file` if None.
+        id: its id, if it has one already.
+        hash: its BLAKE2b, if it is known: it is checked.
+        object: its name in the store, if it is known: it is checked.
+        create_time: when another archive took it in, if it comes from one.
+    """
+
+    file: Path
+    what: str
+    where: str
+    work_id: str | None = None
+    start: int | None = None
+    end: int | None = None
+    path: str | None = None
+    id: str | None = None
+    hash: str | None = None
+    object: Multihash | None = None
+    create_time: int | None = None
+
+
+class PushOutcome(Enum):
+    """The outcome of a push of one file."""
+
+    PUSHED = "pushed"
+    KNOWN = "known"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pushed:
+    """The result of a push of one file.
+
+    Attributes:
+        file: the file.
+        outcome: pushed; known: it was there already; refused: `error` says why.
+        record: of the file in the archive, None if it was refused.
+        url: what `fetch` takes.
+    """
+
+    file: Path
+    outcome: PushOutcome
+    record: FileRecord | None = None
+    url: str | None = None
+    error: OdfError | None = None

@@ -1,0 +1,322 @@
+"""The folder of a queue: which bundles wait in it, who has taken which, and what was refused."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from odfpy.archive.queue.usage import QueueLimits, QueueUsage, count_usage, require_room
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import OdfError
+from odfpy.files import TEMPORARY, make_folder, replace_file, sync_folder
+
+_WORK: Final = ".work"
+_POISON: Final = "poison"
+_CLAIMED: Final = "claimed"
+_REASON: Final = ".reason.json"
+_LEFT: Final = 3600.0
+_NO_REPLACE: Final = 1
+_AT_FOLDER: Final = -100
+
+
+class QueueGone(OdfError, code="E866"):
+    """The folder of a queue cannot be used: it has gone, or permissions are missing."""
+
+
+class QueueFolder:
+    """The folder of a queue.
+
+    Attributes:
+        path: of the folder, which exists.
+        limits: of what it takes.
+    """
+
+    def __init__(self, path: Path, limits: QueueLimits | None = None) -> None:
+        """
+        Args:
+            path: of the folder; made if need be.
+            limits: of what it takes.
+
+        Raises:
+            QueueGone: there can be no such folder.
+        """
+        self.path = path.absolute()
+        self.limits = limits or QueueLimits()
+        try:
+            make_folder(self.path)
+            (self.path / _WORK).mkdir(exist_ok=True)
+        except OSError as error:
+            raise self.gone(error) from error
+
+    def gone(self, error: OSError) -> QueueGone:
+        """The error for a folder that cannot be used."""
+        return QueueGone(
+            f"The queue {self.path} cannot be used: {error.strerror}",
+            hint="The setting archive.queue, or --queue, names a folder that you may write to.",
+        )
+
+    # --- What is in it ---
+
+    def waiting(self) -> Iterator[str]:
+        """Yield the names of bundles that wait, in any order, and of what might be one.
+
+        Raises:
+            QueueGone: the folder cannot be read.
+        """
+        try:
+            with os.scandir(self.path) as entries:
+                yield from (entry.name for entry in entries if _may_be_bundle(entry))
+        except OSError as error:
+            raise self.gone(error) from error
+
+    def usage(self) -> QueueUsage:
+        """The amount of what waits, or is on its way."""
+        return count_usage(self._folders())
+
+    def require_room(self, size: int) -> None:
+        """Check that one more file may come.
+
+        Args:
+            size: bytes of it.
+
+        Raises:
+            QueueFull: it may not.
+        """
+        require_room(self.path, self._folders(), self.limits, size)
+
+    def _folders(self) -> list[Path]:
+        return [self.path, *(place / _CLAIMED for place in self._places())]
+
+    def refused(self) -> Iterator[dict[str, Any]]:
+        """Yield what was refused, in the order of names: the bundle, and why."""
+        for name in sorted(self._refused()):
+            if not name.endswith(_REASON):
+                with suppress(OSError, ValueError):
+                    yield {"name": name, **json.loads(self._reason(name).read_bytes())}
+
+    def _refused(self) -> list[str]:
+        with suppress(FileNotFoundError):
+            return [one.name for one in (self.path / _POISON).iterdir()]
+        return []
+
+    def _reason(self, name: str) -> Path:
+        return self.path / _POISON / f"{name[:200]}{_REASON}"
+
+    def _places(self) -> list[Path]:
+        with suppress(OSError):
+            return sorted((self.path / _WORK).iterdir())
+        return []
+
+    # --- Bundles that come and go ---
+
+    def poison(self, bundle: Path, name: str, error: OdfError) -> Path:
+        """Move a bundle to those that were refused, for people to look at.
+
+        Args:
+            bundle: where it is now.
+            name: that it had in the queue.
+            error: why it was refused.
+
+        Returns:
+            Where it is then.
+
+        Raises:
+            OdfError: it cannot be moved.
+        """
+        folder = self.path / _POISON
+        tree = {
+            "at": str(Timestamp.now()),
+            "error": error.message,
+            "code": error.code,
+            "hint": error.hint,
+            "reasons": list(getattr(error, "reasons", ())) or [error.message],
+        }
+        try:
+            make_folder(folder)
+            kept = name
+            while os.path.lexists(folder / kept):  # of a bundle of that name that came earlier
+                kept = f"{secrets.token_hex(4)}-{name[:200]}"
+            # The reason first: whoever finds a bundle there finds out why.
+            replace_file(self._reason(kept), json.dumps(tree, indent=2).encode())
+            bundle.rename(folder / kept)
+            sync_folder(folder)
+        except OSError as failure:
+            raise self.gone(failure) from failure
+        return folder / kept
+
+    def take_over(self) -> list[str]:
+        """Put back what uploaders have left that do not live any more; gives the names of these bundles."""
+        self._tidy()
+        found: list[str] = []
+        for place in self._places():
+            descriptor = _locked(place)
+            if descriptor is None:
+                continue
+            try:
+                found += self.put_back(place / _CLAIMED)
+                shutil.rmtree(place, ignore_errors=True)
+            finally:
+                os.close(descriptor)
+        return found
+
+    def _tidy(self) -> None:
+        """Remove what processes have left that were killed while they wrote a bundle."""
+        for path in self.path.glob(f"{TEMPORARY}*"):
+            with suppress(OSError), path.open("rb") as file:
+                # Not new, and nobody holds it: whoever has just made a file has no lock yet.
+                if time.time() - path.stat().st_mtime > _LEFT:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    path.unlink()
+
+    def put_back(self, folder: Path) -> list[str]:
+        """Let all bundles in a folder wait again; gives their names."""
+        with suppress(FileNotFoundError):
+            return [self.return_bundle(one, one.name) for one in sorted(folder.iterdir())]
+        return []
+
+    def return_bundle(self, bundle: Path, name: str) -> str:
+        """Let a bundle wait again.
+
+        Args:
+            bundle: where it is now.
+            name: that it had; it gets another if that is taken.
+
+        Returns:
+            Its name now.
+
+        Raises:
+            OSError: it cannot be moved.
+        """
+        while True:
+            try:
+                rename_new(bundle, self.path / name)
+            except FileExistsError:
+                name = f"{secrets.token_hex(8)}.tar"
+            else:
+                return name
+
+
+class Workplace:
+    """The place of an uploader: the bundles that it has taken, and their contents.
+
+    Attributes:
+        path: of its folder.
+        queue: the queue that it is in.
+    """
+
+    def __init__(self, queue: QueueFolder) -> None:
+        """
+        Args:
+            queue: which it works for.
+
+        Raises:
+            QueueGone: its folder cannot be made.
+        """
+        self.queue = queue
+        while True:
+            self.path = queue.path / _WORK / secrets.token_hex(8)
+            try:
+                self.path.mkdir()
+                lock = _locked(self.path)
+                if lock is None:  # somebody has taken it for one that was left
+                    continue
+                (self.path / _CLAIMED).mkdir()
+            except OSError as error:
+                raise queue.gone(error) from error
+            self._lock = lock
+            return
+
+    def claim(self, name: str) -> Path | None:
+        """Take a bundle; None if another uploader has taken it, or if one of that name is here already.
+
+        Args:
+            name: of the bundle.
+
+        Raises:
+            OSError: it cannot be moved.
+        """
+        try:
+            rename_new(self.queue.path / name, self.path / _CLAIMED / name)
+        except (FileNotFoundError, FileExistsError):
+            return None
+        return self.path / _CLAIMED / name
+
+    def give_back(self, bundle: Path) -> str:
+        """Let a bundle that was taken wait again; gives its name."""
+        return self.queue.return_bundle(bundle, bundle.name)
+
+    def close(self) -> None:
+        """Give back what is here, and go."""
+        try:
+            self.queue.put_back(self.path / _CLAIMED)
+            shutil.rmtree(self.path, ignore_errors=True)
+        finally:
+            os.close(self._lock)
+
+
+# --- Pieces ----------------------------------------------------------------------------------------------------------
+
+
+def _may_be_bundle(entry: os.DirEntry[str]) -> bool:
+    return not entry.name.startswith(".") and not entry.is_dir(follow_symlinks=False)
+
+
+def _locked(folder: Path) -> int | None:
+    """Take the lock of a folder that is there; None if somebody has it, or if it has gone."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(descriptor), folder.stat()):
+            return descriptor
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    os.close(descriptor)
+    return None
+
+
+def rename_new(old: Path, new: Path) -> None:
+    """Rename a file, but replace none.
+
+    Args:
+        old: where it is.
+        new: where it is to be, on the same file system.
+
+    Raises:
+        FileExistsError: something is there.
+        OSError: it cannot be renamed.
+    """
+    rename = _renameat2()
+    if rename is not None:
+        if rename(_AT_FOLDER, os.fsencode(old), _AT_FOLDER, os.fsencode(new), _NO_REPLACE) == 0:
+            return
+        number = ctypes.get_errno()
+        if number not in {errno.EINVAL, errno.ENOSYS}:
+            raise OSError(number, os.strerror(number), str(old), None, str(new))
+    if stat.S_ISREG(old.lstat().st_mode):
+        os.link(old, new, follow_symlinks=False)  # for a moment it has both names, and then it is pushed twice at worst
+        old.unlink()
+    elif os.path.lexists(new):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(old), None, str(new))
+    else:
+        old.rename(new)
+
+
+@cache
+def _renameat2() -> Any:
+    """The system call that renames without replacing, where there is one."""
+    return getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)

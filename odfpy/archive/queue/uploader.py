@@ -1,0 +1,378 @@
+"""The uploader: brings what is in a queue into an archive, many small files in one commit.
+
+1. the folder is watched, and looked through at the beginning and from time to time; names wait for a worker
+2. a worker takes bundles for itself (`Workplace`), opens them, and gathers a batch
+3. it pushes the batch; while the archive cannot be reached, it tries again, less and less often
+4. a bundle whose file the archive has is deleted; one that was refused goes to the poison folder
+
+Nothing of this has to be finished: bundles of an uploader that is killed come back, and a file that is pushed again is
+known by its id.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from itertools import count, islice
+from pathlib import Path
+from typing import Final
+
+from odfpy.archive.archive import Archive
+from odfpy.archive.pushing import NewFile, Pushed, PushOutcome
+from odfpy.archive.queue.bundle import BundleRefused, opened_bundle
+from odfpy.archive.queue.folder import QueueFolder, Workplace
+from odfpy.archive.queue.waiting import Waiting
+from odfpy.archive.queue.watch import FolderWatch
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import InternalError, OdfError, UsageError
+
+SETTLED: Final = 2.0
+"""Seconds for which a file that is no bundle has to be unchanged: until then somebody may still be writing it."""
+
+_NAMES: Final = 50_000
+_DENIED: Final = (13, 1)
+_JITTER: Final = random.Random()  # noqa: S311  several uploaders shall not ask at the same moment, nothing else
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadLimits:
+    """The way an uploader works.
+
+    Attributes:
+        workers: that push at the same time.
+        files: of a batch at most.
+        size: bytes of a batch, from which on nothing more is added.
+        gather: seconds that the first file of a batch waits for others.
+        timeout: seconds without work after which it ends; never if None.
+        retry: seconds until the first new try; then twice as many, and so on.
+        longest: seconds between two tries at most.
+        sweep: seconds after which the folder is looked through.
+    """
+
+    workers: int = 1
+    files: int = 10_000
+    size: int = 1 << 30
+    gather: float = 1.0
+    timeout: float | None = None
+    retry: float = 1.0
+    longest: float = 60.0
+    sweep: float = 60.0
+
+    def __post_init__(self) -> None:
+        for name, value in (("workers", self.workers), ("files of a batch", self.files)):
+            if value < 1:
+                raise UsageError(f"The number of {name} is {value}, and has to be 1 at least")
+
+
+@dataclass(frozen=True, slots=True)
+class Ingest:
+    """A push of the uploader.
+
+    Attributes:
+        start: when it began, in milliseconds since 1970.
+        duration: seconds that it took.
+        results: of its files; empty if it has failed as a whole.
+        error: why it has failed, None if it has not.
+        again: seconds until the next try, if it has failed.
+    """
+
+    start: int
+    duration: float
+    results: Sequence[Pushed]
+    error: OdfError | None = None
+    again: float = 0.0
+
+
+@dataclass(slots=True)
+class UploadSummary:
+    """The work of an uploader.
+
+    Attributes:
+        pushed: files that it has brought into the archive.
+        known: files that were there already.
+        refused: bundles that are in the poison folder now.
+        trouble: the last error of the archive, None if it could be reached since.
+    """
+
+    pushed: int = 0
+    known: int = 0
+    refused: int = 0
+    trouble: OdfError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A bundle that a worker has taken.
+
+    Attributes:
+        bundle: where it is now.
+        content: its content, as a file.
+        new: what is pushed.
+        size: bytes.
+    """
+
+    bundle: Path
+    content: Path
+    new: NewFile
+    size: int
+
+
+class Uploader:
+    """Brings what is in a queue into an archive."""
+
+    def __init__(
+        self,
+        queue: QueueFolder,
+        open_archive: Callable[[], Archive],
+        limits: UploadLimits | None = None,
+        *,
+        on_ingest: Callable[[Ingest], None] = lambda _: None,
+        on_refused: Callable[[Path, OdfError], None] = lambda _, __: None,
+    ) -> None:
+        """
+        Args:
+            queue: which.
+            open_archive: opens the archive, for each worker once.
+            limits: the way it works.
+            on_ingest: is told of each push, by the thread of a worker.
+            on_refused: is told of each bundle in the poison folder, and why it is there.
+        """
+        self._queue = queue
+        self._open_archive = open_archive
+        self._limits = limits or UploadLimits()
+        self._on_ingest = on_ingest
+        self._on_refused = on_refused
+        self._waiting = Waiting()
+        self._stopped = threading.Event()
+        self._is_stopping = False
+        self._watch: FolderWatch | None = None
+        self._failure: BaseException | None = None
+        self._seen: dict[tuple[int, int], tuple[tuple[int, int], float]] = {}
+        self._numbers = count()
+        self._lock = threading.Lock()
+        self.summary = UploadSummary()
+
+    def stop(self) -> None:
+        """Finish the pushes under way, and end; also for a handler of signals."""
+        self._is_stopping = True
+        self._wake()
+
+    def _wake(self) -> None:
+        watch = self._watch
+        if watch is not None:
+            watch.wake()
+
+    def run(self) -> UploadSummary:
+        """Work until `stop`, or until there was nothing to do for so long.
+
+        Raises:
+            QueueGone: the queue cannot be used any more.
+            OdfError: the archive cannot be opened.
+        """
+        archives = [self._open_archive() for _ in range(self._limits.workers)]
+        with closing(Workplace(self._queue)) as place:
+            try:
+                with FolderWatch(self._queue.path) as watch:
+                    self._watch = watch
+                    with self._working(archives, place):
+                        self._listen(watch)
+            except OSError as error:
+                raise self._queue.gone(error) from error
+            finally:
+                self._watch = None
+        if self._failure is not None:
+            raise self._failure
+        return self.summary
+
+    # --- The folder ---
+
+    def _listen(self, watch: FolderWatch) -> None:
+        limits = self._limits
+        period = limits.sweep if watch.is_told else min(limits.sweep, 1.0)
+        is_cut = self._look()
+        next_look = time.monotonic() + period
+        while not self._is_stopping:
+            rest = next_look - time.monotonic()
+            if limits.timeout is not None:
+                rest = min(rest, limits.timeout - self._waiting.idle())
+            news = watch.wait(min(rest, 1.0) if is_cut else rest)
+            for name in news or ():
+                if not name.startswith("."):
+                    self._waiting.put(name)
+            now = time.monotonic()
+            if news is None or now >= next_look or (is_cut and len(self._waiting) < _NAMES // 2):
+                is_cut = self._look()
+                next_look = now + period
+            if limits.timeout is not None and self._waiting.idle() >= limits.timeout and not is_cut:
+                return
+
+    def _look(self) -> bool:
+        """Look through the folder; gives whether there is more than can be remembered."""
+        for name in self._queue.take_over():
+            self._waiting.put(name)
+        names = self._queue.waiting()
+        for name in islice(names, _NAMES):
+            self._waiting.put(name)
+        return next(names, None) is not None
+
+    # --- Workers ---
+
+    @contextmanager
+    def _working(self, archives: Sequence[Archive], place: Workplace) -> Iterator[None]:
+        threads = [
+            threading.Thread(target=self._work, args=(archive, place), name=f"odf-uploader-{number}")
+            for number, archive in enumerate(archives)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self._stopped.set()
+            self._waiting.stop()
+            for thread in threads:
+                thread.join()
+
+    def _work(self, archive: Archive, place: Workplace) -> None:
+        try:
+            while (name := self._waiting.take()) is not None:
+                batch = self._gathered(name, place)
+                self._push(archive, batch, place)
+                self._waiting.rest()
+        except BaseException as error:  # noqa: BLE001  it is raised by `run`
+            self._failure = error
+            self.stop()
+
+    def _gathered(self, name: str | None, place: Workplace) -> list[_Item]:
+        """Open bundles for a batch, beginning with one."""
+        batch: list[_Item] = []
+        deadline = time.monotonic() + self._limits.gather
+        size = 0
+        while name is not None:
+            item = self._opened(name, place)
+            if item is not None:
+                batch.append(item)
+                size += item.size
+            if len(batch) >= self._limits.files or size >= self._limits.size:
+                break
+            name = self._waiting.take_more(deadline)
+        return batch
+
+    def _opened(self, name: str, place: Workplace) -> _Item | None:
+        """Take a bundle and open it; None if that is for others, or for later, or never."""
+        bundle: Path | None = None
+        try:
+            bundle = place.claim(name)
+            if bundle is None:
+                if os.path.lexists(self._queue.path / name):  # another one of that name is being pushed
+                    self._waiting.put(name, self._limits.retry)
+                return None
+            content = place.path / f"content-{next(self._numbers)}"
+            with opened_bundle(bundle) as opened:
+                opened.extract(content)
+                return _Item(bundle, content, opened.metadata.new_file(content), opened.size)
+        except OSError as error:
+            if error.errno not in _DENIED:
+                self._tell(Ingest(Timestamp.now().millis, 0.0, (), self._queue.gone(error), self._limits.retry))
+                self._later(name, bundle, place, self._limits.retry)
+                return None
+            refusal: OdfError = BundleRefused(f"{name} cannot be read: {error.strerror}")
+        except OdfError as error:
+            if not self._is_settled(self._queue.path / name if bundle is None else bundle):
+                self._later(name, bundle, place, SETTLED)
+                return None
+            refusal = error
+        self._refuse(bundle or self._queue.path / name, name, refusal)
+        return None
+
+    def _is_settled(self, bundle: Path) -> bool:
+        """Return whether nobody is writing a file any more, as far as can be seen."""
+        status = bundle.lstat()
+        identity, stamp = (status.st_dev, status.st_ino), (status.st_size, status.st_mtime_ns)
+        now = time.monotonic()
+        known, since = self._seen.setdefault(identity, (stamp, now))
+        if known != stamp:
+            self._seen[identity] = (stamp, now)
+            return False
+        # The clock of files alone would not do: it may be set back.
+        if now - since < SETTLED and time.time() - status.st_mtime < SETTLED:
+            return False
+        del self._seen[identity]
+        return True
+
+    def _later(self, name: str, bundle: Path | None, place: Workplace, delay: float) -> None:
+        """Let a bundle wait again, but not be taken before some seconds."""
+        self._waiting.put(name, delay)  # before the folder says that it is there
+        if bundle is not None:
+            place.give_back(bundle)
+
+    # --- Pushes ---
+
+    def _push(self, archive: Archive, batch: list[_Item], place: Workplace) -> None:
+        """Push a batch, as often as need be."""
+        most = len(batch)
+        failures = 0
+        while batch and not self._stopped.is_set():
+            items, batch = batch[:most], batch[most:]
+            error = self._pushed(archive, items, failures)
+            if error is None:
+                failures, most = 0, min(2 * most, self._limits.files)
+                continue
+            failures += 1
+            if len(items) == 1:  # the archive may be away, or break on this very file: others have their turn
+                items[0].content.unlink(missing_ok=True)
+                self._later(items[0].bundle.name, items[0].bundle, place, self._delay(failures))
+            else:
+                batch, most = [*items, *batch], len(items) // 2
+            self._waiting.rest()
+            self._wake()  # perhaps that was the last try
+            self._stopped.wait(self._delay(failures))
+            self._waiting.resume()
+
+    def _pushed(self, archive: Archive, items: list[_Item], failures: int) -> OdfError | None:
+        """Push some files in one commit; gives why that has failed as a whole."""
+        start, begun = Timestamp.now().millis, time.monotonic()
+        try:
+            results = archive.push_all([item.new for item in items])
+        except Exception as error:  # noqa: BLE001  bundles must not be lost, whatever is wrong with the archive
+            told = error if isinstance(error, OdfError) else InternalError(f"{type(error).__name__}: {error}")
+            self._tell(Ingest(start, time.monotonic() - begun, (), told, self._delay(failures + 1)))
+            return told
+        # Before anything is deleted: a report that comes twice is better than one that is missing.
+        self._tell(Ingest(start, time.monotonic() - begun, results))
+        for item, result in zip(items, results, strict=True):
+            if result.outcome is PushOutcome.REFUSED:
+                self._refuse(item.bundle, item.bundle.name, result.error or InternalError("refused without a reason"))
+            else:
+                item.bundle.unlink(missing_ok=True)
+            with suppress(OSError):
+                item.content.unlink()
+        self._waiting.progress()
+        return None
+
+    def _delay(self, failures: int) -> float:
+        """Seconds to wait after so many failures in a row."""
+        full = min(self._limits.longest, self._limits.retry * 2.0 ** min(failures - 1, 30))
+        return full * (0.5 + _JITTER.random() / 2)
+
+    # --- What is told ---
+
+    def _tell(self, ingest: Ingest) -> None:
+        with self._lock:
+            self.summary.trouble = ingest.error
+            for result in ingest.results:
+                self.summary.pushed += result.outcome is PushOutcome.PUSHED
+                self.summary.known += result.outcome is PushOutcome.KNOWN
+            self._on_ingest(ingest)
+
+    def _refuse(self, bundle: Path, name: str, error: OdfError) -> None:
+        kept = self._queue.poison(bundle, name, error)
+        self._waiting.progress()
+        with self._lock:
+            self.summary.refused += 1
+            self._on_refused(kept, error)

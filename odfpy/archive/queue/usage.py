@@ -1,0 +1,125 @@
+"""The amount of what is in a queue, and whether there is room for more.
+
+Looking at all files of a queue takes a second where there are a hundred thousand. So what was counted is remembered in
+the folder, for twenty times as long as counting took: a queue may have somewhat more than its limits say. A short queue
+is counted each time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from odfpy.errors import OdfError
+from odfpy.files import written_aside
+
+_REMEMBERED: Final = ".usage"
+_SHORT: Final = 1000
+_TIMES: Final = 20
+_LONGEST: Final = 30.0
+
+
+class QueueFull(OdfError, code="E865"):
+    """A queue takes no more files: it has too many, or the disk has too little space."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueLimits:
+    """The most that a queue takes.
+
+    Attributes:
+        files: that wait.
+        size: bytes that they have together.
+        free: bytes that stay free on the disk.
+    """
+
+    files: int = 1_000_000
+    size: int = 100 * 1024**3
+    free: int = 1024**3
+
+
+@dataclass(frozen=True, slots=True)
+class QueueUsage:
+    """The amount of what is in a queue.
+
+    Attributes:
+        files: that wait, or are on their way.
+        size: bytes of them.
+    """
+
+    files: int
+    size: int
+
+
+def count_usage(folders: list[Path]) -> QueueUsage:
+    """Count the files of some folders, and their bytes.
+
+    Args:
+        folders: those that are not there are left out.
+    """
+    sizes = [size for folder in folders for size in _sizes(folder)]
+    return QueueUsage(len(sizes), sum(sizes))
+
+
+def require_room(queue: Path, folders: list[Path], limits: QueueLimits, size: int) -> None:
+    """Check that one more file may come.
+
+    Args:
+        queue: its folder.
+        folders: where its files are.
+        limits: of what it takes.
+        size: bytes of the file.
+
+    Raises:
+        QueueFull: it may not.
+        OSError: the folder cannot be read.
+    """
+    used = _remembered(queue) or _counted(queue, folders)
+    status = os.statvfs(queue)
+    free = status.f_bavail * status.f_frsize
+    reasons = []
+    if used.files >= limits.files:
+        reasons.append(f"it has {used.files} files already, {limits.files} are allowed (archive.queueFiles)")
+    if used.size + size > limits.size:
+        reasons.append(f"it would have {used.size + size} bytes, {limits.size} are allowed (archive.queueBytes)")
+    if free - size < limits.free:
+        reasons.append(f"{free} bytes are free on its disk, and {limits.free} should stay so (archive.queueFree)")
+    if reasons:
+        raise QueueFull(
+            f"The queue {queue} takes no more: {'; '.join(reasons)}",
+            hint="Is `odf archive uploader` running, and does it reach the archive? Try again later.",
+        )
+
+
+def _counted(queue: Path, folders: list[Path]) -> QueueUsage:
+    begun = time.monotonic()
+    found = count_usage(folders)
+    tree = {"files": found.files, "size": found.size, "seconds": time.monotonic() - begun}
+    if found.files >= _SHORT:
+        with suppress(OSError), written_aside(queue / _REMEMBERED) as aside:
+            aside.write_text(json.dumps(tree))
+    return found
+
+
+def _remembered(queue: Path) -> QueueUsage | None:
+    """The amount that somebody has counted lately; None if that is too long ago."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        age = time.time() - (queue / _REMEMBERED).stat().st_mtime
+        tree = json.loads((queue / _REMEMBERED).read_bytes())
+        if 0 <= age < min(_LONGEST, _TIMES * tree["seconds"]):
+            return QueueUsage(int(tree["files"]), int(tree["size"]))
+    return None
+
+
+def _sizes(folder: Path) -> Iterator[int]:
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                with suppress(FileNotFoundError):  # it has just been taken
+                    yield entry.stat(follow_symlinks=False).st_size

@@ -1,0 +1,130 @@
+"""News of a folder: files that are written to their end in it, or moved into it. By inotify(7), where there is one.
+
+The kernel tells, so nobody looks at the folder while nothing happens. It may forget (a queue of events has an end), and
+other systems have no inotify: so whoever watches also looks for himself, from time to time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import select
+import struct
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_CLOSE_WRITE: Final = 0x8
+_MOVED_TO: Final = 0x80
+_DELETE_SELF: Final = 0x400
+_MOVE_SELF: Final = 0x800
+_UNMOUNT: Final = 0x2000
+_Q_OVERFLOW: Final = 0x4000
+_ONLYDIR: Final = 0x1000000
+_IS_DIRECTORY: Final = 0x40000000
+_GONE: Final = _DELETE_SELF | _MOVE_SELF | _UNMOUNT
+
+_EVENT: Final = struct.Struct("iIII")
+_BUFFER: Final = 1 << 16
+
+
+class FolderWatch:
+    """A folder that is watched; `with` ends it."""
+
+    def __init__(self, folder: Path) -> None:
+        """
+        Args:
+            folder: which.
+
+        Raises:
+            OSError: it cannot be watched.
+        """
+        self._wake_reader, self._wake_writer = _pipe()
+        self._inotify = _inotify(folder)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for descriptor in (self._wake_reader, self._wake_writer, self._inotify):
+            if descriptor is not None:
+                os.close(descriptor)
+
+    @property
+    def is_told(self) -> bool:
+        """Return whether the system tells of news."""
+        return self._inotify is not None
+
+    def wake(self) -> None:
+        """Let `wait` come back; also from another thread, or a handler of signals."""
+        with suppress(BlockingIOError):  # it has been woken often enough
+            os.write(self._wake_writer, b"\0")
+
+    def wait(self, seconds: float) -> list[str] | None:
+        """Wait for news.
+
+        Args:
+            seconds: how long at most.
+
+        Returns:
+            Names of files that are there now, or None if the folder has to be looked through.
+
+        Raises:
+            FileNotFoundError: the folder has gone.
+        """
+        poll = select.poll()
+        for descriptor in (self._wake_reader, self._inotify):
+            if descriptor is not None:
+                poll.register(descriptor, select.POLLIN)
+        ready = {descriptor for descriptor, _ in poll.poll(max(0.0, seconds) * 1000)}
+        if self._wake_reader in ready:
+            with suppress(BlockingIOError):
+                os.read(self._wake_reader, _BUFFER)
+        return self._news() if self._inotify in ready else []
+
+    def _news(self) -> list[str] | None:
+        assert self._inotify is not None  # noqa: S101
+        data = os.read(self._inotify, _BUFFER)
+        names: list[str] = []
+        is_complete = True
+        at = 0
+        while at < len(data):
+            _, mask, _, size = _EVENT.unpack_from(data, at)
+            at += _EVENT.size + size
+            if mask & _GONE:
+                raise FileNotFoundError
+            if mask & _Q_OVERFLOW:
+                is_complete = False
+            elif size and not mask & _IS_DIRECTORY:
+                names.append(os.fsdecode(data[at - size : at].rstrip(b"\0")))
+        return names if is_complete else None
+
+
+def _pipe() -> tuple[int, int]:
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    os.set_blocking(writer, False)
+    return reader, writer
+
+
+def _inotify(folder: Path) -> int | None:
+    """Let the system tell of a folder; None if it cannot."""
+    library: Any = ctypes.CDLL(None, use_errno=True)
+    begin = getattr(library, "inotify_init1", None)
+    if begin is None:  # not Linux
+        return None
+    descriptor: int = begin(os.O_CLOEXEC | os.O_NONBLOCK)
+    if descriptor < 0:  # users may have so many, and containers none
+        return None
+    mask = _CLOSE_WRITE | _MOVED_TO | _DELETE_SELF | _MOVE_SELF | _ONLYDIR
+    if library.inotify_add_watch(descriptor, os.fsencode(folder), mask) < 0:
+        number = ctypes.get_errno()
+        os.close(descriptor)
+        if number == errno.ENOSPC:  # the user watches as much as anybody may
+            return None
+        raise OSError(number, os.strerror(number), str(folder))
+    return descriptor

@@ -1,0 +1,1 @@
+"""Archives of files on servers."""

@@ -1,0 +1,188 @@
+"""The bytes of files on their way to a server: small ones many at a time, large ones from where the last try has ended.
+
+Nothing is copied: a file is hashed, then sent, and the server checks that what came has the hash. So it is found out
+there if the file has changed in between.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from pathlib import Path
+from typing import Any, BinaryIO, Final, cast
+
+from odfpy.archive.errors import FileChanged
+from odfpy.archive.files import Content
+from odfpy.archive.remote.server import ArchiveServer, Patience
+from odfpy.chain.object_store import ObjectTooLarge
+from odfpy.data.multihash import Multihash
+from odfpy.errors import TransferError
+from odfpy.files import open_regular
+
+SMALL: Final = 1 << 20
+"""Bytes up to which a file is sent together with others."""
+
+_BATCH: Final = 16 << 20
+_MOST_IN_BATCH: Final = 5000
+_FEW: Final = 256 * 1024
+_OFFSET: Final = "Upload-Offset"
+_COMPLETE: Final = "Upload-Complete"
+_LIMIT: Final = "Upload-Limit"
+_LIMIT_IN: Final = re.compile(r"max-size=([0-9]{1,18})")
+_MEDIA_TYPE: Final = "application/vnd.odf.objects"
+_WRONG_OFFSET: Final = 409
+_WRONG_CONTENT: Final = 422
+
+
+class Sender:
+    """Sends the bytes of files to an archive, each content once."""
+
+    def __init__(self, server: ArchiveServer) -> None:
+        self._server = server
+        self._sent: set[Multihash] = set()
+        self._waiting: dict[Multihash, bytes] = {}
+        self._size = 0
+
+    def add(self, content: Content, data: bytes | None) -> None:
+        """Send a file, now or with others; `flush` sends the rest.
+
+        Args:
+            content: the file, hashed.
+            data: its bytes, if they were kept.
+
+        Raises:
+            FileChanged: the file is not what it was when it was hashed.
+            OdfError: the server does not take it.
+        """
+        if content.object in self._sent:
+            return
+        if data is None:
+            self._send(content)
+        else:
+            self._waiting[content.object] = data
+            self._size += len(data)
+        self._sent.add(content.object)
+        if self._size >= _BATCH or len(self._waiting) >= _MOST_IN_BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send what is waiting.
+
+        Raises:
+            OdfError: the server does not take it.
+        """
+        if self._size > _FEW:  # else asking takes as long as sending
+            asked = self._server.ask_with("/v0/archive/missing", {"objects": [str(name) for name in self._waiting]})
+            lacking = set(_texts(asked, "missing"))
+            self._waiting = {name: data for name, data in self._waiting.items() if str(name) in lacking}
+        if self._waiting:
+            body = b"".join(part for name, data in self._waiting.items() for part in (_line(name, data), data))
+
+            def send() -> None:
+                headers = {"Content-Type": _MEDIA_TYPE}
+                path = "/v0/archive/objects"
+                self._server.accepted(self._server.send("POST", path, body, len(body), headers)).skip()
+
+            self._server.persistently(send)
+        self._waiting, self._size = {}, 0
+
+    def _send(self, content: Content) -> None:
+        """Send one file, from where the server says on, however often the connection breaks."""
+        path = f"/v0/archive/objects/{content.object}"
+        patience, last, is_new = Patience(self._server), -1, False
+        while True:
+            try:
+                offset, is_complete, most = self._progress(path)
+                if is_complete:
+                    return
+                if content.size > most:
+                    raise ObjectTooLarge(
+                        f"{content.path}: it has {content.size} bytes, the server takes {most}",
+                        hint="Whoever runs the server decides that: serve.maxObject.",
+                    )
+                if offset > content.size:
+                    is_new, offset = True, 0  # somebody has sent something else under this name
+                if offset > last:
+                    patience.restart()
+                last = offset
+                if self._append(path, content, offset, is_new=is_new):
+                    return
+                # What came does not have the hash, and the server has dropped it: the part before may have been another
+                # one's, and wrong.
+                if offset == 0:
+                    raise FileChanged(
+                        f"{content.path}: it has changed while it was sent; nothing of it was archived",
+                        hint="Push it when its writer is done with it, or push a copy.",
+                    )
+                last = -1
+            except TransferError as error:
+                patience.wait(error)
+
+    def _progress(self, path: str) -> tuple[int, bool, int]:
+        """Bytes that the server has, whether these are all, and how many a file may have."""
+        with self._server.head(path) as answer:
+            told = answer.headers.get(_OFFSET, "")
+            if not told.isdecimal() or len(told) > 18:
+                raise TransferError(f"{answer.url}: the server does not tell how much of the file it has")
+            limit = _LIMIT_IN.fullmatch(answer.headers.get(_LIMIT, ""))
+            return int(told), answer.headers.get(_COMPLETE) == "?1", int(limit[1]) if limit else sys.maxsize
+
+    def _append(self, path: str, content: Content, offset: int, *, is_new: bool) -> bool:
+        """Send the rest of a file; gives whether all of it had the hash."""
+        headers = {"Content-Type": "application/octet-stream"}
+        if not is_new:
+            headers |= {_OFFSET: str(offset), _COMPLETE: "?1"}
+        left = content.size - offset
+        with _opened(content.path) as file:
+            file.seek(offset)
+            body = cast("BinaryIO", _Exactly(file, left, content.path))
+            answer = self._server.send("PUT" if is_new else "PATCH", path, body, left, headers)
+        if answer.status == _WRONG_CONTENT:
+            answer.skip()
+            return False
+        self._server.accepted(answer).skip()
+        return True
+
+
+class _Exactly(io.RawIOBase):
+    """So many bytes of a file: what was announced has to come."""
+
+    def __init__(self, file: BinaryIO, count: int, path: Path) -> None:
+        super().__init__()
+        self._file = file
+        self._left = count
+        self._path = path
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer)
+        data = self._file.read(min(len(view), self._left))
+        if not data and self._left:
+            raise FileChanged(
+                f"{self._path}: it has become shorter while it was sent; nothing of it was archived",
+                hint="Push it when its writer is done with it, or push a copy.",
+            )
+        view[: len(data)] = data
+        self._left -= len(data)
+        return len(data)
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return open_regular(path)
+    except OSError as error:
+        raise FileChanged(f"{path}: it cannot be read any more: {error.strerror}") from error
+
+
+def _line(name: Multihash, data: bytes) -> bytes:
+    return f"{name} {len(data)}\n".encode()
+
+
+def _texts(tree: Any, key: str) -> list[str]:
+    found = tree.get(key) if isinstance(tree, dict) else None
+    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+        raise TransferError("The server does not answer as an archive does", hint="Is it another release?")
+    return found

@@ -1,0 +1,227 @@
+"""Questions to the server that has an archive, and what its refusals mean."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, BinaryIO, Final, TypeVar
+from urllib.parse import urlencode
+
+from odfpy.archive.errors import InvalidCursor, NoSuchFile, NotAnArchive
+from odfpy.codec.errors import error_class
+from odfpy.errors import DatasetNotFound, OdfError, TransferError, UsageError
+from odfpy.http.client import HttpClient, HttpResponse
+from odfpy.http.resume import PASSING, RETRIES, WINDOW, TransferInterrupted
+from odfpy.http.url import Origin, parse_url, without_user
+from odfpy.repository.credentials import advice, authorization
+from odfpy.repository.peer_errors import AccessRefused
+
+T = TypeVar("T")
+
+_MAX_ANSWER: Final = 64 * 1024**2
+_MAX_REFUSAL: Final = 64 * 1024
+_PATIENCE: Final = 300.0
+_LONGEST_WAIT: Final = 5.0
+_REFUSED: Final = (401, 403)
+_OK: Final = range(200, 300)
+_BAD_REQUEST: Final = 400
+_NOT_FOUND: Final = 404
+_CONFLICT: Final = 409
+_BY_CODE: Final[Mapping[str, type[OdfError]]] = {
+    "NoSuchFile": NoSuchFile,
+    "InvalidCursor": InvalidCursor,
+    "NoSuchArchive": NotAnArchive,
+}
+
+
+class ArchiveServer:
+    """A server, as far as one archive of it is concerned; threads may share it.
+
+    Attributes:
+        base: URL of the archive, without a user.
+        was_there: whether it has ever answered.
+    """
+
+    def __init__(self, url: str, token: str | None = None) -> None:
+        """
+        Args:
+            url: of the archive, or of the server if only one archive is meant there.
+            token: to show; by default the one that `odf login` has kept.
+
+        Raises:
+            UsageError: the URL is none.
+        """
+        target = parse_url(url, UsageError)
+        self.base = without_user(url).partition("?")[0].partition("#")[0].rstrip("/")
+        self.was_there = False
+        self._origin = target.origin
+        self._token = None if token is None else f"Bearer {token}"
+        self._user = target.authorization
+        # Long, since a server answers the last bytes of a file when it has checked all of it.
+        self._client = HttpClient(
+            TransferError, interrupted=TransferInterrupted, authorize=self._authorization, timeout=_PATIENCE
+        )
+
+    # --- Asking ---
+
+    def ask(self, path: str, parameters: Mapping[str, str] | None = None) -> Any:
+        """The answer of the server to a question, as a tree of JSON; asked again where the connection breaks.
+
+        Args:
+            path: below the archive.
+            parameters: of the query.
+        """
+        url = f"{self.base}{path}" + (f"?{urlencode(parameters)}" if parameters else "")
+        return self.persistently(lambda: self._tree(self._client.get(url, max_size=_MAX_ANSWER)))
+
+    def ask_with(self, path: str, tree: Any) -> Any:
+        """The same for a question that is put in a body. Like all of an archive, it can be put again."""
+        body = json.dumps(tree, separators=(",", ":")).encode()
+        headers = {"Content-Type": "application/json"}
+        return self.persistently(lambda: self._tree(self.send("POST", path, body, len(body), headers, _MAX_ANSWER)))
+
+    def head(self, path: str) -> HttpResponse:
+        """The headers of an answer.
+
+        Raises:
+            OdfError: the server refuses.
+        """
+        return self.accepted(self._client.head(f"{self.base}{path}"))
+
+    def content(self, path: str, headers: Mapping[str, str]) -> HttpResponse:
+        """The bytes of a file as they are in the archive, also where they are marked as packed."""
+        return self._client.get(f"{self.base}{path}", headers, encodings=("gzip",))
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | BinaryIO,
+        size: int,
+        headers: Mapping[str, str],
+        max_size: int = _MAX_REFUSAL,
+    ) -> HttpResponse:
+        """Send bytes once; whatever the server says is an answer.
+
+        Args:
+            method: of HTTP.
+            path: below the address of the archive.
+            body: the bytes, or a stream of them.
+            size: how many there are.
+            headers: more of them.
+            max_size: bytes of the answer at most.
+        """
+        shown = self._user or self._authorization(self._origin)
+        fields = {**headers, **({"Authorization": shown} if shown else {})}
+        return self._client.send(method, f"{self.base}{path}", body, size, fields, max_size=max_size)
+
+    def accepted(self, answer: HttpResponse) -> HttpResponse:
+        """The answer, unless it is a refusal; closes it then.
+
+        Raises:
+            TransferInterrupted: another try may help.
+            OdfError: the server refuses.
+        """
+        self.was_there = True
+        if answer.status in _OK:
+            return answer
+        with answer:
+            raise refusal_of(answer)
+
+    def persistently(self, work: Callable[[], T]) -> T:
+        """The result of some work that may be done again, tried again where that may help.
+
+        Raises:
+            OdfError: it does not.
+        """
+        patience = Patience(self)
+        while True:
+            try:
+                return work()
+            except TransferError as error:
+                patience.wait(error)
+
+    def _tree(self, answer: HttpResponse) -> Any:
+        with self.accepted(answer):
+            try:
+                return json.loads(answer.readall())
+            except (ValueError, RecursionError) as error:
+                raise no_archive_at(answer.url) from error
+
+    def _authorization(self, origin: Origin) -> str | None:
+        if origin != self._origin:
+            return None
+        return self._token or authorization(origin)
+
+
+def no_archive_at(url: str) -> TransferError:
+    """The error where a server answers with something else."""
+    return TransferError(
+        f"{url}: this is no answer of an archive of files", hint="Is it the URL of an archive, http://HOST/NAME?"
+    )
+
+
+def refusal_of(answer: HttpResponse) -> OdfError:
+    """The error that a refusal is."""
+    tree = _body(answer)
+    message = str(tree.get("message") or f"the server answers with status {answer.status}")
+    message, _, hint = message.partition("\n")
+    text = f"{answer.url}: {message}"
+    if answer.status in _REFUSED:
+        return AccessRefused(text, hint=advice(answer.url))
+    # A server that answers 502 stands before one that starts; 409 is somebody else's turn.
+    if answer.status in (*PASSING, _CONFLICT):
+        return TransferInterrupted(text, hint=hint or None)
+    kind = _BY_CODE.get(str(tree.get("code")))
+    if kind is not None:
+        exact = error_class(str(tree.get("error")))
+        return (exact if exact is not None and issubclass(exact, kind) else kind)(message, hint=hint or None)
+    if answer.status == _NOT_FOUND:
+        return DatasetNotFound(text, hint=hint or "Is it the URL of an archive, http://HOST/NAME?")
+    kind = UsageError if answer.status == _BAD_REQUEST else TransferError
+    return kind(text, hint=hint or None)
+
+
+def _body(answer: HttpResponse) -> dict[str, Any]:
+    try:
+        found = json.loads(answer.read(_MAX_REFUSAL))
+    except (ValueError, RecursionError, OdfError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+# --- Again -----------------------------------------------------------------------------------------------------------
+
+
+class Patience:
+    """Waits between tries, longer each time, until nothing has gone on for a minute."""
+
+    def __init__(self, server: ArchiveServer) -> None:
+        self._server = server
+        self.restart()
+
+    def restart(self) -> None:
+        """Something has gone on."""
+        self._since = time.monotonic()
+        self._failures = 0
+
+    def wait(self, error: OdfError) -> None:
+        """Wait for the next try.
+
+        Raises:
+            OdfError: there is to be no other one.
+        """
+        # A server that has answered before, and that nobody can connect to now, is starting again.
+        is_gone = self._server.was_there and isinstance(error.__cause__, ConnectionRefusedError)
+        if not isinstance(error, TransferInterrupted) and not is_gone:
+            raise error
+        self._failures += 1
+        # Who has never answered speaks another protocol, HTTPS for example: a minute would not help.
+        is_stranger = self._failures > RETRIES and not self._server.was_there
+        if is_stranger or time.monotonic() - self._since > WINDOW:
+            raise TransferError(
+                f"{error.message} (tried {self._failures} times)", hint=error.hint or "Run the command again."
+            ) from error
+        threading.Event().wait(min(0.1 * 2 ** (self._failures - 1), _LONGEST_WAIT))

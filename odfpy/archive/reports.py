@@ -1,0 +1,226 @@
+"""Reports: each push to an archive of a workspace is a row of the dataset `odf.archive-reports`.
+
+A report has the fields that those of datalake have: how the push has gone (`status`), when it began (`start`, in
+milliseconds), how long it took (`duration`, in seconds), the records that it has brought, and a message if something
+went wrong. Reports wait as small files in `.odf/archive/reports`; who reads them takes them into the dataset, and so
+does a push when there are many.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from odfpy.archive.pushing import Pushed, PushOutcome
+from odfpy.coordinator.record_log import RecordedDataset
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import OdfError
+from odfpy.files import make_folder, replace_file
+
+if TYPE_CHECKING:
+    from odfpy.archive.local import LocalArchive
+    from odfpy.coordinator.workspace import Workspace
+
+DATASET: Final = "odf.archive-reports"
+MOST_RECORDS: Final = 100
+"""Records that a report shows; it counts all of them."""
+
+_LONGEST_MESSAGE: Final = 2000
+_MANY: Final = 200
+
+REPORTS: Final = RecordedDataset(
+    name=DATASET,
+    folder="archive/reports",
+    description="Pushes to the archives of this workspace",
+    columns={
+        "id": "STRING",
+        "at": "TIMESTAMP",
+        "version": "INT",
+        "status": "STRING",
+        "start": "BIGINT",
+        "duration": "DOUBLE",
+        "archive": "STRING",
+        "by": "STRING",
+        "files": "BIGINT",
+        "known": "BIGINT",
+        "refused": "BIGINT",
+        "bytes": "BIGINT",
+        "records": "STRING",
+        "message": "STRING",
+    },
+    longest=1 << 20,
+)
+
+
+class ReportStatus(Enum):
+    """The outcome of a push as a whole.
+
+    Attributes:
+        SUCCESS: all files are in the archive.
+        WARNING: some are, and others were refused.
+        ERROR: none is.
+    """
+
+    SUCCESS = "success"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class Pusher(Enum):
+    """The origin of a push: `odf archive push`, an uploader, the server for a client of its own, or an import."""
+
+    COMMAND = "command"
+    UPLOADER = "uploader"
+    SERVER = "server"
+    IMPORT = "import"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushReport:
+    """A push that is over.
+
+    Attributes:
+        archive: the name of its dataset.
+        by: who has pushed.
+        start: when it began, in milliseconds since 1970.
+        duration: seconds that it took.
+        results: of its files.
+        error: why it has failed as a whole, None if it has not.
+    """
+
+    archive: str
+    by: Pusher
+    start: int
+    duration: float
+    results: Sequence[Pushed] = ()
+    error: OdfError | None = None
+
+    @property
+    def status(self) -> ReportStatus:
+        """The outcome as a whole."""
+        refused = self._count(PushOutcome.REFUSED)
+        if self.error is not None or (refused and refused == len(self.results)):
+            return ReportStatus.ERROR
+        return ReportStatus.WARNING if refused else ReportStatus.SUCCESS
+
+    @property
+    def message(self) -> str | None:
+        """A text for people about what went wrong; None if nothing did."""
+        told = [result.error.message for result in self.results if result.error is not None]
+        if self.error is not None:
+            told.insert(0, self.error.message)
+        return "\n".join(told)[:_LONGEST_MESSAGE] or None
+
+    def row(self) -> dict[str, Any]:
+        """The values of the columns of the dataset."""
+        there = [result for result in self.results if result.record is not None]
+        records = [_record(result) for result in there[:MOST_RECORDS]]
+        return {
+            "version": 0,
+            "status": self.status.value,
+            "start": self.start,
+            "duration": round(self.duration, 6),
+            "archive": self.archive,
+            "by": self.by.value,
+            "files": len(there),
+            "known": self._count(PushOutcome.KNOWN),
+            "refused": self._count(PushOutcome.REFUSED),
+            "bytes": sum(result.record.size for result in there if result.record is not None),
+            "records": json.dumps(records, separators=(",", ":")),
+            "message": self.message,
+        }
+
+    def _count(self, outcome: PushOutcome) -> int:
+        return sum(result.outcome is outcome for result in self.results)
+
+
+def _record(result: Pushed) -> dict[str, Any]:
+    record = result.record
+    assert record is not None  # noqa: S101  those without are not asked for
+    return {
+        "url": result.url,
+        "size": record.size,
+        "create_time": record.create_time,
+        "metadata": record.metadata(),
+    }
+
+
+def record_report(workspace: Workspace, report: PushReport) -> None:
+    """Record a push. It is on the disk then, and in the dataset when somebody looks.
+
+    Args:
+        workspace: of the archive.
+        report: of the push.
+
+    Raises:
+        OdfError: it cannot be written.
+    """
+    folder = workspace.storage.odf / REPORTS.folder
+    try:
+        make_folder(folder)
+        name = f"{time.time_ns():020d}-{uuid.uuid4()}.ndjson"  # taken in by name, so in the order in which they came
+        replace_file(folder / name, REPORTS.line_of(report.row()))
+        is_many = sum(1 for _ in folder.glob("*.ndjson")) >= _MANY
+    except OSError as error:
+        raise OdfError(f"Cannot write {folder}: {error.strerror}") from error
+    if is_many:
+        REPORTS.take_in(workspace)
+
+
+def recorded_push(archive: LocalArchive, by: Pusher, push: Callable[[], list[Pushed]]) -> list[Pushed]:
+    """Push, and record how that has gone; a push that cannot be recorded is one all the same.
+
+    Args:
+        archive: that is pushed to.
+        by: who pushes.
+        push: does it.
+
+    Raises:
+        OdfError: as `push`.
+    """
+    start, begun = Timestamp.now().millis, time.monotonic()
+    results: Sequence[Pushed] = ()
+    failure: OdfError | None = None
+    try:
+        found = push()
+        results = found
+    except OdfError as error:
+        failure = error
+        raise
+    finally:
+        duration = time.monotonic() - begun
+        report = PushReport(archive=archive.name, by=by, start=start, duration=duration, results=results, error=failure)
+        try:
+            record_report(archive.workspace, report)
+        except OdfError as error:
+            logging.getLogger("odfpy").warning("a push to %s was not recorded: %s", archive.name, error.message)
+    return found
+
+
+def reports(
+    workspace: Workspace, *, num: int, status: ReportStatus | None = None, since: int | None = None
+) -> Iterator[dict[str, Any]]:
+    """The last reports, the newest first.
+
+    Args:
+        workspace: whose.
+        num: how many at most.
+        status: only these.
+        since: only of pushes that began at that time or later, in milliseconds since 1970.
+
+    Raises:
+        OdfError: those that wait cannot be taken into the dataset.
+    """
+    REPORTS.take_in(workspace)
+    conditions = [f"status = '{status.value}'"] if status else []
+    conditions += [f"start >= {since:d}"] if since is not None else []
+    for row in REPORTS.records(workspace, num=num, condition=" AND ".join(conditions) or None):
+        row["at"] = row["at"].isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        row["records"] = json.loads(row["records"])
+        yield row

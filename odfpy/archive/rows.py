@@ -1,0 +1,170 @@
+"""The rows of an archive: its manifest, and records as rows of it.
+
+A record is a row under its id. What is corrected later, withdrawn or expired is a pair of rows more, -C with the old
+record and +C with the new one, so that the changelog has all that was ever said, by whom and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from textwrap import indent
+from typing import TYPE_CHECKING, Final
+
+from odfpy.archive.errors import NotAnArchive
+from odfpy.archive.record import FileRecord, Status
+from odfpy.chain.block import DatasetSnapshot
+from odfpy.chain.encoding import load_snapshots
+from odfpy.chain.events import AddPushSource
+from odfpy.chain.state import ChainState
+from odfpy.data.multihash import Multihash
+from odfpy.data.schemas.schema import DataSchema
+from odfpy.data.schemas.system_columns import data_fields, system_fields
+from odfpy.data.vocabulary import OperationType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SOURCE: Final = "records"
+"""Name of the push source that an archive has."""
+
+_FIELDS: Final = """\
+- {name: start, type: {kind: Timestamp, unit: Millisecond, timezone: UTC}}
+- {name: id, type: String}
+- {name: what, type: String}
+- {name: where, type: String}
+- {name: end, type: {kind: Option, inner: {kind: Timestamp, unit: Millisecond, timezone: UTC}}}
+- {name: work_id, type: {kind: Option, inner: String}}
+- {name: path, type: String}
+- {name: hash, type: String}
+- name: object
+  type: String
+  extra:
+    opendatafabric.org/type: {kind: ObjectLink, linkType: {kind: Multihash}}
+    org.odfpy/removedColumn: released
+    org.odfpy/sizeColumn: size
+- {name: size, type: UInt64}
+- {name: create_time, type: {kind: Timestamp, unit: Millisecond, timezone: UTC}}
+- {name: version, type: Int32}
+- {name: status, type: String}
+- {name: released, type: {kind: Option, inner: {kind: Timestamp, unit: Millisecond, timezone: UTC}}}
+- {name: who, type: {kind: Option, inner: String}}
+- {name: why, type: {kind: Option, inner: String}}
+"""
+
+_MANIFEST: Final = """\
+kind: DatasetSnapshot
+version: 1
+content:
+  name: {name}
+  kind: Root
+  metadata:
+    - kind: AddPushSource
+      sourceName: {source}
+      read:
+        kind: NdJson
+        schema:
+          fields:
+{fields}
+      merge: {{kind: ChangelogStream, primaryKey: [id]}}
+    - {{kind: SetVocab, eventTimeColumn: start}}
+    - kind: SetInfo
+      description: An archive of files, found by what, where and when
+      keywords: [archive]
+"""
+
+COLUMNS: Final = (
+    "start", "id", "what", "where", "end", "work_id", "path", "hash", "object", "size", "create_time", "version",
+    "status", "released", "who", "why",
+)  # fmt: skip
+"""Columns of a record, in the order of the rows."""
+
+_TIMES: Final = frozenset({"start", "end", "create_time", "released"})
+
+
+def archive_manifest(name: str) -> DatasetSnapshot:
+    """The manifest of an archive of that name."""
+    text = _MANIFEST.format(name=name, source=SOURCE, fields=indent(_FIELDS, " " * 12).rstrip())
+    (snapshot,) = load_snapshots(text, name)
+    return snapshot
+
+
+def record_schema(state: ChainState) -> DataSchema:
+    """The schema that an archive has from its first record on, links and all."""
+    schema = archive_source(state).read.schema
+    assert schema is not None  # noqa: S101  `is_archive` has seen to it
+    return state.schema or DataSchema((*system_fields(state.vocab), *data_fields(schema, state.vocab)))
+
+
+def archive_source(state: ChainState) -> AddPushSource:
+    """The push source of an archive."""
+    return next(source for source in state.push_sources if source.source_name == SOURCE)
+
+
+def is_archive(state: ChainState) -> bool:
+    """Return whether a chain is that of an archive: it has the source of one."""
+    return any(source.source_name == SOURCE and _links(source.read.schema) for source in state.push_sources)
+
+
+def require_archive(state: ChainState, name: object) -> None:
+    """Check that a chain is that of an archive.
+
+    Raises:
+        NotAnArchive: it is another dataset.
+    """
+    if not is_archive(state):
+        raise NotAnArchive(f"{name} is no archive of files", hint="`odf archive init NAME` makes one.")
+
+
+def _links(schema: DataSchema | None) -> bool:
+    field = schema.field("object") if schema else None
+    return field is not None and field.extra is not None and "ObjectLink" in field.extra.entries
+
+
+def arrow_schema() -> pa.Schema:
+    """Arrow types of `COLUMNS`."""
+    import pyarrow as pa
+
+    time = pa.timestamp("ms", "UTC")
+    others = {"size": pa.uint64(), "version": pa.int32()}
+    return pa.schema([(name, time if name in _TIMES else others.get(name, pa.string())) for name in COLUMNS])
+
+
+def table_of(records: Sequence[FileRecord], operations: Sequence[OperationType]) -> pa.Table:
+    """Records as rows to be merged.
+
+    Args:
+        records: of the files.
+        operations: what becomes of each.
+
+    Returns:
+        A table of `op` and `COLUMNS`.
+    """
+    import pyarrow as pa
+
+    arrays = [pa.array([int(op) for op in operations], pa.int32())]
+    for field in arrow_schema():
+        values = [_plain(getattr(record, field.name)) for record in records]
+        arrays.append(
+            pa.array(values, pa.int64()).cast(field.type) if field.name in _TIMES else pa.array(values, field.type)
+        )
+    return pa.table(arrays, names=["op", *COLUMNS])
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Multihash):
+        return str(value)
+    return value.value if isinstance(value, Status) else value
+
+
+def records_of(table: pa.Table) -> Iterator[FileRecord]:
+    """The records of rows that have `COLUMNS`."""
+    import pyarrow as pa
+
+    columns: list[Iterable[object]] = []
+    for name in COLUMNS:
+        column = table.column(name)
+        columns.append((column.cast(pa.int64()) if name in _TIMES else column).to_pylist())
+    for values in zip(*columns, strict=True):
+        row = dict(zip(COLUMNS, values, strict=True))
+        row["object"], row["status"] = Multihash.parse(str(row["object"])), Status(row["status"])
+        yield FileRecord(**row)

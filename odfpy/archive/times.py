@@ -1,0 +1,108 @@
+"""Times of archived files: milliseconds since 1970 in UTC, read from what people and programs write."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import datetime, timedelta, timezone
+from typing import Final, TypeAlias
+
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import InvalidValue
+
+Time: TypeAlias = "int | float | str | datetime"
+"""A number (see `parse_time`), a text of nearly any form, or a `datetime`; without a time zone it is in UTC."""
+
+DAY: Final = 24 * 3600 * 1000
+"""Milliseconds of a day."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_YEAR: Final = re.compile(r"(19|20)[0-9]{2}")
+_MOST_SECONDS: Final = 100_000_000_000
+"""Numbers above it are milliseconds, others are seconds: 5138 as seconds, 1973 as milliseconds."""
+
+FIRST: Final = Timestamp.parse("0001-01-01").millis
+LAST: Final = Timestamp.parse("9999-12-31T23:59:59.999Z").millis
+"""The first and the last millisecond that a time may be."""
+
+
+def parse_time(value: Time) -> int:
+    """Return milliseconds since 1970.
+
+    Args:
+        value: a number of seconds, or of milliseconds if it is above 100 000 000 000, also as text unless it might be a
+            year; a date or a time in nearly any form (`2024-03-01`, `2024-03-01T12:00:00.5+02:00`,
+            `Fri Mar 1 12:00:00 UTC 2024`); without a time zone it is in UTC. `now` is the present.
+
+    Raises:
+        InvalidValue: it is no time.
+    """
+    if isinstance(value, datetime):
+        return _of_datetime(value)
+    if isinstance(value, bool):
+        raise _no_time(value)
+    if isinstance(value, (int, float)):
+        return _of_number(value)
+    text = value.strip()
+    if text == "now":
+        return Timestamp.now().millis
+    if _YEAR.fullmatch(text):  # as seconds it would be of the first hour of 1970, and nobody would notice
+        raise _no_time(value)
+    try:
+        return _of_number(float(text))
+    except ValueError:
+        return _of_text(text)
+
+
+def iso(millis: int | None) -> str | None:
+    """Return a time as text with milliseconds, such as `2024-03-01T12:00:00.000Z`; None stays None."""
+    if millis is None:
+        return None
+    return (_EPOCH + timedelta(milliseconds=millis)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _of_number(value: float) -> int:
+    if not math.isfinite(value):
+        raise _no_time(value)
+    millis = int(value) if value > _MOST_SECONDS else round(value * 1000)
+    if not FIRST <= millis <= LAST:
+        raise _no_time(value)
+    return millis
+
+
+def _of_text(text: str) -> int:
+    try:
+        return Timestamp.parse(text).millis
+    except InvalidValue:
+        from dateutil.parser import ParserError, parse  # most times are read above, and the import takes a moment
+
+        try:
+            # What a text leaves out is taken from the default: if another one makes another time, the text is no date.
+            times = {parse(text, default=default, tzinfos=_zone) for default in _DEFAULTS}
+        except (ParserError, OverflowError, ValueError, TypeError):
+            raise _no_time(text) from None
+    if len(times) > 1:
+        raise _no_time(text)
+    return _of_datetime(times.pop())
+
+
+_DEFAULTS: Final = (datetime(1970, 1, 1, tzinfo=timezone.utc), datetime(1971, 2, 2, tzinfo=timezone.utc))
+
+
+def _zone(name: str | None, offset: int | None) -> timezone:
+    """The zone of a text: the machine's own names of zones mean something else elsewhere."""
+    if offset is None and name is not None and name.upper() not in ("UTC", "GMT", "Z"):
+        raise ValueError(name)
+    return timezone(timedelta(seconds=offset or 0))
+
+
+def _of_datetime(value: datetime) -> int:
+    aware = value if value.tzinfo else value.replace(tzinfo=timezone.utc)
+    return (aware - _EPOCH) // timedelta(milliseconds=1)
+
+
+def _no_time(value: object) -> InvalidValue:
+    return InvalidValue(
+        f"Not a time: {str(value)[:80]!r}",
+        hint="Write 2024-03-01, 2024-03-01T12:00:00Z, seconds or milliseconds since 1970, or `now`.",
+    )

@@ -1,0 +1,53 @@
+"""The number of linked objects of a commit, as its block says it (RFC-017)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+from odfpy.chain.events import AddData, MetadataEvent
+from odfpy.data.attributes import ExtraAttributes
+
+SUMMARY: Final = "opendatafabric.org/linkedObjects"
+"""The attribute of an AddData that says how many objects its rows link to."""
+
+_MOST: Final = 1 << 56
+"""More than there can be; what says so is passed over, since sums must not outgrow 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedObjects:
+    """A number of objects that rows link to, counted naively: as often as rows do.
+
+    Attributes:
+        count: links.
+        size: bytes of the objects behind them.
+    """
+
+    count: int = 0
+    size: int = 0
+
+    def __add__(self, other: LinkedObjects) -> LinkedObjects:
+        return LinkedObjects(self.count + other.count, self.size + other.size)
+
+    @classmethod
+    def of(cls, event: MetadataEvent) -> LinkedObjects:
+        """The summary of an event; nothing if it says nothing, or not so that it can be read."""
+        extra = event.extra if isinstance(event, AddData) else None
+        if extra is None or SUMMARY not in extra.entries:
+            return cls()
+        match extra.to_dict().get(SUMMARY):
+            case {"numObjectsNaive": int(count), "sizeNaive": int(size)} if 0 <= count < _MOST and 0 <= size < _MOST:
+                return cls(count, size)
+        return cls()
+
+    def beside(self, extra: ExtraAttributes | None) -> ExtraAttributes | None:
+        """Attributes of an event with this summary, in the place of one that is there; none if nothing is left."""
+        attributes = json.loads(extra.entries) if extra is not None else {}
+        attributes.pop(SUMMARY, None)
+        if self.count:
+            attributes[SUMMARY] = {"numObjectsNaive": self.count, "sizeNaive": self.size}
+        elif extra is None or not attributes:
+            return None
+        return ExtraAttributes.of(attributes)

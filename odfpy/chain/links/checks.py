@@ -1,0 +1,124 @@
+"""Rows that are about to be committed: that the objects they link to are there, and how many these are.
+
+A row with a link comes in only with its object: one that is in the dataset already, or comes in the same commit. What
+says that the bytes were let go needs none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from odfpy.chain.events import AddData, MetadataEvent, SetDataSchema
+from odfpy.chain.link_summary import LinkedObjects
+from odfpy.chain.links.linked_objects import UNKNOWN, LinkedRows, linked_rows
+from odfpy.chain.object_store import ObjectStore
+from odfpy.chain.state import ChainState
+from odfpy.data.hash_set import name_of
+from odfpy.data.multihash import Multihash
+from odfpy.data.schemas.object_links import check_links, link_columns
+from odfpy.data.schemas.schema import DataSchema
+from odfpy.errors import IngestError, ObjectNotFound
+
+_PUT: Final = (
+    "Put the file into the dataset first, or with its row: `odf archive push` does both, as does `commit_events` with"
+    " `objects` in a program."
+)
+_TEXT: Final = "A link is the hash of the file's bytes: f1e20 and 64 hex digits of BLAKE3, or f1620 and 64 of SHA3-256."
+
+
+class LinkRefused(IngestError, code="E415"):
+    """A row links to an object that is not in the dataset, or is not what the row says."""
+
+
+@dataclass(frozen=True)
+class LinkCheck:
+    """The objects that rows may link to.
+
+    Attributes:
+        store: those that are in the dataset.
+        coming: files that come with the rows, by the names of the objects.
+    """
+
+    store: ObjectStore
+    coming: Mapping[Multihash, Path]
+
+    def checked(
+        self, state: ChainState, events: Sequence[MetadataEvent], written: Mapping[Multihash, Path]
+    ) -> list[MetadataEvent]:
+        """The events of a commit, each of which says how many objects its rows link to.
+
+        Args:
+            state: of the chain that the events follow.
+            events: oldest first.
+            written: the files of slices that the events carry. Those of a schema without links are not opened.
+
+        Raises:
+            LinkRefused: a row links to an object that is not there, or is of another size; the message names the row.
+            SchemaError: a column cannot link to objects as its attributes say.
+        """
+        schema = None if state.set_schema is None else state.set_schema.schema
+        done: list[MetadataEvent] = []
+        for event in events:
+            if isinstance(event, SetDataSchema):
+                schema = event.schema
+            if isinstance(event, AddData) and event.new_data is not None:
+                path = written.get(event.new_data.physical_hash)
+                links = (
+                    None
+                    if schema is None or path is None
+                    else self._links(schema, state, path, event.new_data.offset_interval.start)
+                )
+                if links is not None:
+                    done.append(replace(event, extra=links.beside(event.extra)))
+                    continue
+            done.append(event)
+        return done
+
+    def _links(self, schema: DataSchema, state: ChainState, path: Path, first: int) -> LinkedObjects | None:
+        check_links(schema)
+        columns = link_columns(schema)
+        if not columns:
+            return None
+        found = LinkedObjects()
+        for rows in linked_rows(path, columns, state.vocab):
+            found += self._counted(rows, first + rows.first)
+        return found
+
+    def _counted(self, rows: LinkedRows, first: int) -> LinkedObjects:
+        """The links of some rows, of which the first has an offset, each checked."""
+        import numpy as np
+
+        is_new = rows.is_new
+        for at, text in rows.others.items():
+            if is_new[at]:
+                raise _refused(rows, first + at, f"is not the hash of an object: {text[:80]!r}", _TEXT)
+        linking = np.flatnonzero(is_new & rows.is_link)
+        names, places = np.unique(rows.names[linking], return_inverse=True)
+        sizes = np.fromiter((self._size(name_of(name)) for name in names.tolist()), np.int64, len(names))[places]
+        said = rows.sizes[linking]
+        for place in np.flatnonzero((sizes == UNKNOWN) & ~rows.removed[linking]):
+            problem = f"links to {name_of(names[places[place]])}, which is not in the dataset"
+            raise _refused(rows, first + int(linking[place]), problem, _PUT)
+        for place in np.flatnonzero((sizes != UNKNOWN) & (said != UNKNOWN) & (sizes != said)):
+            problem = (
+                f"links to {name_of(names[places[place]])} of {sizes[place]} bytes, but its column"
+                f" {rows.column.size!r} says {said[place]}"
+            )
+            raise _refused(rows, first + int(linking[place]), problem, "The size is that of the file's bytes.")
+        known = np.where(sizes != UNKNOWN, sizes, np.maximum(said, 0))
+        return LinkedObjects(len(linking), int(known.sum()))
+
+    def _size(self, name: Multihash) -> int:
+        """Bytes of an object that is there or comes, `UNKNOWN` for others."""
+        path = self.coming.get(name)
+        try:
+            return self.store.size(name) if path is None else path.stat().st_size
+        except (ObjectNotFound, FileNotFoundError):
+            return UNKNOWN
+
+
+def _refused(rows: LinkedRows, offset: int, problem: str, hint: str) -> LinkRefused:
+    return LinkRefused(f"Row {offset}, column {rows.column.name!r}: {problem}", hint=hint)

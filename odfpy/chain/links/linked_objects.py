@@ -1,0 +1,255 @@
+"""Linked objects: files beside the slices of a dataset that rows link to by their hashes (RFC-017).
+
+Only rows say which there are. They are read from the slices by row group, as arrays of hashes, so that memory follows
+from the number of different links and not from that of rows. A slice of a schema without links is not opened.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final, cast
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.events import SetDataSchema, SetVocab
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.object_store import ObjectStore, copy_hashed
+from odfpy.chain.slices import SliceOfBlock, slice_paths
+from odfpy.chain.state import ChainState, new_data_of
+from odfpy.data.hash_set import HashSet, names_in
+from odfpy.data.link_filter import RowMask
+from odfpy.data.schemas.object_links import ObjectLinkColumn, link_columns
+from odfpy.data.vocabulary import DatasetVocabulary, OperationType
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from odfpy.data.hash_set import Names
+
+
+ROWS: Final = 65_536
+"""Rows that are read at a time."""
+
+UNKNOWN: Final = -1
+"""The size of an object whose row does not say it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedRows:
+    """Some rows of a slice, as one of its columns links to objects; all arrays have the same length.
+
+    Attributes:
+        column: the column.
+        first: position of the first row in its slice, from 0.
+        operations: their operations.
+        names: the hashes, empty for rows without one.
+        sizes: bytes of the objects, `UNKNOWN` where rows do not say it.
+        removed: true for rows that say that the bytes were let go.
+        others: texts that are not the canonical text of a hash, by the positions of their rows here.
+    """
+
+    column: ObjectLinkColumn
+    first: int
+    operations: npt.NDArray[np.int32]
+    names: Names
+    sizes: npt.NDArray[np.int64]
+    removed: npt.NDArray[np.bool_]
+    others: dict[int, str]
+
+    @property
+    def is_new(self) -> npt.NDArray[np.bool_]:
+        """True for rows that are added: +A and +C."""
+        import numpy as np
+
+        return np.isin(self.operations, (OperationType.APPEND, OperationType.CORRECT_TO))
+
+    @property
+    def is_link(self) -> npt.NDArray[np.bool_]:
+        """True for rows that link to an object, by a hash in its canonical text."""
+        is_link: npt.NDArray[np.bool_] = self.names != b""
+        return is_link
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedSlice:
+    """A slice whose rows link to objects.
+
+    Attributes:
+        slice: the slice.
+        columns: the columns that do.
+        vocab: names of its system columns.
+    """
+
+    slice: SliceOfBlock
+    columns: tuple[ObjectLinkColumn, ...]
+    vocab: DatasetVocabulary
+
+    def rows(self, layout: DatasetLayout) -> Iterator[LinkedRows]:
+        """The links of its rows, some rows at a time.
+
+        Raises:
+            OdfError: it is missing or cannot be read.
+        """
+        with opened(layout.data, self.slice) as path:
+            yield from linked_rows(path, self.columns, self.vocab)
+
+
+@contextmanager
+def opened(store: ObjectStore, item: SliceOfBlock) -> Iterator[Path]:
+    """A slice as a file of this machine; one of another machine is fetched for as long as it is needed.
+
+    Raises:
+        ObjectNotFound: it is missing.
+        HashMismatch: another file came.
+    """
+    name = item.data.physical_hash
+    if store.local_path(name) is not None:
+        yield slice_paths(store, [item])[0]
+        return
+    with tempfile.NamedTemporaryFile(prefix="odf-slice-") as file, store.open(name) as stream:
+        copy_hashed(stream, cast("BinaryIO", file), name, item.data.size, store.describe(name))
+        file.flush()
+        yield Path(file.name)
+
+
+class LinksInForce:
+    """Follows a chain, oldest block first: the columns that link to objects, as the schema in force has them."""
+
+    def __init__(self, state: ChainState | None = None) -> None:
+        state = state or ChainState()
+        # Raw Arrow schemas of older writers have no attributes of columns.
+        self._columns = () if state.set_schema is None else link_columns(state.set_schema.schema)
+        self._vocab = state.vocab
+
+    def after(self, hashed: HashedBlock) -> LinkedSlice | None:
+        """The slice of the next block, if its rows may link to objects."""
+        event = hashed.block.event
+        if isinstance(event, SetVocab):
+            self._vocab = event.vocabulary
+        elif isinstance(event, SetDataSchema):
+            self._columns = link_columns(event.schema)
+        data = new_data_of(event) if self._columns else None
+        return None if data is None else LinkedSlice(SliceOfBlock(hashed, data), self._columns, self._vocab)
+
+
+def linked_slices(blocks: Iterable[HashedBlock], base: ChainState | None = None) -> Iterator[LinkedSlice]:
+    """The slices of some blocks whose rows may link to objects.
+
+    Args:
+        blocks: as they follow each other, oldest first.
+        base: what the chain amounts to before the first of them; nothing by default.
+    """
+    in_force = LinksInForce(base)
+    return (found for found in map(in_force.after, blocks) if found is not None)
+
+
+def linked_rows(
+    path: Path,
+    columns: Sequence[ObjectLinkColumn],
+    vocab: DatasetVocabulary,
+    *,
+    also: Sequence[str] = (),
+    chosen: RowMask | None = None,
+) -> Iterator[LinkedRows]:
+    """The links of a slice, some rows at a time.
+
+    Args:
+        path: its file.
+        columns: those that link to objects; the slice need not have them all.
+        vocab: names of its system columns.
+        also: columns that `chosen` looks at; of a slice that lacks one, no row is chosen.
+        chosen: which rows are looked at; all by default. Those that are not have no link and are not added.
+
+    Raises:
+        IntegrityError, ObjectNotFound, SchemaError: the file cannot be read.
+    """
+    from odfpy.data.slices.slice import iter_slice, slice_schema
+
+    there = slice_schema(path, vocab=vocab)
+    found = [column for column in columns if column.name in there.names]
+    if not found or not set(also).issubset(there.names):
+        return
+    beside = [name for column in found for name in (column.size, column.removed) if name and name in there.names]
+    wanted = dict.fromkeys((vocab.operation_type_column, *(column.name for column in found), *beside, *also))
+    first = 0
+    for batch in iter_slice(path, ROWS, list(wanted), vocab=vocab):
+        rows = batch if chosen is None else batch.filter(chosen(batch))
+        for column in found:
+            yield _of_column(rows, column, vocab, first)
+        first += batch.num_rows
+
+
+def _of_column(batch: pa.RecordBatch, column: ObjectLinkColumn, vocab: DatasetVocabulary, first: int) -> LinkedRows:
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    names, others = names_in(pc.cast(batch.column(column.name), pa.string()))
+    sizes = np.full(batch.num_rows, UNKNOWN, np.int64)
+    removed = np.zeros(batch.num_rows, np.bool_)
+    if column.size in batch.schema.names:
+        said = pc.fill_null(pc.cast(batch.column(column.size), pa.int64(), safe=False), UNKNOWN)
+        sizes = np.maximum(said.to_numpy(), UNKNOWN)
+    if column.removed in batch.schema.names:
+        removed = pc.is_valid(batch.column(column.removed)).to_numpy(zero_copy_only=False)
+    operations = batch.column(vocab.operation_type_column).to_numpy()
+    return LinkedRows(column, first, operations, names, sizes, removed, others)
+
+
+def all_links(slices: Iterable[SliceOfBlock], columns: Collection[str], layout: DatasetLayout) -> HashSet:
+    """Every object that a row of some slices links to, whatever its operation; also by unusual texts of a hash.
+
+    Args:
+        slices: the slices; they need not have all the columns.
+        columns: names of the columns that link to objects. Without any, no slice is read.
+        layout: has their files.
+
+    Raises:
+        OdfError: a slice is missing or cannot be read.
+    """
+    found = HashSet()
+    for item in slices if columns else ():
+        with opened(layout.data, item) as path:
+            for names, others in _links_in(path, columns):
+                found.add(names)
+                found.add_texts(others.values())
+    return found
+
+
+def _links_in(path: Path, columns: Collection[str]) -> Iterator[tuple[Names, dict[int, str]]]:
+    import pyarrow as pa
+
+    from odfpy.data.slices.slice import iter_slice, slice_schema
+
+    there = [name for name in slice_schema(path).names if name in columns]
+    for batch in iter_slice(path, ROWS, there) if there else ():
+        yield from (names_in(column.cast(pa.string())) for column in batch.columns)
+
+
+def times_kept(names: Names, slices: Iterable[LinkedSlice], layout: DatasetLayout) -> npt.NDArray[np.int64]:
+    """Count the current rows that link to each of some objects and do not say that its bytes were let go.
+
+    Args:
+        names: the objects, sorted, each once.
+        slices: all of a chain: a row is current until another one takes it back.
+        layout: has their files.
+
+    Raises:
+        OdfError: a slice is missing or cannot be read.
+    """
+    import numpy as np
+
+    from odfpy.data.hash_set import positions
+
+    counts = np.zeros(len(names), np.int64)
+    for item in slices:
+        for rows in item.rows(layout):
+            at = positions(names, rows.names)
+            counted = (at >= 0) & ~rows.removed
+            np.add.at(counts, at[counted], np.where(rows.is_new[counted], 1, -1))
+    return counts

@@ -1,0 +1,58 @@
+"""Files that a command names, with what its options say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odfpy.cli.archive.options import required, where_of
+from odfpy.errors import UsageError
+
+if TYPE_CHECKING:
+    from odfpy.archive.pushing import NewFile
+    from odfpy.cli.session import Session
+
+
+def described(
+    session: Session,
+    files: Sequence[str | Path],
+    *,
+    what: str | None,
+    where: str | None,
+    start: str | None,
+    end: str | None,
+    work_id: str | None,
+    path: str | None,
+    hash: str | None = None,  # noqa: A002 - the field's name
+) -> list[NewFile]:
+    """The files, to be archived.
+
+    Args:
+        session: of the command.
+        files: paths.
+        what: what `--what` says; so do the others.
+        where: by default the setting `archive.where`.
+        start: a time, or mtime.
+        end: the same, or None.
+        work_id: their job.
+        path: to be recorded, of one file.
+        hash: to be checked, of one file.
+
+    Raises:
+        UsageError: something is missing, or goes with one file only.
+    """
+    from odfpy.archive.files import new_files
+
+    if len(files) > 1 and (path is not None or hash is not None):
+        raise UsageError(f"{'--path' if hash is None else '--hash'} goes with one file")
+    found = new_files(
+        files,
+        what=required(what, "--what"),
+        where=where_of(session, where),
+        start=required(start, "--start", "Give a date, now, or mtime for when the file was modified last."),
+        end=end,
+        work_id=work_id,
+    )
+    return [replace(one, path=path, hash=hash) for one in found]

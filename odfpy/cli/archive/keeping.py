@@ -1,0 +1,197 @@
+"""`odf archive hold`, `retention` and `expire`: what keeps the bytes of files, and what lets them go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from odfpy.cli.archive.options import ArchiveName, Who, Why, archive_of, local, who_of
+from odfpy.cli.grammar import Form, command, group, session_of
+from odfpy.cli.screen.results import plural
+from odfpy.errors import UsageError
+
+if TYPE_CHECKING:
+    from odfpy.archive.local import LocalArchive
+    from odfpy.cli.screen.output import Columns, Record
+    from odfpy.cli.session import Session
+    from odfpy.data.timestamp import Timestamp
+
+hold = group("Legal holds: files that are kept whatever their retention says.")
+retention = group("Retention rules: for how long files have to be kept.")
+
+Words = Annotated[list[str] | None, typer.Option(help="Only files of these; also with commas.", metavar="NAME")]
+OneWhat = Annotated[str | None, typer.Option("--what", help="Of files that are that.", metavar="WHAT")]
+OneWhere = Annotated[str | None, typer.Option("--where", help="Of files from there.", metavar="WHERE")]
+
+
+def _opened(session: Session, name: str | None) -> LocalArchive:
+    return local(archive_of(session, name))
+
+
+@command(
+    hold,
+    "odf archive hold add case-17 --what nginx --where web1 --start 2024-01-01 --end 2024-02-01 --why 'court order'",
+    "odf archive hold add audit --id 6309e115c2914d0f8622973422626954 --why 'auditors ask'",
+)
+def add(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Name of the hold, such as a case.", metavar="NAME")],
+    why: Why = "",
+    what: Words = None,
+    where: Words = None,
+    start: Annotated[str | None, typer.Option(help="Only files from this time on.", metavar="TIME")] = None,
+    end: Annotated[str | None, typer.Option(help="Only files up to this time.", metavar="TIME")] = None,
+    work_id: Annotated[str | None, typer.Option(help="Only files of this job.", metavar="ID")] = None,
+    ids: Annotated[list[str] | None, typer.Option("--id", help="Only these files.", metavar="ID")] = None,
+    who: Who = None,
+    archive: ArchiveName = None,
+) -> None:
+    """Keep files until the hold is lifted; without an option, all of the archive."""
+    from odfpy.archive.keeping.policy import LegalHold
+    from odfpy.archive.question import words
+    from odfpy.data.timestamp import Timestamp
+
+    session = session_of(context)
+    opened = _opened(session, archive)
+    new = LegalHold(
+        name=name,
+        what=words(what or ()),
+        where=words(where or ()),
+        start=_time(start),
+        end=_time(end),
+        work_id=work_id,
+        ids=words(ids or ()),
+        who=who_of(who),
+        why=why,
+        since=Timestamp.now().floor_millis(),
+    )
+    opened.change_policy(lambda policy: policy.with_hold(new))
+    session.output.say(f"{opened.name}: files are held by {name}")
+
+
+@command(hold, "odf archive hold lift case-17")
+def lift(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Name of the hold.", metavar="NAME")],
+    archive: ArchiveName = None,
+) -> None:
+    """Lift a hold; that it was there stays in the history of the archive."""
+    session = session_of(context)
+    opened = _opened(session, archive)
+    opened.change_policy(lambda policy: policy.without_hold(name))
+    session.output.say(f"{opened.name}: the hold {name} is lifted")
+
+
+@command(hold, "odf archive hold list", name="list")
+def list_holds(context: typer.Context, archive: ArchiveName = None, form: Form = None) -> None:
+    """List the holds that are in force."""
+    from odfpy.codec.tree import to_tree
+
+    session = session_of(context)
+    output = session.output_as(form)
+    holds = _opened(session, archive).policy.holds
+    if not holds and output.for_people:
+        output.say("No holds.")
+        return
+    columns: Columns = {"hold": "name", "since": "since", "who": "who", "why": "why", "files": _about}
+    output.records([to_tree(one) for one in holds], columns)
+
+
+def _about(tree: Record) -> str:
+    """The files of a hold, for people."""
+    parts = []
+    for name in ("what", "where", "start", "end", "workId", "ids"):
+        value = tree.get(name)
+        if value:
+            parts.append(f"{name} {','.join(value) if isinstance(value, list) else value}")
+    return ", ".join(parts) or "all"
+
+
+@command(
+    retention,
+    "odf archive retention set 365d --what syslog --why 'policy 12'",
+    "odf archive retention set forever --what contract --why 'law'",
+    name="set",
+)
+def set_rule(
+    context: typer.Context,
+    keep: Annotated[
+        str, typer.Argument(help="How long, from the end of a file on: a duration, or forever.", metavar="DURATION")
+    ],
+    why: Why = "",
+    what: OneWhat = None,
+    where: OneWhere = None,
+    who: Who = None,
+    archive: ArchiveName = None,
+) -> None:
+    """Say for how long files have to be kept; the rule about the fewest files decides."""
+    from odfpy.archive.keeping.policy import RetentionRule
+    from odfpy.data.timestamp import Timestamp
+
+    session = session_of(context)
+    opened = _opened(session, archive)
+    now = Timestamp.now().floor_millis()
+    rule = RetentionRule(keep=keep, what=what, where=where, who=who_of(who), why=why, since=now)
+    opened.change_policy(lambda policy: policy.with_rule(rule))
+    session.output.say(f"{opened.name}: {rule}")
+
+
+@command(retention, "odf archive retention remove --what syslog")
+def remove(context: typer.Context, what: OneWhat = None, where: OneWhere = None, archive: ArchiveName = None) -> None:
+    """Remove the rule about these files; files without a rule are kept until they are withdrawn."""
+    session = session_of(context)
+    opened = _opened(session, archive)
+    opened.change_policy(lambda policy: policy.without_rule(what, where))
+    session.output.say(f"{opened.name}: the rule is removed")
+
+
+@command(retention, "odf archive retention list", name="list")
+def list_rules(context: typer.Context, archive: ArchiveName = None, form: Form = None) -> None:
+    """List the rules that are in force."""
+    from odfpy.codec.tree import to_tree
+
+    session = session_of(context)
+    output = session.output_as(form)
+    rules = _opened(session, archive).policy.retention
+    if not rules and output.for_people:
+        output.say("No retention rules: files are kept until they are withdrawn.")
+        return
+    columns = {"keep": "keep", "what": "what", "where": "where", "since": "since", "who": "who", "why": "why"}
+    output.records([to_tree(one) for one in rules], columns)
+
+
+def expire(
+    context: typer.Context,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list them.")] = False,
+    who: Who = None,
+    archive: ArchiveName = None,
+    form: Form = None,
+) -> None:
+    """Record files whose retention has ended as expired; `odf gc` removes their bytes then."""
+    from odfpy.archive.keeping.expiry import expire as record
+    from odfpy.archive.keeping.expiry import expired_files
+    from odfpy.data.timestamp import Timestamp
+
+    session = session_of(context)
+    output = session.output_as(form)
+    opened = _opened(session, archive)
+    now = Timestamp.now().millis
+    if not opened.policy.retention:
+        raise UsageError(
+            f"{opened.name} has no retention rules, so nothing expires",
+            hint="odf archive retention set 365d --what WHAT --why REASON",
+        )
+    found = list(expired_files(opened, now) if dry_run else record(opened, who=who_of(who), now=now))
+    rows = [{**item.record.to_dict(), "url": opened.url(item.record), "rule": str(item.rule)} for item in found]
+    if rows or not output.for_people:
+        output.records(rows, {"url": "url", "path": "path", "start": "start_iso", "rule": "rule"})
+    done = "has expired" if len(found) == 1 else "have expired"
+    output.say(f"{plural(len(found), 'file')} {'would expire' if dry_run else done}")
+
+
+def _time(text: str | None) -> Timestamp | None:
+    from odfpy.archive.times import parse_time
+    from odfpy.data.timestamp import Timestamp
+
+    return None if text is None else Timestamp.from_millis(parse_time(text))

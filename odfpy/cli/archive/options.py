@@ -1,0 +1,195 @@
+"""Options that several commands of `odf archive` have, and the archive that they mean."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from odfpy.cli.grammar import complete_names
+from odfpy.errors import OdfError, UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from odfpy.archive import Archive, FileRecord
+    from odfpy.archive.local import LocalArchive
+    from odfpy.cli.session import Session
+
+ArchiveName = Annotated[
+    str | None,
+    typer.Option(
+        "--archive",
+        "-a",
+        help="The archive: a name, or the URL of one on a server.",
+        metavar="NAME",
+        autocompletion=complete_names,
+    ),
+]
+What = Annotated[
+    str | None,
+    typer.Option(help="The process or program that made it; also EXTRACT~FORMAT, from the path.", metavar="WHAT"),
+]
+Where = Annotated[
+    str | None,
+    typer.Option(help="The machine or place that it comes from; also EXTRACT~FORMAT.", metavar="WHERE"),
+]
+Start = Annotated[
+    str | None, typer.Option(help="Time of the first event in it: any date, now, or mtime.", metavar="TIME")
+]
+End = Annotated[str | None, typer.Option(help="Time of the last event in it; the same.", metavar="TIME")]
+WorkId = Annotated[str | None, typer.Option(help="A job that it belongs to; also EXTRACT~FORMAT.", metavar="ID")]
+RecordedPath = Annotated[
+    str | None, typer.Option("--path", help="Record this path instead of that of the file.", metavar="PATH")
+]
+ListFormat = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        help="Print url, http, json, json-pretty or human.",
+        metavar="FORM",
+        autocompletion=lambda: list(_FORMATS),
+    ),
+]
+Why = Annotated[str, typer.Option(help="The reason, which is recorded.", metavar="TEXT")]
+Who = Annotated[str | None, typer.Option(help="Who does it; by default the user's name.", metavar="NAME")]
+
+
+def archive_of(session: Session, name: str | None) -> Archive:
+    """The archive that a command means.
+
+    Args:
+        session: of the command.
+        name: what `--archive` says.
+    """
+    from odfpy.archive.opening import is_url, opened
+
+    here = "." if name is not None and is_url(name) else session.workspace
+    return opened(name, here, progress=session.progress)
+
+
+def local(archive: Archive) -> LocalArchive:
+    """The archive, if it is in a workspace.
+
+    Raises:
+        UsageError: it is on a server.
+    """
+    from odfpy.archive.local import LocalArchive
+
+    if not isinstance(archive, LocalArchive):
+        raise UsageError(
+            f"{archive.name} is on a server, which takes files in, but changes and holds nothing for others",
+            hint="Run this in the workspace that has the archive: odf -w FOLDER archive ...",
+        )
+    return archive
+
+
+def where_of(session: Session, where: str | None) -> str:
+    """The place that files come from: what `--where` says, or the setting.
+
+    Raises:
+        UsageError: neither says anything.
+    """
+    from odfpy.errors import WorkspaceNotFound
+    from odfpy.settings.sections import ArchiveSection
+
+    try:
+        found = where or session.workspace.config.section(ArchiveSection).where
+    except WorkspaceNotFound:
+        found = where
+    if found is None:
+        raise UsageError("--where is missing", hint="Name it, or once for all: odf config set archive.where NAME")
+    return found
+
+
+def required(text: str | None, option: str, hint: str | None = None) -> str:
+    """The value of an option that has to be given, in any order.
+
+    Args:
+        text: what was given, None for nothing.
+        option: its name, for messages.
+        hint: what to try.
+
+    Raises:
+        UsageError: it is missing.
+    """
+    if text is None:
+        raise UsageError(f"{option} is missing", hint=hint)
+    return text
+
+
+def who_of(who: str | None) -> str:
+    """The name of whoever does something: what `--who` says, or the name of the user."""
+    return who or getpass.getuser()
+
+
+def lines_or(texts: list[str] | None) -> Iterator[str]:
+    """Yield what was named, or the lines of standard input."""
+    for text in texts or sys.stdin:
+        if stripped := text.strip():
+            yield stripped
+
+
+def record_at(archive: Archive, url: str) -> FileRecord:
+    """The record that a URL, or an id alone, leads to.
+
+    Raises:
+        NoSuchFile: there is none.
+        UsageError: it leads to another archive.
+    """
+    from odfpy.archive.addresses import id_in
+
+    return archive.get(id_in(url, archive.name, archive.is_at))
+
+
+# --- Forms of records ------------------------------------------------------------------------------------------------
+
+
+def printer(form: str, archive: Archive) -> Callable[[FileRecord], str]:
+    """Return what makes the text of a record, in one of the forms of `--format`.
+
+    Raises:
+        UsageError: there is no such form.
+    """
+    make = _FORMATS.get(form)
+    if make is None:
+        hint = did_you_mean(form, _FORMATS, otherwise=f"One of: {', '.join(_FORMATS)}")
+        raise UsageError(f"Unknown format {form!r}", hint=hint)
+    return lambda record: make(_result(record, archive))
+
+
+def _result(record: FileRecord, archive: Archive) -> dict[str, Any]:
+    from odfpy.archive.times import iso
+
+    url = archive.url(record)
+    metadata = {**record.metadata(), "start_iso": iso(record.start), "end_iso": iso(record.end)}
+    rest: dict[str, Any] = {"http_url": url} if url.startswith("http") else {}
+    if record.status.value != "kept":
+        rest |= {"status": record.status.value, "who": record.who, "why": record.why}
+    return {"url": url, **rest, "create_time": record.create_time, "size": record.size, "metadata": metadata}
+
+
+def _human(result: dict[str, Any]) -> str:
+    lines: Iterable[tuple[str, Any]] = ((key, value) for key, value in result.items() if key != "metadata")
+    metadata = result["metadata"]
+    times = {"start": metadata["start_iso"], "end": metadata["end_iso"]}
+    shown = {key: times.get(key, value) for key, value in metadata.items() if not key.endswith("_iso")}
+    return "".join(f"{key}: {'null' if value is None else value}\n" for key, value in [*lines, *shown.items()])
+
+
+_FORMATS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
+    "url": lambda result: str(result["url"]),
+    "http": lambda result: str(result.get("http_url") or _no_http()),
+    "json": json.dumps,
+    "json-pretty": lambda result: json.dumps(result, sort_keys=True, indent=4),
+    "human": _human,
+}
+
+
+def _no_http() -> str:
+    raise OdfError(
+        "An archive of a workspace has no addresses in HTTP",
+        hint="`odf serve` gives it some: odf archive list --archive http://HOST/NAME ...",
+    )

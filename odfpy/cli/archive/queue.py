@@ -1,0 +1,269 @@
+"""`odf archive enqueue`, `uploader` and `queue`: files that wait in a folder until the archive has them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from odfpy.cli.archive.described import described
+from odfpy.cli.archive.options import (
+    ArchiveName,
+    End,
+    RecordedPath,
+    Start,
+    What,
+    Where,
+    WorkId,
+    archive_of,
+)
+from odfpy.cli.archive.reports import reporter
+from odfpy.cli.grammar import Form, session_of, whole_number
+from odfpy.cli.interruptions import INTERRUPTED
+from odfpy.errors import OdfError, UsageError, WorkspaceNotFound
+
+if TYPE_CHECKING:
+    from odfpy.archive.archive import Archive
+    from odfpy.archive.pushing import Pushed
+    from odfpy.archive.queue.folder import QueueFolder
+    from odfpy.archive.queue.uploader import Ingest, UploadLimits, UploadSummary
+    from odfpy.cli.screen.output import Output
+    from odfpy.cli.session import Session
+    from odfpy.coordinator.storage.config import Config
+
+QueuePath = Annotated[
+    str | None,
+    typer.Option("--queue", help="Folder of the queue; by default the setting archive.queue.", metavar="FOLDER"),
+]
+
+
+def enqueue(
+    context: typer.Context,
+    names: Annotated[list[str], typer.Argument(help="Files.", metavar="FILE")],
+    what: What = None,
+    where: Where = None,
+    start: Start = None,
+    end: End = None,
+    work_id: WorkId = None,
+    compress: Annotated[bool, typer.Option("--compress/--no-compress", help="Pack the content by gzip.")] = False,
+    path: RecordedPath = None,
+    queue: QueuePath = None,
+) -> int:
+    """Put copies of files into the queue, from which `odf archive uploader` brings them into an archive."""
+    from odfpy.archive.queue.enqueue import enqueue as put
+
+    session = session_of(context)
+    said = {"what": what, "where": where, "start": start, "end": end, "work_id": work_id, "path": path}
+    new = described(session, names, **said)
+    folder, config = _queue(session, queue)
+    algorithm = _algorithm(config)
+    failed = 0
+    for one in new:
+        try:
+            enqueued = put(folder, one, compress=compress, algorithm=algorithm)
+        except OdfError as error:  # the others may be good
+            session.output.error(error.message, error.hint, error.code)
+            failed = max(failed, error.exit_code)
+        else:
+            session.output.text(f"Enqueued {one.file} as {enqueued.metadata.id}")
+    return failed
+
+
+def uploader(
+    context: typer.Context,
+    workers: Annotated[str, typer.Option(help="Batches that are pushed at the same time.", metavar="N")] = "1",
+    timeout: Annotated[
+        str | None, typer.Option(help="End after so many seconds without work.", metavar="SECONDS")
+    ] = None,
+    batch_files: Annotated[str, typer.Option(help="Files of a commit at most.", metavar="N")] = "10000",
+    batch_bytes: Annotated[
+        str, typer.Option(help="Bytes of a commit, from which on no more files are added.", metavar="N")
+    ] = "1073741824",
+    batch_seconds: Annotated[
+        str, typer.Option(help="Seconds that a file waits for others of its commit.", metavar="SECONDS")
+    ] = "1",
+    queue: QueuePath = None,
+    archive: ArchiveName = None,
+    form: Form = None,
+) -> int:
+    """Bring what is in the queue into an archive, until Ctrl-C or SIGTERM: then it finishes what it pushes."""
+    from odfpy.archive.queue.uploader import Uploader, UploadLimits
+    from odfpy.archive.reports import Pusher
+
+    session = session_of(context)
+    output = session.output_as(form)
+    limits = UploadLimits(
+        workers=whole_number(workers, "--workers", at_least=1) or 1,
+        files=whole_number(batch_files, "--batch-files", at_least=1) or 1,
+        size=whole_number(batch_bytes, "--batch-bytes", at_least=1) or 1,
+        gather=_seconds(batch_seconds, "--batch-seconds"),
+        timeout=None if timeout is None else _seconds(timeout, "--timeout"),
+    )
+    folder, _ = _queue(session, queue)
+    opened = archive_of(session, archive)
+    record = reporter(session, opened, Pusher.UPLOADER)
+
+    def on_ingest(ingest: Ingest) -> None:
+        record(start=ingest.start, duration=ingest.duration, results=ingest.results, error=ingest.error)
+        if ingest.error is not None:
+            output.warn(f"{ingest.error.message}; again in {ingest.again:.1f} s")
+        for result in ingest.results:
+            _tell_pushed(result, output)
+        output.flush()
+
+    def on_refused(bundle: Path, error: OdfError) -> None:
+        output.error(f"{bundle.name} was refused, and is in {bundle.parent}: {error.message}", error.hint, error.code)
+
+    working = Uploader(folder, _opener(session, archive, limits), limits, on_ingest=on_ingest, on_refused=on_refused)
+    with _heard(working.stop) as signals:
+        output.say(f"Brings what is in {folder.path} into {opened.name}; Ctrl-C ends it.")
+        summary = working.run()
+    return _ended(summary, signals, output)
+
+
+def _opener(session: Session, name: str | None, limits: UploadLimits) -> Callable[[], Archive]:
+    """Return what opens the archive, for each worker by itself."""
+    from odfpy.archive.opening import is_url, opened
+
+    if name is not None and is_url(name):
+        return lambda: opened(name, ".")
+    root = session.workspace.root
+    patience = limits.longest
+
+    def open_archive() -> Archive:
+        from odfpy.coordinator.workspace import Workspace
+
+        workspace = Workspace.open(root)
+        workspace.storage.lock_patience = patience  # others may push, too
+        return opened(name, workspace)
+
+    return open_archive
+
+
+def _tell_pushed(result: Pushed, output: Output) -> None:
+    record = result.record
+    if record is None:  # it is told when it is in the poison folder
+        return
+    if output.for_people:
+        output.text(
+            f"{'Pushed' if result.outcome.value == 'pushed' else 'Already there:'} {record.path} to {result.url}"
+        )
+    else:
+        from odfpy.visible import visible_in_json
+
+        tree = {"outcome": result.outcome.value, "url": result.url, "record": record.to_dict()}
+        output.text(visible_in_json(json.dumps(tree, ensure_ascii=False)))
+
+
+def _ended(summary: UploadSummary, signals: list[int], output: Output) -> int:
+    """Say what was done; gives the exit code."""
+    from odfpy.cli.screen.results import plural
+
+    output.say(f"{plural(summary.pushed, 'file')} pushed, {summary.known} there already, {summary.refused} refused")
+    if signal.SIGINT in signals:
+        return INTERRUPTED
+    if summary.trouble is not None and not signals:
+        output.error(summary.trouble.message, summary.trouble.hint, summary.trouble.code)
+        return summary.trouble.exit_code
+    return 0
+
+
+@contextmanager
+def _heard(stop: Callable[[], None]) -> Iterator[list[int]]:
+    """Let SIGTERM and Ctrl-C stop the uploader; a second one ends the process, which harms nothing.
+
+    Yields:
+        The signals that have come.
+    """
+    heard: list[int] = []
+
+    def hear(number: int, _: Any) -> None:
+        if heard:
+            os._exit(128 + number)
+        heard.append(number)
+        stop()
+
+    wakeup = signal.set_wakeup_fd(-1)  # nobody else waits for the signals that come from now on
+    before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield heard
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(wakeup)
+
+
+def show_queue(context: typer.Context, queue: QueuePath = None, form: Form = None) -> None:
+    """Show how much waits in the queue, and what was refused and why."""
+    session = session_of(context)
+    output = session.output_as(form)
+    folder, _ = _queue(session, queue)
+    used, refused = folder.usage(), list(folder.refused())
+    if not output.for_people:
+        output.tree({"folder": str(folder.path), "files": used.files, "bytes": used.size, "refused": refused})
+        return
+    from odfpy.cli.screen.output import format_size
+    from odfpy.cli.screen.results import plural
+
+    waiting = f"{plural(used.files, 'file')} {'waits' if used.files == 1 else 'wait'}"
+    output.text(f"{folder.path}: {waiting} ({format_size(used.size)}), {len(refused)} refused")
+    for one in refused:
+        output.text(f"refused: {one['name']}: {one['error']}")
+
+
+# --- Which queue -----------------------------------------------------------------------------------------------------
+
+
+def _queue(session: Session, named: str | None) -> tuple[QueueFolder, Config]:
+    """The queue that a command means, and the settings in force; who names it needs no workspace."""
+    from odfpy.archive.queue.folder import QueueFolder
+    from odfpy.archive.queue.usage import QueueLimits
+    from odfpy.coordinator.storage.config import Config
+    from odfpy.settings.sections import ArchiveSection
+
+    root: Path | None = None
+    try:
+        config, root = session.workspace.config, session.workspace.root
+    except WorkspaceNotFound:
+        config = Config.load(Path.cwd())
+        if named is None and config.section(ArchiveSection).queue is None:
+            raise
+    section = config.section(ArchiveSection)
+    if named is not None:
+        path = Path(named)
+    elif section.queue is not None:
+        path = (root or Path()) / Path(section.queue).expanduser()
+    else:
+        path = session.workspace.storage.odf / "archive" / "queue"
+    limits = QueueLimits(files=section.queue_files, size=section.queue_bytes, free=section.queue_free)
+    return QueueFolder(path, limits), config
+
+
+def _algorithm(config: Config) -> Any:
+    """The hash that names objects in the archive."""
+    from odfpy.data.multihash import ALGORITHMS
+    from odfpy.settings.sections import ArchiveSection
+
+    wanted = config.section(ArchiveSection).hash
+    return next(one for one in ALGORITHMS.values() if one.name == wanted)
+
+
+def _seconds(text: str, option: str) -> float:
+    """The value of an option in seconds.
+
+    Raises:
+        UsageError: it is no number from 0 on.
+    """
+    try:
+        found = float(text)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found < 1e9:
+        raise UsageError(f"{option} wants a number of seconds, not {text!r}")
+    return found

@@ -1,0 +1,122 @@
+"""`odf archive report`: what was pushed, by whom, and how that went."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from odfpy.cli.grammar import Form, session_of, whole_number
+from odfpy.errors import OdfError, UsageError
+
+if TYPE_CHECKING:
+    from odfpy.archive.archive import Archive
+    from odfpy.archive.pushing import NewFile, Pushed
+    from odfpy.archive.reports import Pusher
+    from odfpy.cli.screen.output import Columns
+    from odfpy.cli.session import Session
+
+
+def report(
+    context: typer.Context,
+    status: Annotated[str | None, typer.Option(help="Only those: success, warning or error.", metavar="STATUS")] = None,
+    since: Annotated[
+        str | None, typer.Option(help="Only since a time, or within a duration: 2d.", metavar="TIME")
+    ] = None,
+    num: Annotated[str, typer.Option("-n", help="How many at most.", metavar="N")] = "20",
+    form: Form = None,
+) -> None:
+    """Show the pushes to archives of this workspace, the newest first."""
+    from odfpy.archive.reports import ReportStatus, reports
+    from odfpy.archive.times import iso
+    from odfpy.errors import member_named
+
+    session = session_of(context)
+    output = session.output_as(form)
+    wanted = None if status is None else member_named(ReportStatus, "status", status, error=UsageError)
+    count = whole_number(num, "-n", at_least=1) or 1
+    found = list(reports(session.workspace, num=count, status=wanted, since=None if since is None else _time(since)))
+    if not found and output.for_people:
+        output.say("No reports.")
+        return
+    columns: Columns = {
+        "Start": lambda row: iso(row["start"]),
+        "Status": "status",
+        "Archive": "archive",
+        "By": "by",
+        "Files": "files",
+        "Known": "known",
+        "Refused": "refused",
+        "Bytes": "bytes",
+        "Seconds": "duration",
+        "Message": lambda row: (row["message"] or "").partition("\n")[0][:80],
+    }
+    output.records(found, columns)
+
+
+def _time(text: str) -> int:
+    """A time, or the time before now by a duration; in milliseconds."""
+    from odfpy.archive.times import FIRST, parse_time
+    from odfpy.data.duration import Duration
+    from odfpy.data.timestamp import Timestamp
+    from odfpy.errors import InvalidValue
+
+    try:
+        duration = Duration.parse(text)
+    except InvalidValue:
+        return parse_time(text)
+    moment = duration.before(Timestamp.now())
+    return FIRST if moment is None else moment.millis
+
+
+def reporter(session: Session, archive: Archive, by: Pusher) -> Callable[..., None]:
+    """Return what records pushes to an archive of this workspace; those to a server are recorded there.
+
+    Args:
+        session: of the command.
+        archive: which.
+        by: who pushes.
+
+    Returns:
+        A function of `start`, `duration`, `results` and `error`; see `PushReport`.
+    """
+    from odfpy.archive.local import LocalArchive
+    from odfpy.archive.reports import PushReport, record_report
+
+    def record(*, start: int, duration: float, results: Sequence[Pushed] = (), error: OdfError | None = None) -> None:
+        if not isinstance(archive, LocalArchive):
+            return
+        report = PushReport(archive=archive.name, by=by, start=start, duration=duration, results=results, error=error)
+        try:
+            record_report(session.workspace, report)
+        except OdfError as failure:  # the files are in the archive, whatever is known of how they came there
+            session.output.warn(f"the push was not recorded: {failure.message}")
+
+    return record
+
+
+def push_and_report(session: Session, archive: Archive, files: Sequence[NewFile]) -> list[Pushed]:
+    """Push files for a command, and record that.
+
+    Args:
+        session: of the command.
+        archive: where they go.
+        files: which.
+
+    Raises:
+        OdfError: the archive cannot be written; that is recorded, too.
+    """
+    from odfpy.archive.reports import Pusher
+    from odfpy.data.timestamp import Timestamp
+
+    record = reporter(session, archive, Pusher.COMMAND)
+    start, begun = Timestamp.now().millis, time.monotonic()
+    try:
+        results = archive.push_all(files)
+    except OdfError as error:
+        record(start=start, duration=time.monotonic() - begun, error=error)
+        raise
+    record(start=start, duration=time.monotonic() - begun, results=results)
+    return results

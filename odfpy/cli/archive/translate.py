@@ -1,0 +1,20 @@
+"""`odf archive translate`: what a translator pattern makes of a path."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from odfpy.cli.grammar import session_of
+
+
+def translate(
+    context: typer.Context,
+    expression: Annotated[str, typer.Argument(help="EXTRACT~FORMAT.", metavar="EXPRESSION")],
+    path: Annotated[str, typer.Argument(help="An absolute path; no file has to be there.", metavar="PATH")],
+) -> None:
+    """Print what a translator pattern makes of a path."""
+    from odfpy.archive.naming.translator import Translator
+
+    session_of(context).output.text(Translator(expression).translate(path))

@@ -1,0 +1,133 @@
+"""The client: the process of `odf` has a command server run its command, and ends as the command ends."""
+
+# Nothing is imported here that takes time: every command begins with it. The rest comes when there is a server.
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from odfpy.cli.command_server import standing
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Collection
+
+SETTING: Final = "ODF_COMMANDS_SERVER"
+"""The variable that keeps a single command from being run elsewhere, without a look into files."""
+
+# They run for long. And who ends a service ends all its processes: each signal would come twice.
+_SERVICES: Final = frozenset(("serve", "run", "ui", "mcp", "queue", "demo"))
+_PATIENCE_SECONDS: Final = 2.0
+_STOPS: Final = frozenset((signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU))
+_BY_A_PROCESS: Final = 0
+_LONGEST_ENDING: Final = 16
+
+
+def run_elsewhere() -> None:
+    """Have a server run this command, and end as it does; return if there is none, and nothing has begun."""
+    if not standing.is_private(standing.folder()):  # so it is for all who have not chosen to have servers
+        return
+    if not standing.is_common() or os.environ.get(SETTING, "").lower() == "false" or _SERVICES.intersection(sys.argv):
+        return
+    ignored = {number for number in signal.valid_signals() if signal.getsignal(number) == signal.SIG_IGN}
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        client = _Client(ignored, blocked)
+    except (OSError, ValueError):
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    else:
+        client.follow()
+
+
+class _Client:
+    """The client of a command that has begun.
+
+    Args:
+        ignored: signals that the command ignores.
+        blocked: signals that it blocks.
+
+    Raises:
+        OSError, ValueError: no command has begun.
+    """
+
+    def __init__(self, ignored: Collection[int], blocked: Collection[int]) -> None:
+        import socket
+
+        from odfpy.cli.command_server import request
+
+        self._descriptors = request.descriptors()  # before any of our own is among them
+        self._connection = socket.socket(socket.AF_UNIX)
+        self._connection.settimeout(_PATIENCE_SECONDS)
+        self._connection.connect(standing.address())
+        # A server that hangs must not have our descriptors: others would wait for the end of what we print.
+        if self._connection.recv(1) != request.READY:
+            raise ConnectionRefusedError
+        request.send(self._connection, request.describe(self._descriptors, ignored, blocked))
+        _, (self._process,), _, _ = socket.recv_fds(self._connection, 1, 1)
+        deaf = {signal.SIGKILL, signal.SIGSTOP, signal.SIGIO, *ignored, *blocked}
+        self._heard = {number for number in signal.valid_signals() if number not in deaf}
+        _tell_by_signal(self._connection)
+        self._come = _take_waiting(self._heard)
+        self._connection.send(bytes([len(self._come), *self._come]))
+
+    def follow(self) -> NoReturn:
+        """Pass on the signals that the command does not hear itself, until it ends; then end in the same way.
+
+        It is in our group: it gets what the terminal sends, as we do.
+        """
+        for number in self._descriptors:  # whoever waits for the end of our output waits for the command's
+            with suppress(OSError):
+                os.close(number)
+        for number in _STOPS.intersection(self._come):
+            _suffer(number)
+        while True:
+            come = signal.sigwaitinfo({*self._heard, signal.SIGIO})
+            if come.si_signo == signal.SIGIO:
+                _end_if_told(self._connection)
+            elif come.si_code <= _BY_A_PROCESS:
+                with suppress(ProcessLookupError):  # it has ended, of which we shall hear at once
+                    signal.pidfd_send_signal(self._process, come.si_signo)
+            if come.si_signo in _STOPS:
+                _suffer(come.si_signo)
+
+
+def _tell_by_signal(connection: socket.socket) -> None:
+    """Let the system send SIGIO when something comes, so that one call waits for that and for signals."""
+    import fcntl
+
+    connection.setblocking(False)
+    fcntl.fcntl(connection, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(connection, fcntl.F_SETFL, fcntl.fcntl(connection, fcntl.F_GETFL) | os.O_ASYNC)
+
+
+def _take_waiting(heard: set[signal.Signals]) -> list[int]:
+    """Take the signals that have come until now."""
+    found = []
+    while (one := signal.sigtimedwait(heard, 0)) is not None:
+        found.append(one.si_signo)
+    return found
+
+
+def _end_if_told(connection: socket.socket) -> None:
+    try:
+        told = connection.recv(_LONGEST_ENDING)
+    except BlockingIOError:
+        return
+    code = int(told) if told else -signal.SIGKILL  # so it is if even the one who watches it was ended
+    if code >= 0:
+        os._exit(code)
+    if code != -signal.SIGKILL:
+        signal.signal(-code, signal.SIG_DFL)
+    _suffer(-code)
+    os._exit(128 - code)
+
+
+def _suffer(number: int) -> None:
+    """Let a signal do to this process what it did to that of the command."""
+    os.kill(os.getpid(), number)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    signal.pthread_sigmask(signal.SIG_BLOCK, {number})

@@ -1,0 +1,182 @@
+"""The process of a command, forked from the server: it takes the place of the client in everything.
+
+Another process, forked before it, waits for its end. So commands under way depend neither on the server nor on each
+other, and the server waits for nobody.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final, NoReturn
+
+from odfpy.cli import interruptions, lifetime
+from odfpy.cli.command_server import standing
+from odfpy.cli.command_server.request import READY, Request, descriptors, receive
+
+_MOST_SIGNALS: Final = 256
+_CREDENTIALS: Final = 12
+_STANDARD_ERROR: Final = 2
+
+
+def attend(connection: socket.socket, own_standing: tuple[str, str]) -> list[int]:
+    """Answer one client; returns in the process of its command only, with the signals that are blocked in it.
+
+    Args:
+        connection: to the client. All signals are blocked.
+        own_standing: of the server, by the system and in Python.
+    """
+    try:
+        # The one that waits is in the client's group, too, and a child of nobody in this session. Else the system would
+        # take its parent for one that can continue the group, and Ctrl-Z would stop the group where nobody will.
+        if os.fork():
+            os._exit(0)
+        client = _peer(connection)
+        if own_standing[0] != standing.of_process(client):
+            os._exit(1)
+        os.setpgid(0, os.getpgid(client))
+        connection.sendall(READY)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        if child := os.fork():  # while the client writes its request
+            _watch(connection, child)
+        request, folder, given = receive(connection)
+        if own_standing[1] != request["python"]:
+            os._exit(1)
+        os.fchdir(folder)
+        connection = _take(given, request["numbers"], connection)
+        _become(request)
+        _wait_for_the_word(connection)
+    except BaseException:  # noqa: BLE001 - nothing has begun, and the client does without us
+        os._exit(1)
+    return request["blocked"]
+
+
+def _peer(connection: socket.socket) -> int:
+    """The process at the other end."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS)
+    return int.from_bytes(credentials[:4], sys.byteorder)
+
+
+def _watch(connection: socket.socket, child: int) -> NoReturn:
+    """Tell the client how the command has ended; it ends at once when the client does."""
+    ended = os.pidfd_open(child)
+    poll = select.poll()
+    poll.register(connection, 0)  # only whether the other side has hung up
+    poll.register(ended, select.POLLIN)
+    if ended not in dict(poll.poll()):
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    with suppress(OSError):
+        connection.send(str(os.waitstatus_to_exitcode(status)).encode())
+    os._exit(0)
+
+
+# --- Taking the client's place ---------------------------------------------------------------------------------------
+
+
+def _take(given: list[int], numbers: list[int], connection: socket.socket) -> socket.socket:
+    """Have exactly the client's descriptors, under its numbers; gives the connection, whose own number changes.
+
+    Args:
+        given: the descriptors as they have come.
+        numbers: those that the client has for them.
+        connection: to the client.
+    """
+    free = max((_STANDARD_ERROR, *numbers)) + 1
+    away = [fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, free) for one in (connection.fileno(), *given)]
+    connection.detach()
+    for number in descriptors():
+        if number not in away:
+            os.close(number)
+    for one, number in zip(away[1:], numbers, strict=True):
+        os.dup2(one, number)
+        os.close(one)
+    return socket.socket(fileno=away[0])
+
+
+def _become(request: Request) -> None:
+    os.umask(request["umask"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    time.tzset()
+    sys.argv[:] = request["argv"]
+    sys.orig_argv[:] = request["orig_argv"]
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        stream = _stream(number, name) if number in request["numbers"] else None
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+    for number in signal.valid_signals():
+        _dispose(number, is_ignored=number in request["ignored"])
+
+
+def _stream(number: int, name: str) -> io.TextIOWrapper:
+    """A standard stream, as Python makes it when it starts.
+
+    Args:
+        number: its descriptor.
+        name: its name in `sys`, where the server has one for the same encoding.
+    """
+    like = getattr(sys, name)
+    mode = "w" if number else "r"
+    is_buffered = not number or not like.write_through
+    file: Any = open(number, f"{mode}b", buffering=-1 if is_buffered else 0, closefd=False)  # noqa: SIM115
+    (file.raw if is_buffered else file).name = f"<{name}>"
+    stream: Any = io.TextIOWrapper(
+        file,
+        encoding=like.encoding,
+        errors=like.errors,
+        newline="\n",
+        line_buffering=is_buffered and (number == _STANDARD_ERROR or file.isatty()),
+        write_through=not is_buffered,
+    )
+    stream.mode = mode
+    return stream  # type: ignore[no-any-return]
+
+
+def _dispose(number: int, *, is_ignored: bool) -> None:
+    """Do on a signal what the client does, who has no handlers but Python's own."""
+    usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+    wanted = signal.SIG_IGN if is_ignored else usual
+    if signal.getsignal(number) not in (wanted, None):
+        signal.signal(number, wanted)
+
+
+def _wait_for_the_word(connection: socket.socket) -> None:
+    """Say that everything is ready, and wait until the command is to begin.
+
+    What has come to the client alone until then comes here, too: once, even if it has come to both.
+    """
+    mine = os.pidfd_open(os.getpid())
+    socket.send_fds(connection, [READY], [mine])
+    os.close(mine)
+    word = connection.recv(_MOST_SIGNALS)
+    if not word:  # the client does without us
+        os._exit(1)
+    for number in word[1:]:
+        os.kill(os.getpid(), number)  # blocked still
+    connection.close()
+
+
+# --- The command -----------------------------------------------------------------------------------------------------
+
+
+def begin(command: Callable[[], NoReturn], blocked: list[int]) -> NoReturn:
+    """Run the command, which ends the process without taking apart what the server has imported.
+
+    Args:
+        command: the command.
+        blocked: signals that are blocked in it.
+    """
+    try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        command()
+    except KeyboardInterrupt:  # before it had begun
+        lifetime.leave(interruptions.tell())

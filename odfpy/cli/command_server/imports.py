@@ -1,0 +1,66 @@
+"""Imports of a server: the modules of the commands of every day.
+
+Nothing here may start a thread when it is imported, read settings of people, or look at the terminal. What a command
+needs besides, it imports itself, as any other. A test runs commands, and names what is missing here.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib import import_module
+from typing import Final
+
+from odfpy.extras import do_without_pandas
+
+_ROOMS: Final = (
+    "odfpy.chain",
+    "odfpy.cli.datasets",
+    "odfpy.cli.query",
+    "odfpy.cli.screen",
+    "odfpy.cli.workspace",
+    "odfpy.codec",
+    "odfpy.coordinator.ingest",
+    "odfpy.coordinator.lineage",
+    "odfpy.coordinator.maintenance",
+    "odfpy.coordinator.reading",
+    "odfpy.coordinator.schedules",
+    "odfpy.coordinator.storage",
+    "odfpy.coordinator.transfer",
+    "odfpy.coordinator.transform",
+    "odfpy.coordinator.verbs",
+    "odfpy.data",
+    "odfpy.dataset",
+    "odfpy.engine.sql",
+    "odfpy.ingest",
+    "odfpy.query",
+    "odfpy.settings",
+    "odfpy.state",
+)
+"""Rooms of which all modules are imported, with those that they need."""
+
+_MODULES: Final = (
+    "odfpy.automation.agenda",
+    "odfpy.automation.lock",
+    "odfpy.automation.troubles",
+    "odfpy.cli.command_server.starting",
+    "odfpy.cli.commands",
+    "odfpy.coordinator.manifests",
+    "odfpy.coordinator.pull",
+    "odfpy.coordinator.record_log",
+    "odfpy.coordinator.status",
+    "odfpy.serving.callers.visibility",
+    "pyarrow.parquet",
+    "sqlglot.dialects.spark",
+    "sqlglot.optimizer.annotate_types",
+)
+"""Further ones, with those that they need."""
+
+
+def import_all() -> None:
+    """Import what commands need."""
+    do_without_pandas()
+    for room in _ROOMS:
+        for found in pkgutil.walk_packages(import_module(room).__path__, f"{room}."):
+            import_module(found.name)
+    for name in _MODULES:
+        import_module(name)

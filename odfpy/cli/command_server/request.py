@@ -1,0 +1,104 @@
+"""Requests: a client hands over its descriptors, and everything else that a process can be given."""
+
+from __future__ import annotations
+
+import marshal
+import os
+import socket
+import sys
+from collections.abc import Collection
+from typing import Final, TypedDict
+
+from odfpy.cli.command_server import standing
+
+READY: Final = b"r"
+"""What the process of a command says when it waits for the client."""
+
+_MOST_DESCRIPTORS: Final = 253
+_SIZE_BYTES: Final = 8
+
+
+class Request(TypedDict):
+    """The description of a command."""
+
+    python: str
+    """Its standing in Python."""
+    argv: list[str]
+    orig_argv: list[str]
+    environment: dict[str, str]
+    umask: int
+    numbers: list[int]
+    """Its descriptors; those that are sent have other numbers."""
+    ignored: list[int]
+    """Signals."""
+    blocked: list[int]
+    """Signals."""
+
+
+def descriptors() -> list[int]:
+    """Return the descriptors that are open in this process."""
+    found = map(int, os.listdir("/proc/self/fd"))  # noqa: PTH208 - pathlib takes longer than all that a client does
+    return [number for number in found if _is_open(number)]
+
+
+def _is_open(number: int) -> bool:
+    """Tell whether a descriptor is open; that by which the folder was read is not any more."""
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
+def describe(numbers: list[int], ignored: Collection[int], blocked: Collection[int]) -> Request:
+    """Describe the command that this process was started for.
+
+    Args:
+        numbers: its descriptors.
+        ignored: signals that it ignores.
+        blocked: signals that it blocks.
+    """
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return Request(
+        python=standing.of_python(),
+        argv=sys.argv,
+        orig_argv=sys.orig_argv,
+        environment=dict(os.environ),
+        umask=umask,
+        numbers=numbers,
+        ignored=[*map(int, ignored)],
+        blocked=[*map(int, blocked)],
+    )
+
+
+def send(connection: socket.socket, request: Request) -> None:
+    """Send a request, with the descriptors in it and one of the current folder.
+
+    Raises:
+        OSError: nobody takes it, or the system forbids it.
+    """
+    content = marshal.dumps({**request})  # both sides are the same Python
+    folder = os.open(".", os.O_PATH | os.O_DIRECTORY)
+    try:
+        size = len(content).to_bytes(_SIZE_BYTES, "big")
+        socket.send_fds(connection, [size], [folder, *request["numbers"]])
+    finally:
+        os.close(folder)
+    connection.sendall(content)
+
+
+def receive(connection: socket.socket) -> tuple[Request, int, list[int]]:
+    """Receive a request: with a descriptor of its folder, and those that are its.
+
+    Raises:
+        OSError: the client has hung up.
+    """
+    size, (folder, *given), _, _ = socket.recv_fds(connection, _SIZE_BYTES, _MOST_DESCRIPTORS, socket.MSG_WAITALL)
+    content = bytearray()
+    while missing := int.from_bytes(size, "big") - len(content):
+        part = connection.recv(missing)
+        if not part:
+            raise ConnectionResetError
+        content += part
+    return marshal.loads(content), folder, given  # noqa: S302 - from a process of the same user

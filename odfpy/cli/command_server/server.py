@@ -1,0 +1,164 @@
+"""The server: it has imported what commands need, waits, and forks itself for each command.
+
+It runs nothing of a command and reads no workspace, so that nothing of it can be out of date but its code, at which it
+looks before each fork. It ends when nobody has asked for a while, with its session, when a file that it has imported
+changes, when its socket is removed, and by SIGTERM.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NoReturn
+
+from odfpy.cli.command_server import standing
+from odfpy.cli.command_server.command import attend, begin
+from odfpy.cli.command_server.imports import import_all
+
+_LOOK_SECONDS: Final = 10.0
+_WAITING: Final = 16
+
+Stamp = tuple[int, int, int, int]
+
+
+def serve(command: Callable[[], NoReturn]) -> NoReturn:
+    """Be a server, and in processes that it forks a command.
+
+    Its standard input is the lock of its socket, which it has as long as it lives.
+
+    Args:
+        command: runs the command that a process is there for.
+    """
+    address = standing.address()
+    if not _has_lock(address):  # or it stands elsewhere than who has started it
+        sys.exit("error: only odf itself starts a command server; see the setting commands.server")
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # of whoever has started it
+    try:
+        own = (standing.of_process(os.getpid()), standing.of_python())
+        connection = _Server(Path(address), idle=float(sys.argv[2])).next_command()
+    except BaseException:  # noqa: BLE001 - nobody is there to be told; the lock stays, and says that it has failed
+        os._exit(1)
+    begin(command, attend(connection, own))
+
+
+def _has_lock(address: str) -> bool:
+    with suppress(OSError):
+        return os.path.samestat(Path(f"{address}.lock").stat(), os.fstat(0))
+    return False
+
+
+class _Server:
+    """A server that listens, with everything imported.
+
+    Args:
+        address: of its socket.
+        idle: seconds without a command after which it ends.
+    """
+
+    def __init__(self, address: Path, idle: float) -> None:
+        os.write(0, b"%d" % os.getpid())
+        self._lock = os.dup(0)
+        os.dup2(1, 0)
+        os.chdir("/")
+        os.umask(0o077)
+        self._address = address
+        self._idle = idle
+        self._leader = _leader()
+        self._files = _import_all()
+        # The collector of a command would write to every object, and so copy the memory that all of them share.
+        gc.collect()
+        gc.freeze()
+        address.unlink(missing_ok=True)  # of a server that was killed
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(address))
+        self._listener.listen(_WAITING)
+        self._socket = address.stat()
+
+    def next_command(self) -> socket.socket:
+        """Wait for clients; returns in a process forked for one of them, with the connection and all signals blocked.
+
+        The server itself ends in here.
+        """
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody needs to know how they end
+        signal.signal(signal.SIGTERM, _leave)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        with suppress(OSError, SystemExit):
+            while self._is_asked() and self._files == {path: _stamp(path) for path in self._files}:
+                connection, _ = self._listener.accept()
+                signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+                if os.fork() == 0:
+                    self._leave_to_the_server()
+                    return connection
+                connection.close()
+                signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        self._clear()
+        os._exit(0)
+
+    def _leave_to_the_server(self) -> None:
+        """Close what is the server's: above all the lock, which would outlive it with any command under way."""
+        self._listener.close()
+        for descriptor in (self._lock, *self._leader):
+            os.close(descriptor)
+
+    def _is_asked(self) -> bool:
+        """Wait for a client; false when the server is to end."""
+        deadline = time.monotonic() + self._idle
+        while (left := deadline - time.monotonic()) > 0 and self._is_found():
+            waited = [self._listener.fileno(), *self._leader]
+            ready, _, _ = select.select(waited, [], [], min(left, _LOOK_SECONDS))
+            if ready:
+                return not {*self._leader} & {*ready}
+        return False
+
+    def _is_found(self) -> bool:
+        with suppress(FileNotFoundError):
+            return os.path.samestat(self._address.stat(), self._socket)
+        return False
+
+    def _clear(self) -> None:
+        if self._is_found():
+            self._address.unlink()
+        with suppress(OSError):  # other servers have the folder, too
+            Path(f"{self._address}.lock").unlink()
+            self._address.parent.rmdir()
+
+
+def _leader() -> list[int]:
+    """Return a descriptor of the session's leader; none if it has ended before, and left its processes alone."""
+    with suppress(ProcessLookupError):
+        return [os.pidfd_open(os.getsid(0))]
+    return []
+
+
+def _leave(*_: object) -> NoReturn:
+    raise SystemExit
+
+
+def _import_all() -> dict[str, Stamp]:
+    """Import what commands need; gives the files that it came from, with their stamps."""
+    began = time.time_ns()
+    import_all()
+    loaded = (getattr(module, "__file__", None) for module in sys.modules.values())
+    files = {path: _stamp(path) for path in loaded if path}
+    if any(changed > began for *_, changed in files.values()):
+        os._exit(1)  # which version was imported?
+    if len([*Path("/proc/self/task").iterdir()]) > 1:
+        os._exit(1)  # a thread would be missing in every fork
+    return files
+
+
+def _stamp(path: str) -> Stamp:
+    """Return what tells whether a file is another one than before."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - a thousand of them, before each command
+    except OSError:
+        return (0, 0, 0, 0)
+    return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns)

@@ -1,0 +1,160 @@
+"""Starting and ending a server, as the setting `commands.server` says: what an ordinary command does last."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from odfpy.cli.command_server import WORD, standing
+from odfpy.files import config_files
+
+if TYPE_CHECKING:
+    from odfpy.cli.session import Session
+
+_TRY_AGAIN_SECONDS: Final = 600.0
+
+
+def follow_setting(session: Session) -> None:
+    """Start a server for the next commands, or end it; what a command has not looked at is left as it is."""
+    if "workspace" not in vars(session):
+        return
+    idle = _wanted(session)
+    with suppress(OSError):  # the next command does without, too
+        if idle is not None:
+            start(idle)
+        elif standing.is_private(standing.folder()):
+            stop()
+
+
+def _wanted(session: Session) -> int | None:
+    """Return after how many seconds without a command a server is to end; None if there is to be none."""
+    if not _may_be_set(session.workspace.storage.root):  # mostly, and settings take time to load
+        return None
+    from odfpy.settings.sections import CommandsSection
+
+    chosen = session.workspace.config.section(CommandsSection)
+    return chosen.idle_timeout if chosen.server else None
+
+
+def _may_be_set(root: Path) -> bool:
+    """Tell whether settings of commands are spoken of anywhere."""
+    if any(name.startswith("ODF_COMMANDS_") for name in os.environ):
+        return True
+    for file in config_files(root):
+        with suppress(OSError):
+            lines = file.read_bytes().splitlines()
+            if any(b"commands" in line and not line.lstrip().startswith(b"#") for line in lines):
+                return True
+    return False
+
+
+def start(idle: int) -> None:
+    """Start a server for processes like this one, if there can be one and is none; do not wait for it.
+
+    Args:
+        idle: seconds without a command after which it ends.
+
+    Raises:
+        OSError: the system does not allow it.
+    """
+    if not standing.is_common() or os.getsid(0) == os.getpid():  # a session that ends with this process
+        return
+    Path(standing.folder()).mkdir(mode=0o700, exist_ok=True)
+    if not standing.is_private(standing.folder()):
+        return
+    address = standing.address()
+    with _locked(address, os.O_CREAT) as lock:
+        if lock is not None and not _has_failed(address, lock):
+            _launch(lock, idle)
+
+
+def stop() -> None:
+    """End the server for processes like this one, if there is one.
+
+    Raises:
+        OSError: the system does not allow it.
+    """
+    import signal
+
+    if (pid := running()) is not None:
+        os.kill(pid, signal.SIGTERM)
+
+
+def running() -> int | None:
+    """Return the process of the server for processes like this one, None if there is none.
+
+    Raises:
+        OSError: the system does not tell.
+    """
+    try:
+        with _locked(address := standing.address()) as lock:
+            if lock is None:
+                return int(Path(f"{address}.lock").read_bytes() or 0) or None
+    except FileNotFoundError:
+        pass
+    return None
+
+
+def description() -> str:
+    """Return which server there is for processes like this one, for people."""
+    if sys.platform != "linux":
+        return "none can run: there are some for Linux only"
+    try:
+        pid = running()
+        if pid is None:
+            return "none runs"
+        status = Path(f"/proc/{pid}/status").read_text("ascii", "replace")
+    except OSError as error:
+        return f"none can run: {error.strerror}"
+    kilobytes = status.partition("VmRSS:")[2].split()[0]
+    return f"process {pid}, {int(kilobytes) // 1024} MiB"
+
+
+@contextmanager
+def _locked(address: str, flags: int = 0) -> Iterator[int | None]:
+    """Take the lock of a server; None if there is a server.
+
+    Args:
+        address: of the server.
+        flags: for opening the lock.
+    """
+    lock = os.open(f"{address}.lock", os.O_RDWR | flags, 0o600)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield None
+        else:
+            yield lock
+    finally:
+        os.close(lock)
+
+
+def _has_failed(address: str, lock: int) -> bool:
+    """Tell whether a server came to nothing a short while ago: its process is in the lock, but it never listened."""
+    before = os.fstat(lock)
+    if before.st_size and not Path(address).exists():
+        return time.time() - before.st_mtime < _TRY_AGAIN_SECONDS
+    os.ftruncate(lock, 0)
+    return False
+
+
+def _launch(lock: int, idle: int) -> None:
+    """Start it in the same way as this program was started, so that it stands where this process stands."""
+    os.posix_spawn(
+        sys.executable,
+        [sys.executable, *standing.program(), WORD, str(idle)],
+        {**os.environ, **standing.QUIET},
+        file_actions=[
+            (os.POSIX_SPAWN_DUP2, lock, 0),
+            (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+        ],
+        setpgroup=0,  # Ctrl-C is not for it
+    )

@@ -1,0 +1,188 @@
+"""The profile of a command: where its time went, from the start of its process on, as tables or as trees."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from odfpy.cli.screen.terminal import paint, put
+from odfpy.stages import StageTime, profiling, stage
+from odfpy.visible import visible
+
+if TYPE_CHECKING:
+    from odfpy.cli.session import Session
+
+_IMPORTS: Final = "imports"
+_LEAST: Final = 0.0005
+"""Seconds that are worth a line; what is shorter is among what is other."""
+
+_LONGEST_START: Final = 600.0
+"""Seconds; what takes longer is no start of a process, but a clock that is not to be trusted."""
+
+
+class CommandProfile:
+    """The profile of a command that is under way.
+
+    Attributes:
+        whole: all of it.
+    """
+
+    def __init__(self, whole: StageTime, began: float | None) -> None:
+        """Begin with what has been done before the command was known.
+
+        Args:
+            whole: the stage that is under way.
+            began: when the program got to its first line, as `time.perf_counter` has it; None if it is no process of
+                its own.
+        """
+        now = time.perf_counter()
+        self.whole = whole
+        self._zero = now
+        if began is not None:
+            self._zero = began
+            if (start := seconds_to_start(now - began)) is not None:
+                self._zero -= start
+                whole.part("process start").add(start)
+            whole.part(_IMPORTS).add(now - began)
+
+    def stop(self) -> None:
+        """Take the time that has gone by until now for all of it."""
+        self.whole.seconds, self.whole.times = time.perf_counter() - self._zero, 1
+
+    def tell(self) -> None:
+        """Print it for a person: one dataset within its command, several of them each in a table of its own."""
+        self.stop()
+        subjects = [part for part in self.whole.parts.values() if part.is_subject]
+        if len(subjects) > 1:
+            for subject in subjects:
+                _tell(subject, deeper=True)
+        _tell(self.whole, deeper=len(subjects) <= 1)
+
+    def record(self) -> dict[str, Any]:
+        """The profile for a program, with those of all datasets in it."""
+        self.stop()
+        return {"command": self.whole.name, "profile": tree_of(self.whole)}
+
+
+def measure(context: Any, session: Session) -> CommandProfile:
+    """Begin the profile of a command, which ends with the command's context.
+
+    Args:
+        context: the context of the command.
+        session: its session.
+    """
+    profile = CommandProfile(context.with_resource(profiling(context.command_path)), session.began)
+    context.with_resource(_timed_imports())
+    return profile
+
+
+def seconds_to_start(since: float) -> float | None:
+    """Seconds from the start of this process to its first line; None where the system does not tell.
+
+    Args:
+        since: seconds that have gone by since that line.
+    """
+    try:
+        fields = Path("/proc/self/stat").read_text(encoding="ascii", errors="replace").rpartition(") ")[2].split()
+        started = int(fields[19]) / os.sysconf("SC_CLK_TCK")
+        seconds = time.clock_gettime(time.CLOCK_BOOTTIME) - started - since
+    except (OSError, ValueError, IndexError, AttributeError):
+        return None
+    return max(0.0, seconds) if seconds < _LONGEST_START else None
+
+
+@contextmanager
+def _timed_imports() -> Iterator[None]:
+    """Let imports be a stage of whatever has them: most of ours are made where something is first used."""
+    original = builtins.__import__
+    depth = 0
+
+    def timed(name: str, *given: Any, **named: Any) -> Any:
+        nonlocal depth
+        fromlist = (given[2] if len(given) > 2 else named.get("fromlist")) or ()
+        level = given[3] if len(given) > 3 else named.get("level", 0)
+        module = sys.modules.get(name) if level == 0 else None
+        if depth or (module is not None and all(hasattr(module, part) for part in fromlist)):
+            return original(name, *given, **named)
+        depth += 1
+        try:
+            with stage(_IMPORTS), stage(name):
+                return original(name, *given, **named)
+        finally:
+            depth -= 1
+
+    builtins.__import__ = timed
+    try:
+        yield
+    finally:
+        builtins.__import__ = original
+
+
+# --- For programs ----------------------------------------------------------------------------------------------------
+
+
+def tree_of(whole: StageTime) -> dict[str, Any]:
+    """A stage and all in it."""
+    return {
+        "stage": whole.name,
+        "times": whole.times,
+        "seconds": round(whole.seconds, 6),
+        "other": round(whole.other, 6) if whole.parts else None,
+        "javaCalls": whole.all_calls,
+        "sparkJobs": whole.all_jobs,
+        "stages": [tree_of(part) for part in whole.parts.values()],
+    }
+
+
+# --- For people ------------------------------------------------------------------------------------------------------
+
+
+def _tell(whole: StageTime, *, deeper: bool) -> None:
+    from odfpy.data.rows.text_table import lines_of
+
+    columns, rows = table_of(whole, deeper=deeper)
+    put(sys.stderr, f"\nProfile of {visible(whole.name)}\n")
+    for line in lines_of(
+        columns, rows, right=range(1, len(columns)), heading=lambda text: paint(text, "bold", sys.stderr)
+    ):
+        put(sys.stderr, f"{line}\n")
+
+
+def table_of(whole: StageTime, *, deeper: bool = True) -> tuple[list[str], list[list[str]]]:
+    """The columns and rows of a table: stages, those within others indented, and all of them at the end.
+
+    Args:
+        whole: what is shown.
+        deeper: whether to show what work on datasets was made of.
+    """
+    columns = ["stage", "times", "seconds", "share"]
+    with_java = whole.all_calls > 0
+    if with_java:
+        columns += ["calls to Java", "Spark jobs"]
+
+    def row(name: str, times: int | None, seconds: float, calls: int, jobs: int) -> list[str]:
+        share = f"{100 * seconds / whole.seconds:.1f} %" if whole.seconds else ""
+        cells = [name, "" if times is None else str(times), f"{seconds:.3f}", share]
+        return [*cells, *(str(count) if count else "" for count in (calls, jobs))] if with_java else cells
+
+    def below(above: StageTime, indent: str) -> Iterator[list[str]]:
+        shown = [part for part in above.parts.values() if part.is_subject or part.seconds >= _LEAST]
+        for part in shown:
+            yield row(f"{indent}{part.name}", part.times, part.seconds, part.all_calls, part.all_jobs)
+            if part.name != _IMPORTS and (deeper or not part.is_subject):
+                yield from below(part, f"{indent}  ")
+        rest = max(0.0, above.seconds - sum(part.seconds for part in shown))
+        if shown and rest >= _LEAST:
+            calls = above.all_calls - sum(part.all_calls for part in shown)
+            jobs = above.all_jobs - sum(part.all_jobs for part in shown)
+            yield row(f"{indent}other", None, rest, calls, jobs)
+
+    total = row("total", None, whole.seconds, whole.all_calls, whole.all_jobs)
+    imports = sum(part.seconds for _, part in whole.walk() if part.name == _IMPORTS)
+    return columns, [*below(whole, ""), total, *([row("of it imports", None, imports, 0, 0)] if imports else [])]

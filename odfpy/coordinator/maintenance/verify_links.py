@@ -1,0 +1,172 @@
+"""The check of objects that rows link to: every one that is here, by hash and size; and whether one is missing.
+
+One that is not here is an error, unless no current row needs it: its removal is recorded. A copy that has some files
+only, by its setting `copy.files`, is told how many are elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.link_summary import LinkedObjects
+from odfpy.chain.links.linked_objects import UNKNOWN, LinkedSlice, linked_slices, times_kept
+from odfpy.coordinator.maintenance.damage import Damage
+from odfpy.coordinator.maintenance.report import LinkedFiles
+from odfpy.coordinator.maintenance.verification import Verification
+from odfpy.coordinator.storage.results import Progress
+from odfpy.coordinator.storage.stored_dataset import StoredDataset
+from odfpy.coordinator.transfer.files import SETTING, choice_of
+from odfpy.data.hash_set import HashSet, as_names, name_of
+from odfpy.data.link_filter import ALL, LinkFilter
+from odfpy.data.multihash import Multihash
+from odfpy.errors import HashMismatch, IntegrityError, ObjectNotFound, OdfError
+from odfpy.repository.objects import ObjectOfBlock, Watch, run_all
+from odfpy.repository.transfer.linked_names import linked_in
+
+if TYPE_CHECKING:
+    from odfpy.data.hash_set import Names
+
+CHECK: Final = "file"
+_MOST: Final = 20
+"""Missing objects that are named one by one."""
+
+_REPAIR: Final = "`odf verify --repair` fetches it from where the dataset was pulled from or pushed to."
+
+
+@dataclass
+class LinkedCheck:
+    """A check of the linked objects of one dataset.
+
+    Attributes:
+        dataset: the dataset.
+        watch: counts the bytes that are read.
+        damaged: objects that are here and are not what they should be, with what is wrong.
+        missing: objects that are not here.
+        count: objects that are here and as they should be.
+        size: their bytes.
+    """
+
+    dataset: StoredDataset
+    watch: Watch
+
+    def __post_init__(self) -> None:
+        self.damaged: list[tuple[ObjectOfBlock, Damage]] = []
+        self.missing = HashSet()
+        self.count = self.size = 0
+        self._done = HashSet()
+
+    def look(self, item: LinkedSlice) -> None:
+        """Check the objects that rows of a slice link to, each once.
+
+        Raises:
+            OdfError: the slice cannot be read, or links to something that cannot be.
+        """
+        for items in linked_in([item], self.dataset.layout, ALL, self._done, with_removed=True):
+            found: list[tuple[ObjectOfBlock, Damage | int]] = []
+            run_all([partial(self._look_at, one, found) for one in items], self.watch.stop)
+            for one, outcome in found:
+                if isinstance(outcome, int):
+                    self.count, self.size = self.count + 1, self.size + outcome
+                elif outcome.cause is ObjectNotFound:
+                    self.missing.add(as_names([one.name]))
+                else:
+                    self.damaged.append((one, outcome))
+
+    def needed(self, blocks: list[HashedBlock]) -> Names:
+        """The missing objects that current rows need, sorted.
+
+        Args:
+            blocks: the whole chain, oldest first.
+
+        Raises:
+            OdfError: a slice cannot be read.
+        """
+        import numpy as np
+
+        names = np.sort(as_names(self.missing))
+        return names[times_kept(names, linked_slices(blocks), self.dataset.layout) > 0] if len(names) else names
+
+    def due(self, blocks: list[HashedBlock], names: Names, choice: LinkFilter) -> Names:
+        """Those of some missing objects that the copy should have all the same.
+
+        Args:
+            blocks: the whole chain, oldest first.
+            names: the objects.
+            choice: the objects that the copy has.
+
+        Raises:
+            OdfError: a slice cannot be read.
+        """
+        if choice.is_whole or not len(names):
+            return names
+        if choice.is_empty or choice.wants_what_is_there:
+            return names[:0]
+        chosen = HashSet()
+        for _ in linked_in(linked_slices(blocks), self.dataset.layout, choice, chosen):
+            pass
+        return names[chosen.contains(names)]
+
+    def _look_at(self, item: ObjectOfBlock, found: list[tuple[ObjectOfBlock, Damage | int]]) -> None:
+        found.append((item, self._outcome(item)))
+
+    def _outcome(self, item: ObjectOfBlock) -> Damage | int:
+        """The size of an object that is as it should be, or what is wrong with it."""
+        store = self.dataset.layout.data
+        try:
+            size = store.size(item.name)
+            if item.size not in (UNKNOWN, size):
+                return Damage(f"Damaged file: it has {size} bytes, its row says {item.size}", IntegrityError)
+            with self.watch.over(store.open(item.name), store.describe(item.name)) as stream:
+                found = Multihash.of_stream(stream, item.name.algorithm)
+        except ObjectNotFound:
+            return Damage("Missing file", ObjectNotFound)
+        except OSError as error:
+            return Damage(f"Unreadable file: {error}", OdfError)
+        return size if found == item.name else Damage(f"Damaged file: its bytes have the hash {found}", HashMismatch)
+
+
+def verify_links(this: Verification) -> LinkedFiles | None:
+    """Check the linked objects of a dataset whose blocks have been read; None where no row can link to any."""
+    slices = list(linked_slices(this.blocks))
+    if not slices:
+        return None
+    said = sum((LinkedObjects.of(hashed.block.event) for hashed in this.blocks), LinkedObjects())
+    check = LinkedCheck(this.dataset, Watch(said.size, partial(_tell, this)))
+    for item in slices:
+        try:
+            check.look(item)
+        except OdfError as error:
+            if type(error) is IntegrityError:  # what is wrong with the slice itself has a finding
+                this.error(CHECK, error.message, item.slice.block, hint=error.hint, cause=type(error))
+    blocks = {hashed.hash: hashed for hashed in this.blocks} if check.damaged else {}
+    for one, damage in check.damaged:
+        file = this.dataset.layout.data.describe(one.name)
+        this.error(CHECK, damage.message, blocks.get(one.block), file=file, hint=_REPAIR, cause=damage.cause)
+    elsewhere = removed = 0
+    try:
+        choice = choice_of(this.dataset.folder)
+        needed = check.needed(this.blocks)
+        due = check.due(this.blocks, needed, choice)
+        elsewhere, removed = len(needed) - len(due), len(check.missing) - len(needed)
+        _tell_missing(this, [name_of(name) for name in due[:_MOST].tolist()], len(due), choice)
+    except OdfError as error:
+        this.error(CHECK, f"Nobody knows which files are missing: {error.message}", hint=error.hint, cause=type(error))
+    return LinkedFiles(check.count, check.size, elsewhere, removed)
+
+
+def _tell_missing(this: Verification, names: Iterable[Multihash], count: int, choice: LinkFilter) -> None:
+    setting = f"odf config set --dataset {this.dataset.handle} {SETTING} available"
+    hint = f"{_REPAIR} If the copy is to have some files only: {setting}" if choice.is_whole else _REPAIR
+    for name in names:
+        file = this.dataset.layout.data.describe(name)
+        this.error(CHECK, "Missing file, which a row links to", file=file, hint=hint, cause=ObjectNotFound)
+    if count > _MOST:
+        this.error(CHECK, f"Missing files: {count - _MOST} more", hint=hint, cause=ObjectNotFound)
+
+
+def _tell(this: Verification, done: int, total: int) -> None:
+    this.progress(Progress(str(this.dataset.handle), "checking files that rows link to", done, total, "bytes"))

@@ -1,0 +1,131 @@
+"""Pulls of copies: datasets that are in another place, which they come from, with tags and with inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from odfpy.chain.references import ReferenceName
+from odfpy.coordinator.requests import PullRequest
+from odfpy.coordinator.storage.commit import with_time
+from odfpy.coordinator.storage.pull_observer import NOBODY, PullObserver
+from odfpy.coordinator.storage.references import without
+from odfpy.coordinator.storage.results import ProgressSink, PullOutcome, PullResult
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.coordinator.transfer.transfers import Taking, Transfers
+from odfpy.dataset.identity import DatasetId
+from odfpy.errors import OdfError, UsageError
+from odfpy.http.url import without_user
+from odfpy.repository.reference_transfer import ReferenceNotThere
+from odfpy.stages import stage
+
+
+@dataclass(frozen=True, slots=True)
+class CopyPuller:
+    """The part of a pull that other places are asked for.
+
+    Attributes:
+        storage: the workspace.
+        request: what is asked for.
+        progress: is told how far the work is.
+        observer: is told of datasets that are new here.
+    """
+
+    storage: Storage
+    request: PullRequest
+    progress: ProgressSink
+    observer: PullObserver = NOBODY
+
+    @property
+    def transfers(self) -> Transfers:
+        """Return the way to other places."""
+        return Transfers(self.storage)
+
+    @property
+    def taking(self) -> Taking:
+        """Return the limits on what copies may take from elsewhere."""
+        return Taking(force=self.request.force, future=self.request.allowed.future, files=self.request.choice)
+
+    def pull_from(self, dataset: StoredDataset, url: str) -> PullResult:
+        """Bring a copy that is here up to date with the place that it is from."""
+        with dataset.writing() as locked, stage("transfer"):
+            return self.transfers.pull(locked, url, self.taking, progress=self.progress)
+
+    def pull_remote(self, ref: str) -> Iterator[PullResult]:
+        """A dataset from elsewhere; with `recursive` also what it is derived from, of what is beside it there."""
+        result = with_time(ref, partial(self._pull_new, ref))
+        self._tell_of_new(result)
+        yield result
+        if result.error is None and self.request.tag_names:
+            copy = self.storage.get(result.name)
+            yield from (self.pull_tag(copy, name) for name in self.request.tag_names)
+        if result.error is None and self.request.recursive:
+            yield from self._pull_inputs(result.name, ref)
+
+    def _pull_inputs(self, name: str, ref: str) -> Iterator[PullResult]:
+        """Yield what a copy is derived from and the workspace lacks, and what that is derived from."""
+        tried: set[DatasetId] = set()
+        wanted = self.transfers.missing_inputs(self.storage.get(name), ref)
+        while wanted:
+            item = wanted.pop(0)
+            if item.dataset_id in tried:
+                continue
+            tried.add(item.dataset_id)
+            try:
+                ref = item.find(self.transfers.registry)
+            except OdfError as error:
+                yield PullResult(name=item.name, outcome=PullOutcome.FAILED, error=error)
+                continue
+            result = with_time(ref, partial(self._pull_new, ref, item.dataset_id))
+            self._tell_of_new(result)
+            yield result
+            if result.error is None:
+                wanted += self.transfers.missing_inputs(self.storage.get(result.name), ref)
+
+    def pull_tag(self, dataset: StoredDataset, name: ReferenceName, *, skip: bool = False) -> PullResult:
+        """Bring a tag of a copy here.
+
+        Args:
+            dataset: the copy.
+            name: the tag.
+            skip: whether it is passed over where the dataset is no copy, or its place does not have the tag.
+        """
+
+        def pull() -> PullResult:
+            url = self.transfers.pull_url(dataset)
+            if url is None and skip:
+                return without(dataset, name, "it is no copy")
+            if url is None:
+                hint = f"odf tag {dataset.handle}"
+                raise UsageError("only copies have a place that tags can be pulled from", hint=hint)
+            taking, progress = self.taking, self.progress
+            with dataset.writing() as locked:
+                try:
+                    return self.transfers.pull_reference(locked, url, name, taking, progress=progress)
+                except ReferenceNotThere:
+                    if not skip:
+                        raise
+                    return without(dataset, name, f"{without_user(url)} has no {name}")
+
+        return with_time(f"{dataset.handle} {name}", pull)
+
+    def _tell_of_new(self, result: PullResult) -> None:
+        if result.error is None and self.observer is not NOBODY:
+            self.observer.finished(self.storage.get(result.name), result)
+
+    def _pull_new(self, ref: str, expected_id: DatasetId | None = None) -> PullResult:
+        with stage("transfer"):
+            return self.transfers.clone(
+                ref,
+                as_name=self.request.alias if expected_id is None else None,
+                expected_id=expected_id,
+                taking=self.taking,
+                progress=self.progress,
+            )
+
+    @staticmethod
+    def found_nowhere(name: ReferenceName, count: int) -> PullResult:
+        """The result for a tag that none of so many datasets is a copy with."""
+        missing = ReferenceNotThere(f"None of the {count} datasets is a copy of one with a {name}")
+        return PullResult(name=str(name), outcome=PullOutcome.FAILED, error=missing)

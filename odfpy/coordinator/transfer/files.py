@@ -1,0 +1,69 @@
+"""The linked objects that a copy has here: a setting of the dataset, which pulls go by and verifications know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.storage.config import Config
+from odfpy.data.link_filter import LinkFilter
+from odfpy.data.schemas.object_links import link_columns
+from odfpy.repository.transfer.linked import NO_FILES, LinkedResult, WantedFiles
+from odfpy.settings.dataset_sections import CopySection
+
+SETTING: Final = "copy.files"
+
+
+def choice_of(folder: Path) -> LinkFilter:
+    """The objects that the dataset in a folder has, as its setting says.
+
+    Raises:
+        InvalidValue, MalformedManifest: the setting is damaged.
+    """
+    return LinkFilter.parse(Config.of_dataset(folder).section(CopySection).files)
+
+
+def remember_choice(folder: Path, choice: LinkFilter) -> None:
+    """Keep the choice as a setting of the dataset in a folder; what is the default already is not written."""
+    if choice_of(folder) != choice:
+        Config.of_dataset(folder).set(SETTING, None if choice.is_whole else str(choice))
+
+
+def wanted_here(folder: Path, asked: LinkFilter | None) -> WantedFiles:
+    """Return what a pull gets.
+
+    Args:
+        folder: of the dataset.
+        asked: what somebody has asked for now; None to go by the setting. What is asked for is looked for in the whole
+            history.
+    """
+    return WantedFiles(choice_of(folder)) if asked is None else WantedFiles(asked, complete=True)
+
+
+def sent_from(folder: Path, state: ChainState, asked: LinkFilter | None) -> WantedFiles:
+    """Return what a push sends: of a copy that has some files only, what it has.
+
+    Args:
+        folder: of the dataset.
+        state: of its chain; nothing is read of datasets without links.
+        asked: what somebody has asked for; None for all.
+    """
+    if state.set_schema is None or not link_columns(state.set_schema.schema):
+        return NO_FILES
+    lacks = not choice_of(folder).is_whole
+    return WantedFiles(asked or LinkFilter(), may_lack=lacks, complete=asked is not None)
+
+
+def remarks_on(links: LinkedResult) -> list[str]:
+    """Return what a person should know of the files that came or went."""
+    remarks = []
+    if links.count:
+        remarks.append(f"{_files(links.count)} ({links.size} byte{'' if links.size == 1 else 's'})")
+    if links.elsewhere:
+        remarks.append(f"not there, though rows link to them: {_files(links.elsewhere)}")
+    return remarks
+
+
+def _files(count: int) -> str:
+    return f"{count} file{'' if count == 1 else 's'}"

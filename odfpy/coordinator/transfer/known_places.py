@@ -1,0 +1,42 @@
+"""The places that a workspace knows: repositories by name, and where its datasets come from and go to."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+
+from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.repository.registry import Aliases, RepositoryRegistry, resolve_remote
+from odfpy.repository.seen_heads import SeenHeads
+
+
+def heads_seen(folder: Path) -> SeenHeads:
+    """The heads that other places had when a dataset was last pulled from or pushed to, by its folder."""
+    return SeenHeads(folder / "info" / "remotes.yaml")
+
+
+class KnownPlaces:
+    """The memory of other places. To go there is for `Transfers`, which takes ten times as long to import."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    @cached_property
+    def registry(self) -> RepositoryRegistry:
+        """The named repositories."""
+        return RepositoryRegistry(self._storage.odf / "repos")
+
+    @staticmethod
+    def aliases(dataset: StoredDataset) -> Aliases:
+        """Return where a dataset is pulled from and pushed to."""
+        return Aliases(dataset.folder / "info" / "aliases.yaml")
+
+    @staticmethod
+    def seen_heads(dataset: StoredDataset) -> SeenHeads:
+        """Return the heads that other places had when they were last pulled from or pushed to."""
+        return heads_seen(dataset.folder)
+
+    def pull_url(self, dataset: StoredDataset) -> str | None:
+        """Return where a copy is pulled from, None for datasets that are at home here."""
+        aliases = self.aliases(dataset).list("pull")
+        return resolve_remote(aliases[0], self.registry) if aliases else None

@@ -1,0 +1,94 @@
+"""Results of transfers, for people and for the next transfer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from odfpy.chain.references import ReferenceName
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.storage.clock import warnings_of_copy
+from odfpy.coordinator.storage.keys import UserKeys
+from odfpy.coordinator.storage.results import Progress, ProgressSink, PullOutcome, PullResult
+from odfpy.coordinator.storage.revoked_keys import RevokedKeysFile
+from odfpy.coordinator.transfer.files import remarks_on
+from odfpy.dataset.names import DatasetAlias
+from odfpy.errors import DatasetsDiverged, InvalidValue, UsageError
+from odfpy.repository.transfer.simple import TransferOutcome, TransferResult
+
+
+@contextmanager
+def hint_if_diverged(commands: str) -> Iterator[None]:
+    """Say which commands there are, where both sides have blocks that the other lacks."""
+    try:
+        yield
+    except DatasetsDiverged as error:
+        hint = " ".join(filter(None, (error.hint, commands)))
+        raise error.with_message(error.message, hint=hint) from None
+
+
+def learn(moved: TransferResult) -> None:
+    """Remember which keys have ended, for copies from places that do not say so."""
+    if moved.revocations:
+        RevokedKeysFile().add(learnt=moved.revocations, named=[item.key for item in UserKeys().trusted])
+
+
+def name_in(url: str) -> DatasetAlias:
+    """The name of a dataset by its URL.
+
+    Raises:
+        UsageError: it does not end in one.
+    """
+    last = url.rstrip("/").rpartition("/")[2]
+    try:
+        return DatasetAlias.parse(last)
+    except InvalidValue as error:
+        raise UsageError(
+            f"{url} does not end in the name of a dataset", hint="Give the dataset a name with --as."
+        ) from error
+
+
+def with_reference(result: PullResult, reference: ReferenceName) -> PullResult:
+    """A result under the name of a branch or tag."""
+    return replace(result, name=f"{result.name} {reference}")
+
+
+def bytes_reporter(subject: str, action: str, progress: ProgressSink) -> Callable[[int, int], None]:
+    """Make what is told of bytes done and bytes in all.
+
+    Args:
+        subject: the dataset.
+        action: what is done.
+        progress: is told so.
+    """
+    return lambda done, total: progress(Progress(subject, action, done, total, "bytes"))
+
+
+def pull_result(name: str, moved: TransferResult, read_state: Callable[[], ChainState]) -> PullResult:
+    """The result of a transfer as that of a pull.
+
+    Args:
+        name: of the dataset.
+        moved: what the transfer did.
+        read_state: gives what the chain amounts to, where the transfer does not know it.
+    """
+    updated = moved.outcome is TransferOutcome.UPDATED
+    state = (moved.state or read_state()) if updated else None  # long chains take long to read
+    notes = ["the copy has more than where it is from"] if moved.outcome is TransferOutcome.TARGET_AHEAD else []
+    signatures = moved.signatures if moved.num_blocks else None  # a tag alone says nothing of who signs
+    if signatures is not None and state is not None:
+        notes.append(UserKeys().words(signatures, state.dataset_id))
+    notes += remarks_on(moved.links)
+    return PullResult(
+        name=name,
+        outcome=PullOutcome.UPDATED if updated else PullOutcome.UP_TO_DATE,
+        old_head=moved.old_head,
+        new_head=moved.new_head,
+        num_blocks=moved.num_blocks,
+        num_records=moved.num_records,
+        watermark=state.watermark if state is not None else None,
+        signatures=signatures,
+        warnings=warnings_of_copy(state.system_time) if state is not None else (),
+        notes=tuple(notes),
+    )

@@ -1,0 +1,53 @@
+"""The place of the arrangements of derivative datasets, see `odfpy.engine.arrangement`.
+
+There is one folder for each dataset, `.odf/cache/<dataset>/arrangement/<block>`, named by the block that its last run
+made. So what is there is of that very state of the dataset, whatever has happened to its head since.
+"""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from odfpy.coordinator.storage.stored_dataset import StoredDataset
+from odfpy.data.multihash import Multihash
+from odfpy.state.run_names import listed_runs
+
+_FOLDER: Final = "arrangement"
+_COMING: Final = "coming"
+
+
+def arrangement_at(dataset: StoredDataset, head: Multihash | None) -> Path | None:
+    """Return the arrangement of a dataset at a block; None if there is none."""
+    folder = dataset.cache / _FOLDER / str(head)
+    return folder if folder.is_dir() else None
+
+
+def take_over(dataset: StoredDataset, made: Path, before: Path | None, head: Multihash) -> None:
+    """Put what a run has left in the place of what there was. It is a cache: what cannot be written is done without.
+
+    Args:
+        dataset: the dataset, whose lock the caller holds.
+        made: the folder that the engine has written, which may be missing.
+        before: the folder that the run was given.
+        head: the block that the run has made.
+    """
+    place = dataset.cache / _FOLDER
+    with suppress(OSError):
+        runs = listed_runs(made)
+        if runs is not None:
+            place.mkdir(parents=True, exist_ok=True)
+            coming = place / _COMING
+            shutil.rmtree(coming, ignore_errors=True)
+            shutil.move(made, coming)
+            for name in runs:
+                if before is not None and not (coming / name).is_file():
+                    (before / name).rename(coming / name)
+            coming.rename(place / str(head))
+    # One that was not taken over belongs to a block that is past, and would be of no use any more.
+    with suppress(OSError):
+        for folder in place.iterdir():
+            if folder.name != str(head):
+                shutil.rmtree(folder, ignore_errors=True)

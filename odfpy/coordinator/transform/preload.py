@@ -1,0 +1,31 @@
+"""Imports while an engine works: what a commit needs is there when the engine is done."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from threading import Thread
+from typing import Final
+
+_FOR_A_COMMIT: Final = (
+    "odfpy.codec.flatbuffers_writer",
+    "odfpy.chain.new_blocks",
+    "odfpy.chain.links.checks",
+    "odfpy.coordinator.storage.signing",
+    "odfpy.coordinator.storage.revoked_keys",
+    "odfpy.engine.spark.process.version",
+    "cryptography.hazmat.primitives.asymmetric.ed25519",
+)
+
+
+@cache
+def load_for_a_commit() -> None:
+    """Begin to import what a commit needs, once, beside a thread that waits for something else."""
+    Thread(target=_load, name="imports for a commit", daemon=True).start()
+
+
+def _load() -> None:
+    for name in _FOR_A_COMMIT:
+        with suppress(Exception):  # whoever needs it learns what is wrong
+            import_module(name)

@@ -1,0 +1,176 @@
+"""Sets of many hashes in little memory: 34 bytes each, sorted, instead of objects in a Python set.
+
+They are arrays of numpy of the type `S34`: the bytes of a multihash with a digest of 32 bytes, as those of sha3-256 and
+blake3 have. An empty item stands for none. numpy leaves out zeros at the end, which is undone by their common length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from odfpy.data.multihash import BLAKE3, SHA3_256, Multihash
+from odfpy.errors import InvalidValue
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    Names: TypeAlias = "npt.NDArray[np.bytes_]"
+
+SIZE: Final = 34
+"""Bytes of a multihash of 32 bytes."""
+
+_TEXT: Final = 2 * SIZE + 1
+_CANONICAL: Final = f"^f(?:{SHA3_256.code:02x}|{BLAKE3.code:02x})20[0-9a-f]{{64}}$"
+
+
+def names_in(texts: pa.Array) -> tuple[Names, dict[int, str]]:
+    """The hashes that some texts are.
+
+    Args:
+        texts: strings, may have nulls.
+
+    Returns:
+        An array as long as `texts`, empty where there is a null or something else than the canonical text of a hash;
+        and the texts that are something else, by their positions.
+    """
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(texts.type):
+        texts = texts.dictionary_decode()
+    names = np.zeros(len(texts), f"S{SIZE}")
+    is_canonical = pc.fill_null(pc.match_substring_regex(texts, _CANONICAL), fill_value=False)
+    places = np.flatnonzero(is_canonical.to_numpy(zero_copy_only=False))
+    if len(places):
+        # They are equally long, so that they make a table without gaps.
+        rows = pc.cast(texts.filter(is_canonical), pa.binary(_TEXT))
+        data = rows.buffers()[1]
+        table = np.frombuffer(data, np.uint8, len(rows) * _TEXT, rows.offset * _TEXT).reshape(-1, _TEXT)
+        digits = _digits()[table[:, 1:]]
+        names[places] = np.ascontiguousarray(digits[:, 0::2] << 4 | digits[:, 1::2]).view(f"S{SIZE}").ravel()
+    is_other = pc.and_(pc.is_valid(texts), pc.invert(is_canonical))
+    others = np.flatnonzero(is_other.to_numpy(zero_copy_only=False))
+    return names, {int(at): texts[int(at)].as_py() for at in others}
+
+
+def _digits() -> npt.NDArray[np.uint8]:
+    import numpy as np
+
+    values = np.zeros(256, np.uint8)
+    for value, digit in enumerate(b"0123456789abcdef"):
+        values[digit] = value
+    return values
+
+
+def name_of(item: bytes) -> Multihash:
+    """The hash that an item of an array is."""
+    return Multihash.from_bytes(item.ljust(SIZE, b"\0"))
+
+
+def as_names(hashes: Iterable[Multihash]) -> Names:
+    """Some hashes as an array; those of other algorithms are left out."""
+    import numpy as np
+
+    return np.array([data for data in (one.to_bytes() for one in hashes) if len(data) == SIZE], f"S{SIZE}")
+
+
+class HashSet:
+    """A set of hashes that grows: some sorted runs, of which the longer ones are at least twice as long as the next."""
+
+    def __init__(self) -> None:
+        self._runs: list[Names] = []
+        self._others: set[Multihash] = set()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._runs)) + len(self._others)
+
+    def __contains__(self, name: object) -> bool:
+        if not isinstance(name, Multihash):
+            return False
+        import numpy as np
+
+        data = name.to_bytes()
+        if len(data) != SIZE:
+            return name in self._others
+        return bool(self.contains(np.array([data], f"S{SIZE}"))[0])
+
+    def __iter__(self) -> Iterator[Multihash]:
+        """All of them, each once."""
+        for run in self._runs:
+            for item in run:
+                yield name_of(item)
+        yield from self._others
+
+    def contains(self, names: Names) -> npt.NDArray[np.bool_]:
+        """For each of some names, whether it is in the set."""
+        import numpy as np
+
+        found = np.zeros(len(names), np.bool_)
+        for run in self._runs:
+            found |= positions(run, names) >= 0
+        return found
+
+    def add(self, names: Names) -> Names:
+        """Add names; empty ones are none.
+
+        Returns:
+            Those that were not in the set, sorted.
+        """
+        import numpy as np
+
+        new: Names = np.unique(names)
+        new = new[new != b""]
+        new = new[~self.contains(new)]
+        if len(new):
+            self._runs.append(new)
+            while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
+                last = self._runs.pop()
+                self._runs[-1] = np.sort(np.concatenate([self._runs[-1], last]), kind="stable")
+        return new
+
+    def add_hashes(self, hashes: Iterable[Multihash]) -> None:
+        """Add hashes; those of other algorithms too."""
+        hashes = list(hashes)
+        self._others.update(one for one in hashes if len(one.to_bytes()) != SIZE)
+        self.add(as_names(hashes))
+
+    def add_all(self, other: HashSet) -> None:
+        """Add what another set has."""
+        for run in other._runs:
+            self.add(run)
+        self._others |= other._others
+
+    def add_texts(self, texts: Iterable[str]) -> None:
+        """Add the hashes that texts are in whatever form; what is none is left out."""
+        hashes = []
+        for text in texts:
+            try:
+                hashes.append(Multihash.parse(text))
+            except InvalidValue:
+                continue
+        self.add_hashes(hashes)
+
+    def parts(self, count: int) -> Iterator[list[Multihash]]:
+        """All of them in lists of at most so many."""
+        part: list[Multihash] = []
+        for name in self:
+            part.append(name)
+            if len(part) == count:
+                yield part
+                part = []
+        if part:
+            yield part
+
+
+def positions(run: Names, names: Names) -> npt.NDArray[Any]:
+    """Positions of names in a sorted array, -1 for those that are not in it."""
+    import numpy as np
+
+    if not len(run):
+        return np.full(len(names), -1, np.int64)
+    at = np.minimum(np.searchsorted(run, names), len(run) - 1)
+    return np.where(run[at] == names, at, -1)

@@ -1,0 +1,160 @@
+"""The linked objects that a copy has: all, none, those that can be had, or those of rows that meet conditions.
+
+    all | none | available | CONDITION;CONDITION...
+    CONDITION: COLUMN=VALUE,VALUE... | since=TIME | until=TIME
+
+A row meets the conditions if each of them holds: its column has one of the values, as text; its event time is at or
+after `since`, and before `until`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from odfpy.data.timestamp import Timestamp
+from odfpy.data.vocabulary import DatasetVocabulary
+from odfpy.errors import InvalidValue, SchemaError, did_you_mean
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+RowMask: TypeAlias = "Callable[[pa.RecordBatch], pa.Array]"
+"""Chooses rows: a boolean for each."""
+
+ALL_WORD: Final = "all"
+NONE_WORD: Final = "none"
+AVAILABLE_WORD: Final = "available"
+
+_SINCE: Final = "since"
+_UNTIL: Final = "until"
+_FORM: Final = (
+    "Write all, none, available or conditions: what=syslog,nginx;where=web1;since=2024-01-01;until=2024-02-01"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkFilter:
+    """Chooses linked objects by the rows that link to them.
+
+    Attributes:
+        word: `all`, `none` or `available`; None where there are conditions.
+        values: the values that columns may have, by their names.
+        since: the first event time.
+        until: the event time before which rows are.
+    """
+
+    word: str | None = ALL_WORD
+    values: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    since: Timestamp | None = None
+    until: Timestamp | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> LinkFilter:
+        """Read the text of a filter.
+
+        Raises:
+            InvalidValue: it is none.
+        """
+        text = text.strip()
+        if text in (ALL_WORD, NONE_WORD, AVAILABLE_WORD):
+            return cls(text)
+        values: dict[str, tuple[str, ...]] = {}
+        times: dict[str, Timestamp] = {}
+        for condition in filter(None, map(str.strip, text.split(";"))):
+            name, equals, said = (part.strip() for part in condition.partition("="))
+            if not equals or not name or not said or name in values or name in times:
+                raise InvalidValue(f"Not a choice of files: {text[:200]!r}", hint=_FORM)
+            if name in (_SINCE, _UNTIL):
+                times[name] = Timestamp.parse(said)
+            else:
+                values[name] = tuple(dict.fromkeys(value.strip() for value in said.split(",")))
+        if not values and not times:
+            raise InvalidValue(f"Not a choice of files: {text[:200]!r}", hint=_FORM)
+        return cls(None, tuple(values.items()), times.get(_SINCE), times.get(_UNTIL))
+
+    def __str__(self) -> str:
+        if self.word is not None:
+            return self.word
+        conditions = [f"{name}={','.join(values)}" for name, values in self.values]
+        times = ((_SINCE, self.since), (_UNTIL, self.until))
+        return ";".join([*conditions, *(f"{name}={time}" for name, time in times if time is not None)])
+
+    @property
+    def is_whole(self) -> bool:
+        """True if a copy has all objects, so that one that is missing is an error."""
+        return self.word == ALL_WORD
+
+    @property
+    def is_empty(self) -> bool:
+        """True if a copy has no objects."""
+        return self.word == NONE_WORD
+
+    @property
+    def wants_what_is_there(self) -> bool:
+        """True if an object that the other side does not have is no error."""
+        return self.word == AVAILABLE_WORD
+
+    def columns(self, vocab: DatasetVocabulary) -> list[str]:
+        """The columns that the conditions are about."""
+        times = [vocab.event_time_column] if self.since is not None or self.until is not None else []
+        return [*(name for name, _ in self.values), *times]
+
+    def require_columns(self, names: list[str], vocab: DatasetVocabulary) -> None:
+        """Check that a dataset has the columns that the conditions are about.
+
+        Raises:
+            SchemaError: it has not; the message names the column.
+        """
+        for column in self.columns(vocab):
+            if column not in names:
+                raise SchemaError(
+                    f"There is no column {column!r} by which files could be chosen",
+                    hint=did_you_mean(column, names, otherwise=f"The columns are {', '.join(names)}."),
+                )
+
+    def mask(self, vocab: DatasetVocabulary) -> RowMask | None:
+        """Make what chooses rows of batches that have `columns`; None where all are chosen."""
+        if self.word is not None:
+            return None
+
+        def chosen(batch: pa.RecordBatch) -> pa.Array:
+            import pyarrow as pa
+            import pyarrow.compute as pc
+
+            masks = [
+                pc.is_in(_as_text(batch.column(name)), value_set=pa.array(values, pa.string()))
+                for name, values in self.values
+            ]
+            if self.since is not None or self.until is not None:
+                times = pc.cast(batch.column(vocab.event_time_column), pa.timestamp("ns", "UTC"), safe=False)
+                for limit, compare in ((self.since, pc.greater_equal), (self.until, pc.less)):
+                    if limit is not None:
+                        masks.append(compare(times, pa.scalar(limit.nanos, pa.timestamp("ns", "UTC"))))
+            found = masks[0]
+            for mask in masks[1:]:
+                found = pc.and_kleene(found, mask)
+            return pc.fill_null(found, fill_value=False)
+
+        return chosen
+
+
+ALL: Final = LinkFilter()
+"""Every linked object."""
+
+NONE: Final = LinkFilter(NONE_WORD)
+"""No linked object."""
+
+AVAILABLE: Final = LinkFilter(AVAILABLE_WORD)
+"""Those that the other side has."""
+
+
+def _as_text(column: pa.Array) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        return pc.cast(column, pa.string())
+    except pa.ArrowException as error:
+        raise SchemaError(f"A column of type {column.type} cannot choose files") from error

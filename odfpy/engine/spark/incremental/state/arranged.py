@@ -1,0 +1,259 @@
+"""Earlier rows that a pull looks up by key in an arrangement, where it would else read the history of the inputs.
+
+It is only about stateful inputs of which nothing is kept: all their rows matter forever. Rows are found by Spark's hash
+of their key; the join with the touched keys that follows leaves out those that only share it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odfpy.engine.arrangement import ArrangedRows
+from odfpy.engine.contract import TransformRequestInput
+from odfpy.engine.spark.incremental.properties.keys import sources_read
+from odfpy.engine.spark.incremental.properties.plan_info import Fragment, StatefulInput
+from odfpy.engine.spark.incremental.state.arrangement import Arrangement
+from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, together
+from odfpy.engine.spark.incremental.state.stateful_inputs import StatefulRows
+from odfpy.engine.spark.plan.catalyst import Node, columns, type_of
+from odfpy.engine.spark.plan.storable_types import can_be_stored
+from odfpy.engine.spark.plan.types import arrow_schema
+from odfpy.engine.spark.process.shared_files import on_cluster
+from odfpy.engine.spark.rows.write import batches_of
+from odfpy.stages import stage
+from odfpy.state.arrangement import sorted_by
+from odfpy.state.fingerprints import Entries, Fingerprints
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
+
+HASH: Final = "__odf_hash"
+
+LEAST_ROWS: Final = 250_000
+"""Fewer rows of history are read as fast as they are looked up."""
+
+_MOST_NEW_ROWS: Final = 2_000_000
+"""More are not added to an arrangement, which would have them in memory: it is made again when it is missed."""
+
+_MOST_UNUSED: Final = 50
+"""Rows that were not looked up in so many pulls are not arranged any more."""
+
+_ROWS_AT_ONCE: Final = 1_000_000
+WORTH: Final = 4
+"""A pull that looks up more than this part of all rows had better read them."""
+
+_SIGN: Final = np.uint64(1 << 63)
+
+
+@dataclass
+class ArrangedInputs:
+    """The stateful inputs of a fragment that are looked up in an arrangement.
+
+    Attributes:
+        fragment: the fragment.
+        rows: the rows of its stateful inputs.
+    """
+
+    fragment: Fragment
+    rows: StatefulRows
+    _found: dict[int, Changes] = field(default_factory=dict)
+    _asked: dict[int, bool] = field(default_factory=dict)
+    _used: set[int] = field(default_factory=set)
+    _too_many: set[int] = field(default_factory=set)
+
+    @property
+    def _arrangement(self) -> Arrangement | None:
+        return self.rows.pull.arrangement
+
+    def known(self, stateful_input: StatefulInput) -> ArrangedRows | None:
+        """Return what is known of the earlier rows of a stateful input without looking at them."""
+        if self._arrangement is None or not self._can_be_arranged(stateful_input):
+            return None
+        return self._arrangement.known(self.rows.name(stateful_input))
+
+    def are_arranged(self, stateful_input: StatefulInput) -> bool:
+        """Return whether the earlier rows of a stateful input can be looked up."""
+        known = self.known(stateful_input)
+        return known is not None and bool(known.runs)
+
+    def with_hashes(self, keys: DataFrame) -> DataFrame:
+        """Touched keys, `k0`, `k1`..., with the hashes by which rows of stateful inputs are looked up."""
+        from pyspark.sql import functions
+
+        for stateful_input in self.fragment.info.stateful_inputs:
+            if self.are_arranged(stateful_input):
+                names = [f"k{at}" for at, _ in self._keys(stateful_input)]
+                keys = keys.withColumn(_hash_name(stateful_input), functions.xxhash64(*names))
+        return keys
+
+    def old(self, stateful_input: StatefulInput, touched: Path | None) -> Changes | None:
+        """The earlier rows of touched keys, and perhaps a few others; None if they cannot be looked up.
+
+        Args:
+            stateful_input: the stateful input.
+            touched: a file with the keys and their hashes, None for all keys.
+        """
+        self._used.add(number := stateful_input.number)
+        known, arrangement = self.known(stateful_input), self._arrangement
+        if touched is None or known is None or not known.runs or arrangement is None:
+            return None
+        if number not in self._found:
+            hashes = pq.read_table(touched, columns=[_hash_name(stateful_input)]).column(0)
+            with stage("look up"):
+                found = arrangement.look_up(known.name, np.unique(_fingerprints(hashes)))
+            if found is None:
+                return None
+            if found.num_rows > LEAST_ROWS and found.num_rows * WORTH > known.num_rows:
+                self._too_many.add(number)
+            path = self.rows.pull.scratch / f"arranged-{known.name}"
+            pq.write_table(found, path, compression="zstd", compression_level=1)
+            self._found[number] = self.rows.of_files(stateful_input, [path], known.only_appends)
+        return self._found[number]
+
+    def keep(self, stateful_input: StatefulInput) -> None:
+        """Leave what is known of a stateful input to the next pull: its rows by key, if that pays."""
+        arrangement = self._arrangement
+        if arrangement is None or not self._can_be_arranged(stateful_input):
+            return
+        known, history = self.known(stateful_input), self.rows.history_read(stateful_input)
+        if known is None and history is not None:
+            known = ArrangedRows(self.rows.name(stateful_input), history.only_appends)
+        if known is None:
+            return
+        new = self.rows.new(stateful_input)
+        is_used = stateful_input.number in self._used
+        left = replace(
+            known,
+            only_appends=known.only_appends and (new is None or new.only_appends),
+            unused=0 if is_used else known.unused + 1,
+        )
+        if left.runs:
+            left = self._extended(arrangement, left, stateful_input, new)
+        elif is_used and history is not None:
+            left = self._made(arrangement, left, stateful_input, history, new)
+        arrangement.leave(left)
+
+    def _extended(
+        self, arrangement: Arrangement, known: ArrangedRows, stateful_input: StatefulInput, new: Changes | None
+    ) -> ArrangedRows:
+        if stateful_input.number in self._too_many:
+            return replace(known, runs=(), too_many=known.num_rows)
+        if known.unused > _MOST_UNUSED or self._rows_new(stateful_input, arrangement) > _MOST_NEW_ROWS:
+            return replace(known, runs=())
+        if new is None:
+            return known
+        frame = self._hashed(stateful_input, new)
+        table = pa.Table.from_batches(batches_of(frame), arrow_schema(frame.schema))
+        return arrangement.extended(known, sorted_by(_fingerprints(table.column(HASH)), _without_hash(table)))
+
+    def _made(
+        self,
+        arrangement: Arrangement,
+        known: ArrangedRows,
+        stateful_input: StatefulInput,
+        history: Changes,
+        new: Changes | None,
+    ) -> ArrangedRows:
+        rows = self._rows_before(stateful_input, arrangement)
+        if rows < max(LEAST_ROWS, 2 * known.too_many):
+            return known
+        whole = together(self.rows.catalyst, [one for one in (history, new) if one is not None])
+        frame = self._hashed(stateful_input, whole)
+        # In ranges of the hash, one after the other, so that only one of them is in memory while the next is made.
+        ranges = max(1, -(-rows // _ROWS_AT_ONCE))
+        spread = frame.coalesce(1) if ranges == 1 else frame.repartitionByRange(ranges, HASH)
+        batches = batches_of(spread.sortWithinPartitions(HASH))
+        parts = (
+            Entries(_fingerprints(batch.column(HASH)), _without_hash(pa.Table.from_batches([batch])))
+            for batch in batches
+        )
+        schema = _without_hash(arrow_schema(frame.schema).empty_table()).schema
+        return arrangement.made(known, schema, parts)
+
+    def _hashed(self, stateful_input: StatefulInput, changes: Changes) -> DataFrame:
+        """Rows as files of the engine have them, and the hashes of their keys."""
+        from pyspark.sql import functions
+
+        catalyst = self.rows.catalyst
+        keys = [catalyst.alias(key, f"k{at}") for at, key in self._keys(stateful_input)]
+        frame = catalyst.dataframe(catalyst.project([*columns(changes.plan), *keys], changes.plan))
+        names = [f"c{at}" for at in range(len(stateful_input.columns))]
+        key_names = [f"k{at}" for at in range(len(keys))]
+        frame = frame.toDF(*names, WEIGHT, *key_names)
+        weight = functions.col(WEIGHT).cast("long").alias(WEIGHT)
+        return frame.select(*names, weight, functions.xxhash64(*key_names).alias(HASH))
+
+    # --- What can be arranged ---
+
+    def _keys(self, stateful_input: StatefulInput) -> list[tuple[int, Node]]:
+        found = enumerate(self.fragment.keys[stateful_input.number])
+        return [(at, key) for at, key in found if key is not None]
+
+    def _can_be_arranged(self, stateful_input: StatefulInput) -> bool:
+        number = stateful_input.number
+        if number not in self._asked:
+            self._asked[number] = self._is_plain(stateful_input) and self._has_hashable_keys(stateful_input)
+        return self._asked[number]
+
+    def _is_plain(self, stateful_input: StatefulInput) -> bool:
+        pull = self.rows.pull
+        is_looked_at_by_time = stateful_input.complete_when or stateful_input.looked_up or stateful_input.log
+        if not stateful_input.is_read_again or is_looked_at_by_time or pull.correctable is not None:
+            return False
+        return not on_cluster(pull.catalyst.spark) and all(map(can_be_stored, stateful_input.columns))
+
+    def _has_hashable_keys(self, stateful_input: StatefulInput) -> bool:
+        """Return whether equal keys have equal hashes, also those of the other stateful inputs."""
+        keys = self._keys(stateful_input)
+        for at, key in keys:
+            wanted = type_of(key)
+            others = (found[at] for found in self.fragment.keys.values())
+            if not _is_hashable(wanted) or any(type_of(one) != wanted for one in others if one is not None):
+                return False
+        return bool(keys)
+
+    def _rows_before(self, stateful_input: StatefulInput, arrangement: Arrangement) -> int:
+        found = [one.prev_offset for one in self._inputs(stateful_input, arrangement)]
+        return sum(last + 1 for last in found if last is not None)
+
+    def _rows_new(self, stateful_input: StatefulInput, arrangement: Arrangement) -> int:
+        found = [one.offset_interval for one in self._inputs(stateful_input, arrangement)]
+        return sum(rows.num_rows for rows in found if rows is not None)
+
+    def _inputs(self, stateful_input: StatefulInput, arrangement: Arrangement) -> list[TransformRequestInput]:
+        """The inputs that it reads; all of them, if it reads the result of a fragment."""
+        inputs = arrangement.request.query_inputs
+        numbers = sources_read(stateful_input.plan)
+        return [inputs[at] for at in numbers] if all(at < len(inputs) for at in numbers) else [*inputs]
+
+
+def _hash_name(stateful_input: StatefulInput) -> str:
+    return f"h{stateful_input.number}"
+
+
+def _fingerprints(hashes: pa.Array | pa.ChunkedArray) -> Fingerprints:
+    """The hashes as unsigned numbers, in the same order."""
+    found: Fingerprints = np.asarray(hashes.to_numpy(), np.int64).view(np.uint64) ^ _SIGN
+    return found
+
+
+def _without_hash(rows: pa.Table) -> pa.Table:
+    """The rows themselves, all of whose columns may have nulls: in some pulls it is known that a column has none."""
+    rows = rows.drop_columns([HASH])
+    return rows.cast(pa.schema([field.with_nullable(True) for field in rows.schema]))
+
+
+def _is_hashable(data_type: DataType) -> bool:
+    """Return whether equal values of a type have the same hash: not numbers with two zeros, nor collated texts."""
+    from pyspark.sql import types
+
+    exact = (types.IntegralType, types.DecimalType, types.DateType, types.BooleanType, types.BinaryType)
+    times = (types.TimestampType, types.TimestampNTZType)
+    return isinstance(data_type, (*exact, *times)) or data_type == types.StringType()

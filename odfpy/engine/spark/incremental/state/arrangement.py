@@ -1,0 +1,120 @@
+"""The arrangement of a derivative during a pull, see `odfpy.engine.arrangement`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from odfpy.engine.arrangement import ArrangedRows, Manifest, usable
+from odfpy.engine.contract import TransformRequest
+from odfpy.engine.spark.rows.effort import Effort
+from odfpy.state.arrangement import add_entries, rows_of, write_run
+from odfpy.state.fingerprints import Entries, Fingerprints
+from odfpy.state.run_file import StateDamaged, damage_found
+from odfpy.state.run_names import new_run_name
+
+
+@dataclass
+class Arrangement:
+    """The arrangement of a derivative during a pull: what there is, and what the pull leaves.
+
+    Attributes:
+        request: the request.
+        engine: version of the engine.
+        effort: is told of rows that are looked up.
+    """
+
+    request: TransformRequest
+    engine: str
+    effort: Effort
+    _known: dict[str, ArrangedRows] = field(default_factory=dict)
+    _left: dict[str, ArrangedRows] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        found = usable(self.request, self.engine)
+        self._known = {} if found is None else {one.name: one for one in found.arranged}
+
+    def known(self, name: str) -> ArrangedRows | None:
+        """Return what is known of the earlier rows of a stateful input, which may be arranged or not."""
+        return self._known.get(name)
+
+    def look_up(self, name: str, wanted: Fingerprints) -> pa.Table | None:
+        """The rows of some keys, and perhaps a few others; None if the arrangement is damaged.
+
+        Args:
+            name: of the stateful input.
+            wanted: fingerprints of the keys, ascending, each once.
+        """
+        try:
+            with damage_found():
+                found = pa.concat_tables(rows_of(self._folder, self._known[name].runs, wanted))
+        except StateDamaged:
+            self._known[name] = replace(self._known[name], runs=())
+            return None
+        self.effort.add(found.num_rows)
+        return found
+
+    def leave(self, rows: ArrangedRows) -> None:
+        """Keep what there is for the next pull."""
+        self._left[rows.name] = rows
+
+    def extended(self, known: ArrangedRows, new: Entries) -> ArrangedRows:
+        """The rows with those of this pull, which are not arranged any more if a file is damaged, or there is no room.
+
+        Args:
+            known: the rows before.
+            new: the new ones.
+        """
+        try:
+            with damage_found():
+                return replace(known, runs=add_entries(self._folder, known.runs, self._new_run(), new))
+        except StateDamaged:
+            return replace(known, runs=())
+
+    def made(self, known: ArrangedRows, schema: pa.Schema, parts: Iterator[Entries]) -> ArrangedRows:
+        """All rows, arranged, if there is room for them.
+
+        Args:
+            known: the rows.
+            schema: their schema.
+            parts: the rows, in the order of their fingerprints.
+        """
+        try:
+            return replace(known, runs=(write_run(self._new_run(), parts, schema),), too_many=0)
+        except OSError:
+            return known
+
+    def finish(self) -> None:
+        """Write down what is left."""
+        if self._left:
+            with suppress(OSError):  # it is a cache
+                Manifest.after(self.request, self.engine, [*self._left.values()]).write(self._target)
+
+    @property
+    def _folder(self) -> Path:
+        return Path(self.request.prev_arrangement_path or "")
+
+    @property
+    def _target(self) -> Path:
+        return Path(self.request.new_arrangement_path or "")
+
+    def _new_run(self) -> Path:
+        self._target.mkdir(exist_ok=True)
+        return self._target / new_run_name()
+
+
+def leave_arrangement(request: TransformRequest, engine: str) -> None:
+    """Keep an arrangement as it is over a pull that brings nothing.
+
+    Args:
+        request: the request.
+        engine: version of the engine.
+    """
+    found = None if request.new_arrangement_path is None else usable(request, engine)
+    if found is not None and request.new_arrangement_path is not None:
+        with suppress(OSError):
+            Manifest.after(request, engine, found.arranged).write(Path(request.new_arrangement_path))

@@ -1,0 +1,42 @@
+"""Counts of what a job asks of Java: calls from Python, and jobs of Spark. They go to the stage that is under way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from odfpy.stages import count_call, current
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SEEN: Final[dict[str, tuple[Any, int]]] = {}
+"""The scheduler of an application, and how many jobs it had been given when they were counted last."""
+
+
+def count_calls(spark: SparkSession) -> None:
+    """Count what this process calls from now on."""
+    client: Any = spark.sparkContext._gateway._gateway_client  # type: ignore[union-attr]  # noqa: SLF001
+    if "send_command" in vars(client):  # it does already
+        return
+    send = client.send_command
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        count_call()
+        return send(*arguments, **options)
+
+    client.send_command = counted
+
+
+def count_jobs(spark: SparkSession) -> None:
+    """Count the jobs since the last time; without a profile, nothing is asked."""
+    here = current()
+    if here is None:
+        return
+    context = spark.sparkContext
+    application = context.applicationId
+    known = _SEEN.get(application)
+    scheduler = context._jsc.sc().dagScheduler() if known is None else known[0]  # noqa: SLF001
+    count = int(scheduler.numTotalJobs())
+    _SEEN[application] = scheduler, count
+    if known is not None:
+        here.add(0.0, 0, jobs=count - known[1])

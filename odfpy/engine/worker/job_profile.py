@@ -1,0 +1,71 @@
+"""The profile of a job on its way from an engine to whoever has asked for the job."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from odfpy.data.scalars import U64
+from odfpy.stages import StageTime, current
+
+_LINE: Final = re.compile(r"(\d{1,4}) (\d{1,15}) (\d{1,15}) (\d{1,15}) (\d{1,15}) (.{1,200})")
+
+_LONGEST: Final = 1 << 16
+"""Characters of a profile that are looked at: it comes from a process that is not trusted."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobProfile:
+    """The stages of a job, sent before its result; whoever does not send it is older, or has none.
+
+    It goes with every job, and few want to see it. So the tree is one text, which is read only where it is wanted: as
+    values of their own, its stages would take as long as a small job may.
+
+    Attributes:
+        text: a line for each stage of the job: depth, how often it was there, microseconds, calls to Java and jobs of
+            Spark besides those of its parts, name. Stages that are part of it follow, one deeper.
+        calls: calls to Java that belong to none of the stages.
+        jobs: jobs of Spark that belong to none of them.
+    """
+
+    text: str = ""
+    calls: U64 = 0
+    jobs: U64 = 0
+
+    @classmethod
+    def of(cls, *tops: StageTime) -> JobProfile:
+        """The message for some stages, one after the other."""
+        return cls("\n".join(_line(depth, one) for top in tops for depth, one in top.walk()))
+
+    @classmethod
+    def within(cls, whole: StageTime) -> JobProfile:
+        """The message for what is within a stage that is measured elsewhere, too."""
+        return cls(cls.of(*whole.parts.values()).text, whole.calls, whole.jobs)
+
+    def take_in(self) -> float:
+        """Add the stages to the one that is under way here, if anybody wants to know.
+
+        Returns:
+            Seconds that they have taken in all; lines that make no sense are passed over.
+        """
+        here, seconds = current(), 0.0
+        if here is None:
+            return seconds
+        here.add(0.0, 0, self.calls, self.jobs)
+        path = [here]
+        for line in self.text[:_LONGEST].splitlines():
+            if (found := _LINE.fullmatch(line)) is None:
+                continue
+            depth, times, micros, calls, jobs = map(int, found.groups()[:5])
+            del path[depth + 1 :]
+            part = path[-1].part(found[6])
+            part.add(micros / 1e6, times, calls, jobs)
+            seconds += micros / 1e6 if len(path) == 1 else 0.0
+            path.append(part)
+        return seconds
+
+
+def _line(depth: int, one: StageTime) -> str:
+    # Rounded down, so that no stage gets shorter than its parts.
+    return f"{depth} {one.times} {int(one.seconds * 1e6)} {one.calls} {one.jobs} {' '.join(one.name.split())}"

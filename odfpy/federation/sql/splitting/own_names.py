@@ -1,0 +1,57 @@
+"""Names of their own for the columns of joins, without which DataFusion gives wrong answers.
+
+DataFusion 55 pushes conditions below joins by the names of columns: of two tables that both have an `id`, it may take
+the other one's (its issues 21246 and 25244; most often above RIGHT and FULL JOIN, or with LIMIT). So every table of a
+join is read as a query that names its columns after the table, and no two columns have the same name.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from odfpy.federation.sql.flavors import QUERIES
+
+_DIALECT: Final = QUERIES["datafusion"].sqlglot
+_PLAIN: Final = frozenset(("this", "alias", "db", "catalog"))
+
+
+def with_own_names(sql: str) -> str:
+    """A query that means the same, in which no join has two columns of one name.
+
+    Args:
+        sql: of DataFusion, as `split` gives it: every table has an alias of its own, every column that of its table.
+    """
+    from sqlglot import exp, parse_one
+
+    tree: Any = parse_one(sql, dialect=_DIALECT)
+    joined = [select for select in tree.find_all(exp.Select) if select.args.get("joins")]
+    for select in joined:
+        for item in [select.args["from_"].this, *(join.this for join in select.args["joins"])]:
+            _name_columns(select, item)
+    return tree.sql(_DIALECT, comments=False) if joined else sql
+
+
+def _name_columns(select: Any, item: Any) -> None:
+    """Name the columns of one table of a join after it."""
+    from sqlglot import exp
+
+    alias = item.alias
+    is_plain = isinstance(item, exp.Table) and not any(value for key, value in item.args.items() if key not in _PLAIN)
+    if not alias or not (is_plain or isinstance(item, exp.Subquery)):
+        return
+    columns = [one for one in select.find_all(exp.Column) if one.table == alias]
+    if not columns or any(isinstance(one.this, exp.Star) for one in columns):
+        return
+    names = {one.name: f"{alias} {one.name}" for one in columns}
+    table = exp.to_identifier(alias, quoted=True)
+    shown = [
+        exp.alias_(exp.column(exp.to_identifier(name, quoted=True), table.copy()), own, quoted=True)
+        for name, own in names.items()
+    ]
+    inner = exp.select(*shown).from_(item.copy())
+    for one in columns:
+        if one.parent is not None and one.arg_key == "expressions" and isinstance(one.parent, exp.Select):
+            one.replace(exp.alias_(one.copy(), one.name, quoted=True))  # it names a column of the answer
+    for one in [one for one in select.find_all(exp.Column) if one.table == alias]:
+        one.set("this", exp.to_identifier(names[one.name], quoted=True))
+    item.replace(exp.Subquery(this=inner, alias=exp.TableAlias(this=table)))

@@ -1,0 +1,101 @@
+"""Objects that rows link to, in a pull: asked for when the slices are here, as if they were slices.
+
+The protocol has no word for them. A server of ours says in its handshake that it takes part (`Odf-Takes`): then their
+addresses are asked for in rounds after those of the slices, and it leaves out those that it does not have. Any other
+server is asked for each object as a plain file server is, which the reference is too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.links.linked_objects import UNKNOWN, linked_slices
+from odfpy.data.hash_set import HashSet
+from odfpy.repository.objects import ObjectOfBlock
+from odfpy.repository.peer_errors import ProtocolViolation
+from odfpy.repository.smart_transfer.incoming import Incoming
+from odfpy.repository.smart_transfer.messages import (
+    MAX_OBJECTS,
+    Download,
+    ObjectFile,
+    ObjectsReply,
+    ObjectsRequest,
+)
+from odfpy.repository.smart_transfer.session import AskTakes, Conversation, FetchedLinks, FetchLinked, receive, send
+from odfpy.repository.transfer.linked import LinkedResult, WantedFiles, lacking, require_columns, require_no_loss
+from odfpy.repository.transfer.linked_names import linked_in
+
+TAKES_LINKS = "linked-objects"
+"""The word for taking part, in the handshake of a server."""
+
+MAX_ROUND = 4 * 1024**3
+"""Bytes of the objects that are asked for at once: their URLs last for a while only."""
+
+
+def pull_links(incoming: Incoming, target: DatasetLayout, files: WantedFiles) -> Conversation[LinkedResult]:
+    """Get the objects that the new rows link to, when their slices are here.
+
+    Args:
+        incoming: the blocks that have come.
+        target: where they go.
+        files: chooses objects.
+
+    Raises:
+        MissingLinkedObjects: the server does not have all of them.
+        IntegrityError: an object is not what a row says, or a row links to none.
+        ProtocolViolation: the server does not play its part.
+    """
+    blocks, base = incoming.came, incoming.came_base
+    if files.choice.is_empty:
+        return LinkedResult()
+    require_columns(blocks, base, files.choice)
+    result, missing = LinkedResult(), HashSet()
+    for items in linked_in(linked_slices(blocks, base), target, files.choice, HashSet()):
+        for some in rounds_of(lacking(items, target.data)):
+            found: FetchedLinks = yield from _fetch(some, missing)
+            result += found.result
+            missing.add_all(found.missing)
+    if len(missing):
+        before = [] if base.head is None else target.chain.in_order(base.head)
+        result += LinkedResult(elsewhere=require_no_loss(missing, [*before, *blocks], target, files, "The server"))
+    return result
+
+
+def _fetch(items: list[ObjectOfBlock], missing: HashSet) -> Conversation[FetchedLinks]:
+    if TAKES_LINKS not in (yield AskTakes()):
+        found: FetchedLinks = yield FetchLinked(tuple(items), None)
+        return found
+    yield from send(ObjectsRequest(tuple(file_of_link(item) for item in items)))
+    reply = yield from receive(ObjectsReply)
+    located = {one.object_file.physical_hash: one for one in reply.object_transfer_strategies}
+    if len(located) != len(reply.object_transfer_strategies) or not located.keys() <= {item.name for item in items}:
+        raise ProtocolViolation("The server says where objects are that it was not asked for")
+    there = tuple(_sized(item, located[item.name]) for item in items if item.name in located)
+    missing.add_hashes(item.name for item in items if item.name not in located)
+    found = yield FetchLinked(there, {name: one.download_from for name, one in located.items()})
+    return found
+
+
+def _sized(item: ObjectOfBlock, found: Download) -> ObjectOfBlock:
+    return replace(item, size=found.object_file.size) if item.size == UNKNOWN else item
+
+
+def file_of_link(item: ObjectOfBlock) -> ObjectFile:
+    """An object as messages name it: without a size, where its row says none."""
+    return ObjectFile(item.kind, item.name, max(0, item.size))
+
+
+def rounds_of(items: list[ObjectOfBlock]) -> Iterator[list[ObjectOfBlock]]:
+    """The objects in portions, each of which can be transferred before its URLs expire."""
+    some: list[ObjectOfBlock] = []
+    size = 0
+    for item in items:
+        if some and (len(some) == MAX_OBJECTS or size + item.size > MAX_ROUND):
+            yield some
+            some, size = [], 0
+        some.append(item)
+        size += max(0, item.size)
+    if some:
+        yield some

@@ -1,0 +1,298 @@
+"""Linked objects of a transfer: read off the slices that have come, and copied before the head moves.
+
+Which objects there are is known only when the slices are there. They are copied in portions, hashed while they flow;
+large ones go on where an earlier try has ended. What is in memory does not grow with their number, but for 34 bytes of
+each.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.events import SetDataSchema, SetVocab
+from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.link_summary import LinkedObjects
+from odfpy.chain.links.linked_objects import UNKNOWN, linked_slices, times_kept
+from odfpy.chain.object_store import LocalObjectStore, ObjectStore, ObjectTooLarge, copy_hashed
+from odfpy.chain.ref_store import HEAD
+from odfpy.chain.state import ChainState
+from odfpy.data.hash_set import HashSet, as_names, name_of
+from odfpy.data.link_filter import ALL, NONE, LinkFilter
+from odfpy.data.multihash import Multihash
+from odfpy.data.schemas.object_links import link_columns
+from odfpy.errors import (
+    DatasetLocked,
+    HashMismatch,
+    IntegrityError,
+    ObjectNotFound,
+    OdfError,
+    TransferError,
+)
+from odfpy.files import TEMPORARY, make_folder
+from odfpy.repository.objects import BytesProgress, ObjectOfBlock, Watch, run_all
+from odfpy.repository.partial_objects import LARGE, PartialObject
+from odfpy.repository.transfer.linked_names import WITHOUT, linked_in
+
+MAX_LINKED_SIZE: Final = 1 << 40
+"""Bytes of a linked object of which nobody says how large it is."""
+
+
+class MissingLinkedObjects(TransferError, code="E670"):
+    """A place does not have all files that rows link to."""
+
+
+@dataclass(frozen=True, slots=True)
+class WantedFiles:
+    """The linked objects that a transfer copies.
+
+    Attributes:
+        choice: chooses them.
+        may_lack: whether the source may lack some, as a partial copy does.
+        complete: whether those of blocks that are in both places are looked at too.
+    """
+
+    choice: LinkFilter = ALL
+    may_lack: bool = False
+    complete: bool = False
+
+    @property
+    def is_lenient(self) -> bool:
+        """True if an object that the source does not have is passed over."""
+        return self.may_lack or self.choice.wants_what_is_there
+
+
+ALL_FILES: Final = WantedFiles()
+NO_FILES: Final = WantedFiles(NONE)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedResult:
+    """Linked objects that a transfer has copied.
+
+    Attributes:
+        count: how many.
+        size: their bytes.
+        elsewhere: how many the source does not have, beside those whose removal is recorded.
+    """
+
+    count: int = 0
+    size: int = 0
+    elsewhere: int = 0
+
+    def __add__(self, other: LinkedResult) -> LinkedResult:
+        return LinkedResult(self.count + other.count, self.size + other.size, self.elsewhere + other.elsewhere)
+
+
+class LinkedCopy:
+    """Copies linked objects into a dataset, and keeps count.
+
+    Attributes:
+        result: what was copied so far.
+        missing: objects that the source did not have.
+    """
+
+    def __init__(self, target: ObjectStore, watch: Watch) -> None:
+        """
+        Args:
+            target: where they go.
+            watch: counts the bytes.
+        """
+        self.result = LinkedResult()
+        self.missing = HashSet()
+        self._target = target
+        self._watch = watch
+        self._lock = threading.Lock()
+        self._aside: dict[Multihash, Path] = {}
+
+    def copy(self, items: list[ObjectOfBlock], source: ObjectStore) -> None:
+        """Copy objects that are not there; all that arrived whole stay, also after an error.
+
+        Raises:
+            OdfError: the first that went wrong. An object that the source does not have is only noted.
+        """
+        try:
+            run_all([partial(self._copy, item, source) for item in items], self._watch.stop)
+        finally:
+            aside, self._aside = self._aside, {}
+            self._target.insert_files(aside)
+
+    def lack(self, names: Iterable[Multihash]) -> None:
+        """Note objects that the source does not have."""
+        self.missing.add(as_names(names))
+
+    def _copy(self, item: ObjectOfBlock, source: ObjectStore) -> None:
+        try:
+            size = source.size(item.name) if item.size == UNKNOWN else item.size
+            count = self._received(replace(item, size=min(size, MAX_LINKED_SIZE)), source)
+        except ObjectNotFound:
+            with self._lock:
+                self.lack([item.name])
+            return
+        _require_size(item, count)
+        with self._lock:
+            self.result = replace(self.result, count=self.result.count + 1, size=self.result.size + count)
+
+    def _received(self, item: ObjectOfBlock, source: ObjectStore) -> int:
+        where = source.describe(item.name)
+
+        def open_at(start: int) -> AbstractContextManager[BinaryIO]:
+            return self._watch.over(source.open_at(item.name, start), where)
+
+        try:
+            if not isinstance(self._target, LocalObjectStore):
+                with open_at(0) as stream:
+                    self._target.insert_stream(stream, item.name, size=item.size)
+                return self._target.size(item.name)
+            if item.size >= LARGE:
+                try:
+                    return PartialObject(self._target, item.name).receive(open_at, item.size)
+                except DatasetLocked:  # somebody else gets the same: whoever is first, it is the same in the end
+                    pass
+            return self._put_aside(self._target, item, open_at)
+        except (HashMismatch, ObjectTooLarge) as error:
+            raise error.with_context(where) from error
+
+    def _put_aside(
+        self, target: LocalObjectStore, item: ObjectOfBlock, open_at: Callable[[int], AbstractContextManager[BinaryIO]]
+    ) -> int:
+        """Receive an object beside the others, where it waits for all of its portion to be flushed together."""
+        make_folder(target.folder)
+        path = target.folder / f"{TEMPORARY}{secrets.token_hex(8)}"
+        try:
+            with open_at(0) as stream, path.open("xb") as file:
+                copy_hashed(stream, file, item.name, item.size, str(target.folder))
+        except BaseException as error:
+            path.unlink(missing_ok=True)
+            if isinstance(error, OSError):
+                raise OdfError(f"Cannot write {path}: {error.strerror or error}") from error
+            raise
+        with self._lock:
+            self._aside[item.name] = path
+        return path.stat().st_size
+
+
+def lacking(items: list[ObjectOfBlock], target: ObjectStore) -> list[ObjectOfBlock]:
+    """Those of some objects that a store does not have yet.
+
+    Raises:
+        IntegrityError: one is there, and has another size than its row says.
+    """
+    found: list[ObjectOfBlock] = []
+
+    def look(item: ObjectOfBlock) -> None:
+        try:
+            size = target.size(item.name)
+        except ObjectNotFound:
+            found.append(item)
+            return
+        _require_size(item, size)
+        target.touch(item.name)  # nobody may take it for garbage until a head leads to it
+
+    run_all([partial(look, item) for item in items])
+    return sorted(found, key=lambda item: item.name)
+
+
+def _require_size(item: ObjectOfBlock, size: int) -> None:
+    if item.size not in (UNKNOWN, size):
+        raise IntegrityError(
+            f"Block {item.block}: a row says that the object {item.name} has {item.size} bytes, but it has {size}"
+        )
+
+
+def require_no_loss(
+    missing: HashSet, blocks: Iterable[HashedBlock], reader: DatasetLayout, wanted: WantedFiles, place: str
+) -> int:
+    """Count the objects that a place does not have though current rows link to them.
+
+    Args:
+        missing: objects that it does not have.
+        blocks: the whole chain, oldest first.
+        reader: has its slices.
+        wanted: whether that is an error.
+        place: the place, for the message.
+
+    Raises:
+        MissingLinkedObjects: there are such, and they are wanted.
+    """
+    import numpy as np
+
+    names = np.sort(as_names(missing))
+    if len(names):
+        names = names[times_kept(names, linked_slices(blocks), reader) > 0]
+    if len(names) and not wanted.is_lenient:
+        files = f"{len(names)} files" if len(names) > 1 else "a file"
+        raise MissingLinkedObjects(
+            f"{place} does not have {files} that rows link to, such as {name_of(names[0])}", hint=WITHOUT
+        )
+    return len(names)
+
+
+def copy_linked(
+    source: DatasetLayout,
+    target: DatasetLayout,
+    new: list[HashedBlock],
+    before: Callable[[], list[HashedBlock]],
+    base: ChainState,
+    wanted: WantedFiles,
+    progress: BytesProgress,
+) -> LinkedResult:
+    """Copy the linked objects of blocks that have come, when their slices are there.
+
+    Args:
+        source: has the objects.
+        target: lacks some of them.
+        new: the blocks that have come, oldest first.
+        before: gives the blocks before these, oldest first; read where they are needed.
+        base: what the chain amounts to before the new blocks.
+        wanted: chooses objects.
+        progress: called with bytes done and bytes in all.
+
+    Raises:
+        MissingLinkedObjects: the source lacks some.
+        IntegrityError: an object is not what a row says, or a row links to none.
+        TransferError: one cannot be copied.
+    """
+    if wanted.choice.is_empty:
+        return LinkedResult()
+    reader = target if isinstance(target.data, LocalObjectStore) else source
+    blocks, state = ([*before(), *new], None) if wanted.complete else (new, base)
+    said = sum((LinkedObjects.of(hashed.block.event) for hashed in blocks), LinkedObjects())
+    copying = LinkedCopy(target.data, Watch(said.size, progress))
+    require_columns(blocks, base, wanted.choice)
+    for items in linked_in(linked_slices(blocks, state), reader, wanted.choice, HashSet()):
+        copying.copy(lacking(items, target.data), source.data)
+    if not len(copying.missing):
+        return copying.result
+    whole = blocks if wanted.complete else [*before(), *new]
+    elsewhere = require_no_loss(copying.missing, whole, reader, wanted, source.refs.describe(HEAD))
+    return replace(copying.result, elsewhere=elsewhere)
+
+
+def require_columns(blocks: Iterable[HashedBlock], base: ChainState, choice: LinkFilter) -> None:
+    """Check that a dataset that links to objects has the columns that choose among these.
+
+    Args:
+        blocks: the blocks that have come, oldest first.
+        base: what the chain amounts to before them.
+        choice: chooses.
+
+    Raises:
+        SchemaError: it has not.
+    """
+    schema, vocab = (None if base.set_schema is None else base.set_schema.schema), base.vocab
+    for hashed in blocks:
+        event = hashed.block.event
+        if isinstance(event, SetDataSchema):
+            schema = event.schema
+        elif isinstance(event, SetVocab):
+            vocab = event.vocabulary
+    if schema is not None and link_columns(schema):
+        choice.require_columns(list(schema.names), vocab)

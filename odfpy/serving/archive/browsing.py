@@ -1,0 +1,208 @@
+"""Files of an archive as people look for them: by name, by day, and page by page.
+
+/files              files that fit, in the order of their starts
+/files/names        what there is, or where it comes from, with numbers
+/files/days         files a day
+/files/summary      how many there are, and their bytes
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Query, Request, Response
+
+from odfpy import __version__
+from odfpy.archive.errors import NoSuchFile
+from odfpy.archive.index.browse import Name
+from odfpy.archive.index.search import SearchIndex
+from odfpy.archive.local import LocalArchive
+from odfpy.archive.question import PAGE, Question, words
+from odfpy.archive.times import FIRST, LAST, iso, parse_time
+from odfpy.engine.control import Control
+from odfpy.errors import UsageError
+from odfpy.serving.archive.browsing_models import DayModel, FilesModel, NameModel, SummaryModel, file_tree
+from odfpy.serving.archive.served import ReadableArchive, archives_of
+from odfpy.serving.callers.access import AnyCaller
+from odfpy.serving.http.errors import Refused
+from odfpy.serving.http.replies import not_modified, reply, tag_of
+from odfpy.serving.rest.datasets import TOTAL
+from odfpy.serving.rest.models import NOT_MODIFIED, answers, with_headers
+
+router = APIRouter(tags=["archives"])
+
+MOST_NAMES: Final = 500
+"""Names among which one need not say what is looked for."""
+
+_TAG: Final = 'W/"f1620566002562203fa5af2732a888ccdf6a254c4b2652cf5b34ff1631cb0c1635741"'
+_ANSWERS: Final = {**with_headers(ETag=_TAG), **NOT_MODIFIED, **answers(400, 401, 404, 422)}
+_What = Annotated[
+    list[str] | None,
+    Query(max_length=1000, description="What they are; several, also with commas.", examples=[["nginx"]]),
+]
+_Where = Annotated[
+    list[str] | None, Query(max_length=1000, description="Where they come from; several, also with commas.")
+]
+
+
+@contextmanager
+def refused_with_codes() -> Iterator[None]:
+    """Turn errors of an archive into refusals, with the codes that `platform/errors` explains."""
+    try:
+        yield
+    except (NoSuchFile, UsageError) as error:
+        status = 404 if isinstance(error, NoSuchFile) else 400
+        hint = f"\n{error.hint}" if error.hint else ""
+        raise Refused(status, f"{error.message}{hint}", None, {"code": error.code}) from error
+
+
+@router.get("/files/names", response_model=list[NameModel], responses=_ANSWERS)
+def names(
+    request: Request,
+    served: ReadableArchive,
+    what: _What = None,
+    search: Annotated[str, Query(max_length=200, description="Part of the name.")] = "",
+    limit: Annotated[int, Query(ge=1, le=1000, description="Names at most.")] = 100,
+    offset: Annotated[int, Query(ge=0, le=10_000_000, description="Names to leave out first.")] = 0,
+) -> Response:
+    """List what there is, or where files of some `what` come from. A header tells how many names there are."""
+    tag = _tag(served.archive, "names", what, search, limit, offset)
+    known = not_modified(request, tag)
+    if known is not None:
+        return known
+    index, whats = served.archive.index, words(what or ())
+    found = _together(name for one in whats for name in index.names(one)) if whats else index.names()
+    fitting = [one for one in found if search.strip().lower() in one.name]
+    tree = [_name_tree(one) for one in fitting[offset : offset + limit]]
+    return reply(request, tree, tag, {TOTAL: str(len(fitting))})
+
+
+def _together(names: Iterable[Name]) -> list[Name]:
+    """Names of several lists, each once, in their order."""
+    found: dict[str, Name] = {}
+    for one in names:
+        old = found.get(one.name, one)
+        count = one.count if old is one else old.count + one.count
+        found[one.name] = Name(one.name, count, min(old.first, one.first), max(old.last, one.last))
+    return [found[name] for name in sorted(found)]
+
+
+def _name_tree(one: Name) -> dict[str, Any]:
+    return {"name": one.name, "numFiles": one.count, "first": iso(one.first), "last": iso(one.last)}
+
+
+@router.get("/files/days", response_model=list[DayModel], responses=_ANSWERS)
+def days(request: Request, served: ReadableArchive, what: _What = None, where: _Where = None) -> Response:
+    """The days (UTC) on which files begin, and how many; days without files are left out."""
+    tag = _tag(served.archive, "days", what, where)
+    known = not_modified(request, tag)
+    if known is not None:
+        return known
+    archive, index, wheres = served.archive, served.archive.index, words(where or ())
+    with refused_with_codes():
+        whats = _chosen(index, what)
+        key = (archive.dataset.folder, index.head, whats, wheres)
+        counts = archives_of(request).days.get(key, lambda: _counted(index, whats, wheres))
+    return reply(request, [{"day": _day(time), "numFiles": counts[time]} for time in sorted(counts)], tag)
+
+
+def _counted(index: SearchIndex, whats: Sequence[str], wheres: Sequence[str]) -> dict[int, int]:
+    """Files by the first millisecond of the day on which they begin."""
+    counts: Counter[int] = Counter()
+    for what in whats:
+        for where in wheres or (None,):
+            counts.update(index.days(what, where, since=FIRST, until=LAST))
+    return counts
+
+
+def _day(time: int) -> str:
+    return (iso(time) or "").partition("T")[0]
+
+
+def _tag(archive: LocalArchive, *asked: Any) -> str:
+    return tag_of(__version__, str(archive.dataset.state.head), *asked)
+
+
+def _chosen(index: SearchIndex, what: list[str] | None) -> tuple[str, ...]:
+    """The names that are looked for: those that are given, or all.
+
+    Raises:
+        UsageError: there are too many of them to look for all.
+    """
+    given = words(what or ())
+    if given:
+        return given
+    found = tuple(one.name for one in index.names())
+    if len(found) > MOST_NAMES:
+        raise UsageError(f"The archive has {len(found)} names of files: choose one", hint="Say what: `what=...`.")
+    return found
+
+
+@router.get("/files", response_model=FilesModel, responses=answers(400, 401, 404, 422))
+def files(
+    request: Request,
+    served: ReadableArchive,
+    what: _What = None,
+    where: _Where = None,
+    start: Annotated[
+        str | None,
+        Query(max_length=100, description="Files that have not ended before; a date, or milliseconds since 1970."),
+    ] = None,
+    end: Annotated[str | None, Query(max_length=100, description="Files that have begun by then.")] = None,
+    work_id: Annotated[str | None, Query(max_length=300, description="Of this job, instead of a time range.")] = None,
+    cursor: Annotated[str | None, Query(max_length=8000, description="From `next` of the page before.")] = None,
+    limit: Annotated[int, Query(ge=1, le=PAGE, description="Files of a page at most.")] = PAGE,
+) -> Response:
+    """Files that fit; the first ones to start come first. Without `what`, those of all names."""
+    is_ranged = start is not None or end is not None
+    with refused_with_codes():
+        names = _chosen(served.archive.index, what)
+        if not names:  # the archive is empty
+            return reply(request, {"files": [], "next": None})
+        first = FIRST if start is None and work_id is None else _time(start)
+        question = Question(
+            what=names,
+            where=words(where or ()),
+            start=first,
+            end=LAST if end is None and work_id is None and not is_ranged else _time(end),
+            work_id=work_id,
+        )
+        page = served.archive.page(question, cursor, size=limit)
+    return reply(request, {"files": [file_tree(record) for record in page.records], "next": page.next})
+
+
+def _time(text: str | None) -> int | None:
+    return None if text is None else parse_time(text)
+
+
+@router.get("/files/summary", response_model=SummaryModel, responses={**_ANSWERS, **answers(429, 503)})
+async def summary(request: Request, caller: AnyCaller, served: ReadableArchive) -> Response:
+    """Return how many files are kept, their bytes, and from when to when they are."""
+    tallies = archives_of(request).tallies
+
+    def work(control: Control) -> Response:
+        dataset = served.archive.dataset
+        tag = tag_of(__version__, "summary", str(dataset.state.head))
+        known = not_modified(request, tag)
+        if known is not None:
+            return known
+        engines = request.app.state.engines.of(caller)
+        tally = tallies.of(dataset, engines, control)
+        found = served.archive.index.names()
+        return reply(
+            request,
+            SummaryModel(
+                numFiles=tally.count,
+                size=tally.size,
+                numNames=len(found),
+                first=iso(min((one.first for one in found), default=None)),
+                last=iso(max((one.last for one in found), default=None)),
+            ).model_dump(),
+            tag,
+        )
+
+    answer: Response = await request.app.state.gate.run(request, caller, work)
+    return answer

@@ -1,0 +1,68 @@
+"""The bytes of an archived file as an answer: whole and checked, or a range of them, as fast as the client takes them.
+
+A partial copy whose files are in a bucket sends the client there, with a URL that is good for an hour.
+
+A whole file is hashed on its way out. If it turns out in the end that these are not the bytes that were archived, the
+connection breaks off before the last of them: the client never takes them for whole.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from io import BufferedReader
+from typing import BinaryIO, Final, cast
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from odfpy.archive.errors import FileRemoved
+from odfpy.archive.local import LocalArchive
+from odfpy.archive.record import FileRecord, Status
+from odfpy.serving.archive.content_type import GZIP_MAGIC, content_headers
+from odfpy.serving.archive.refusals import refusal
+from odfpy.serving.http.pieces import Unsatisfiable, is_known, span_of, spanned
+
+_PRESIGNED: Final = 3600
+"""Seconds that a URL of a bucket is good for."""
+
+_NOT_MODIFIED: Final = 304
+_UNSATISFIABLE: Final = 416
+
+
+def content_response(request: Request, archive: LocalArchive, record: FileRecord) -> Response:
+    """Answer with the bytes of a file; for threads. The one place that decides where they come from.
+
+    Args:
+        request: may ask for a range, or have the file already.
+        archive: where it is.
+        record: of the file.
+
+    Raises:
+        FileRemoved: it was withdrawn, or its bytes were removed.
+        FileElsewhere: its bytes are not here, and no bucket gives them.
+        Refused: 416, it has none of the bytes of the range.
+    """
+    if record.status is Status.WITHDRAWN:
+        raise FileRemoved(f"{record.path} ({record.id}) was withdrawn by {record.who}: {record.why}")
+    if (url := archive.presigned(record, _PRESIGNED)) is not None:
+        return RedirectResponse(url, headers={"Cache-Control": "private, no-store"})
+    tag = f'"{record.object}"'
+    caching = {"ETag": tag, "Cache-Control": "private, no-cache", "Vary": "Authorization", "Accept-Ranges": "bytes"}
+    with ExitStack() as stack:
+        stream = stack.enter_context(archive.open(record))  # also where the client has it: it may have been removed
+        if is_known(request, tag):
+            return Response(status_code=_NOT_MODIFIED, headers=caching)
+        headers = {**caching, **content_headers(record.path, cast("BufferedReader", stream).peek(len(GZIP_MAGIC)))}
+        try:
+            span = span_of(request, tag, record.size)
+        except Unsatisfiable:
+            problem = f"The file has {record.size} bytes, and none of those that were asked for"
+            headers = {"Content-Range": f"bytes */{record.size}"}
+            raise refusal(_UNSATISFIABLE, "InvalidRange", problem, headers) from None
+        if span is None and request.method != "HEAD":
+            stack.pop_all()  # goes on as the answer
+
+    def open_at(offset: int) -> BinaryIO:
+        return stream if span is None else archive.open(record, offset=offset)
+
+    return spanned(request, open_at, record.size, span, headers)

@@ -1,0 +1,260 @@
+"""Previews of archived files: text, tables and pictures, told from their bytes.
+
+/file/{id}/preview      its beginning, as JSON
+/file/{id}/picture      a picture as it is, for an `<img>`
+
+Whoever pushes chooses the bytes. Nothing of them runs: texts and tables are JSON; a picture comes with a policy under
+which nothing in it may run or load, also for somebody who opens its address. What is packed is unpacked up to a limit.
+Parquet is read in a process of its own that has little memory and time, sees one file and has no network.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final
+
+from fastapi import APIRouter, Request, Response
+
+from odfpy.archive.errors import WrongContent
+from odfpy.archive.local import LocalArchive
+from odfpy.archive.preview.beginning import Beginning, beginning_of
+from odfpy.archive.preview.delimited import MOST_COLUMNS, MOST_ROWS, cut, first_rows
+from odfpy.archive.preview.kind import HEAD, FileKind, Told, text_of, told_from
+from odfpy.archive.preview.picture import MOST_PIXELS, pixels_of
+from odfpy.archive.record import FileRecord
+from odfpy.engine.control import Control
+from odfpy.engine.sql.files import FilesRequest, FileTable
+from odfpy.errors import (
+    EngineError,
+    InvalidQuery,
+    MalformedData,
+    QueryCancelled,
+    QueryEnded,
+    QueryTimedOut,
+    ResultTooLarge,
+)
+from odfpy.query.wire.layouts import DataFormat, laid_out
+from odfpy.serving.archive.browsing import refused_with_codes
+from odfpy.serving.archive.browsing_models import PreviewModel
+from odfpy.serving.archive.details import FileId
+from odfpy.serving.archive.served import ReadableArchive
+from odfpy.serving.callers.access import AnyCaller, registry_of
+from odfpy.serving.http.errors import Refused
+from odfpy.serving.http.replies import reply
+from odfpy.serving.rest.models import answers
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+router = APIRouter(tags=["archives"])
+
+MOST_TEXT: Final = 128 * 1024
+"""Bytes of a text that are shown."""
+
+MOST_PICTURE: Final = 20_000_000
+"""Bytes of a picture that is shown."""
+
+MOST_DRAWING: Final = 1_000_000
+"""Bytes of a drawing (SVG) that is shown as a picture; a small one can keep a browser busy for long."""
+
+_MOST_MEMORY: Final = 1 << 30
+_MOST_SECONDS: Final = 20.0
+_MOST_ROW_BYTES: Final = 16 << 20
+_MOST_COPIED: Final = 64 << 20
+_MOST_BYTES: Final = 512
+_LINE: Final = 16
+_PICTURE_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "private, no-cache",
+    "Content-Disposition": "inline",
+}
+
+
+@router.get("/file/{id}/preview", response_model=PreviewModel, responses=answers(401, 404, 422, 429, 503))
+async def preview(request: Request, caller: AnyCaller, served: ReadableArchive, id: FileId) -> Response:  # noqa: A002
+    """The beginning of a file: text, also packed with gzip; the first rows of CSV and Parquet; the first bytes."""
+
+    def work(control: Control) -> Response:
+        with refused_with_codes():
+            record = served.archive.get(id)
+            begun, told = _look(served.archive, record, MOST_TEXT)
+        if told.kind is FileKind.PARQUET and begun.packing is None:
+            folder = registry_of(request).storages[0].run
+            found = _of_parquet(served.archive, record, folder, control)
+        else:
+            found = _of_beginning(begun, told)
+            if told.kind is FileKind.PICTURE and _is_too_large(record, begun, told):
+                found |= _nothing("The picture is too large for a page; download it to look at it")
+        return reply(request, PreviewModel(**found).model_dump())
+
+    answer: Response = await request.app.state.gate.run(request, caller, work)
+    return answer
+
+
+@router.get(
+    "/file/{id}/picture",
+    response_class=Response,
+    responses={200: {"description": "The picture.", "content": {"image/png": {}}}, **answers(401, 404, 422)},
+)
+def picture(served: ReadableArchive, id: FileId) -> Response:  # noqa: A002 - the field's name
+    """A picture: PNG, JPEG, GIF, WebP, or SVG in which nothing runs. 404 for files that are none."""
+    with refused_with_codes():
+        record = served.archive.get(id)
+        begun, told = _look(served.archive, record, MOST_PICTURE)
+    problem = _problem_of_picture(begun, told)
+    if told.media_type is None or problem is not None:
+        raise Refused(404, problem or "The file is no picture")
+    return Response(begun.data, media_type=told.media_type, headers=_PICTURE_HEADERS)
+
+
+def _look(archive: LocalArchive, record: FileRecord, most: int) -> tuple[Beginning, Told]:
+    """The beginning of a file, and its kind.
+
+    Raises:
+        Refused: 404, its bytes are not those that were archived.
+    """
+    try:
+        with closing(archive.open(record)) as stream:
+            begun = beginning_of(stream, most)
+    except WrongContent as error:
+        message = "The bytes that are stored are not those that were archived\n`odf verify` names what is damaged."
+        raise Refused(404, message, None, {"code": error.code}) from error
+    return begun, told_from(begun.data[:HEAD], record.path)
+
+
+def _is_too_large(record: FileRecord, begun: Beginning, told: Told) -> bool:
+    """Return whether a picture is known to be too large, as far as its beginning tells."""
+    return record.size > MOST_PICTURE or (pixels_of(begun.data, told.media_type or "") or 0) > MOST_PIXELS
+
+
+def _problem_of_picture(begun: Beginning, told: Told) -> str | None:
+    """Why a picture is not shown, None if it is."""
+    most = MOST_DRAWING if told.kind is FileKind.DRAWING else MOST_PICTURE
+    if not begun.is_whole or len(begun.data) > most:
+        return f"The picture has more than {most} bytes; download it to look at it"
+    if told.kind is FileKind.PICTURE:
+        pixels = pixels_of(begun.data, told.media_type or "")
+        if pixels is None or pixels > MOST_PIXELS:
+            return f"The picture is damaged, or has more than {MOST_PIXELS} pixels; download it to look at it"
+    return None
+
+
+def _of_beginning(begun: Beginning, told: Told) -> dict[str, Any]:
+    found: dict[str, Any] = {"kind": told.kind.value, "packing": begun.packing, "isWhole": begun.is_whole}
+    if begun.problem is not None:
+        found["problem"] = f"It cannot be unpacked: {begun.problem}"
+    match told.kind:
+        case FileKind.DELIMITED | FileKind.TEXT | FileKind.DRAWING:
+            text = text_of(begun.data, told.encoding or "utf-8")
+            rows = first_rows(text, is_whole=begun.is_whole) if told.kind is FileKind.DELIMITED else None
+            found |= (
+                {"kind": "text", "text": text}
+                if rows is None
+                else {
+                    "kind": "table",
+                    "columns": rows.columns,
+                    "rows": rows.rows,
+                    "numColumns": rows.num_columns,
+                    "isWhole": not rows.has_more,
+                }
+            )
+            if told.kind is FileKind.DRAWING:
+                found["kind"] = told.kind.value
+        case FileKind.BYTES | FileKind.PARQUET:  # Parquet that is packed once more
+            found |= {
+                "kind": FileKind.BYTES.value,
+                "text": hexadecimal(begun.data[:_MOST_BYTES]),
+                "isWhole": begun.is_whole and len(begun.data) <= _MOST_BYTES,
+            }
+        case FileKind.PICTURE:
+            pass
+    return found
+
+
+def hexadecimal(data: bytes) -> str:
+    """Bytes in lines: where they are, what they are, and the letters among them."""
+    lines = []
+    for at in range(0, len(data), _LINE):
+        part = data[at : at + _LINE]
+        letters = "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in part)
+        lines.append(f"{at:08x}  {part.hex(' '):<{3 * _LINE - 1}}  {letters}")
+    return "\n".join(lines)
+
+
+# --- Parquet ---
+
+
+def _of_parquet(archive: LocalArchive, record: FileRecord, folder: Path, control: Control) -> dict[str, Any]:
+    """The first rows of a Parquet file; or why it cannot be read, which is no fault of who asks."""
+    try:
+        with Control(_MOST_SECONDS, within=control) as limited, TemporaryDirectory(dir=folder) as scratch:
+            path = _file_of(archive, record, Path(scratch))
+            if path is None:
+                return _nothing(f"Files of more than {_MOST_COPIED} bytes cannot be shown from this store")
+            table, num_columns = _first_rows_of(path, limited)
+    except (QueryCancelled, QueryTimedOut):
+        control.check()  # it is not wanted any more
+        return _nothing("It takes too long to read")
+    except QueryEnded:
+        return _nothing("It breaks the reader of Parquet files, or takes too much memory")
+    except (ResultTooLarge, InvalidQuery, MalformedData, EngineError) as error:
+        is_large = isinstance(error, ResultTooLarge)
+        return _nothing("Its rows are too large for a page" if is_large else "It is no Parquet file that can be read")
+    rows = laid_out(table.slice(0, MOST_ROWS), DataFormat.ARRAY_OF_ARRAYS)
+    return {
+        "kind": "table",
+        "columns": table.column_names,
+        "rows": [[_shown(value) for value in row] for row in rows],
+        "numColumns": num_columns,
+        "isWhole": table.num_rows <= MOST_ROWS,
+    }
+
+
+def _file_of(archive: LocalArchive, record: FileRecord, scratch: Path) -> Path | None:
+    """A file with the bytes of a record, None if it would have to be copied and is too large for that."""
+    path = archive.dataset.layout.data.local_path(record.object)
+    if path is not None and path.is_file() and path.stat().st_size == record.size:
+        return path
+    if record.size > _MOST_COPIED:
+        return None
+    copy = scratch / "file"
+    with closing(archive.open(record)) as stream:
+        copy.write_bytes(stream.read())
+    return copy
+
+
+def _first_rows_of(path: Path, control: Control) -> tuple[pa.Table, int]:
+    """The first rows of a Parquet file, in the columns that are shown; and how many columns there are."""
+    whole = _asked("select * from file limit 0", path, control)
+    names = whole.column_names[:MOST_COLUMNS]
+    if not names or len(set(whole.column_names)) < len(whole.column_names):
+        return whole.select(list(range(len(names)))), whole.num_columns
+    chosen = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
+    query = f"select {chosen} from file limit {MOST_ROWS + 1}"  # noqa: S608 - quoted, and the process reads nothing else
+    return _asked(query, path, control), whole.num_columns
+
+
+def _asked(query: str, path: Path, control: Control) -> pa.Table:
+    import pyarrow as pa
+
+    from odfpy.engine.datafusion.apart import IsolatedQuery, fork_server
+
+    request = FilesRequest(query, (FileTable("file", "parquet", (str(path),)),), _MOST_ROW_BYTES)
+    with closing(IsolatedQuery(fork_server(_MOST_MEMORY), request, control)) as rows:
+        return pa.Table.from_batches(rows, rows.schema)
+
+
+def _shown(value: object) -> object:
+    """A value as it is shown: long ones are cut, nested ones are text."""
+    if isinstance(value, (list, dict)):
+        return cut(json.dumps(value, ensure_ascii=False))
+    return cut(value) if isinstance(value, str) else value
+
+
+def _nothing(problem: str) -> dict[str, Any]:
+    return {"kind": "none", "problem": problem}

@@ -1,0 +1,129 @@
+"""Records that come over HTTP: each looked at by itself, then all good ones put into the archive in one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from odfpy.archive.errors import RecordRefused, WrongContent
+from odfpy.archive.files import Content
+from odfpy.archive.preparing import PreparedFile, draft_of, prepared
+from odfpy.archive.pushing import NewFile, Pushed
+from odfpy.archive.reports import Pusher, recorded_push
+from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import ObjectNotFound, OdfError
+from odfpy.serving.archive.models import NewRecordModel, tree_of
+from odfpy.serving.archive.served import ServedArchive
+from odfpy.serving.archive.uploads import object_name
+
+
+class Pushing:
+    """A push of records whose bytes have come."""
+
+    def __init__(self, served: ServedArchive) -> None:
+        self._served = served
+        self._contents: dict[Multihash, Content] = {}
+
+    def push(self, trees: Sequence[Any]) -> list[dict[str, Any]]:
+        """Archive what can be; for threads.
+
+        Args:
+            trees: the records, as they came.
+
+        Returns:
+            A result for each, as `PushedModel` has it.
+
+        Raises:
+            OdfError: the archive cannot be written; nothing was archived.
+        """
+        results = recorded_push(self._served.archive, Pusher.SERVER, lambda: self._push(trees))
+        return [self._tree(result) for result in results]
+
+    def _push(self, trees: Sequence[Any]) -> list[Pushed]:
+        files, found = [], []
+        with self._served.scratch() as scratch:
+            for number, tree in enumerate(trees):
+                new, outcome = self._looked_at(tree, number, scratch)
+                files.append(new)
+                found.append(outcome)
+            return self._served.archive.push_prepared(files, found, scratch)
+
+    def _looked_at(self, tree: Any, number: int, scratch: Path) -> tuple[NewFile, PreparedFile | OdfError]:
+        new = NewFile(file=Path(f"record {number}"), what="", where="")
+        try:
+            new, size = new_file(tree, number)
+            assert new.object is not None  # noqa: S101 - `new_file` has seen to it
+            draft = draft_of(new, new.object.algorithm, Timestamp.now().millis, is_translated=False)
+            content = self._content(new.object, str(new.file), scratch)
+            if size is not None and size != content.size:
+                raise WrongContent(f"{new.file}: it has {content.size} bytes, not {size}")
+            return new, prepared(new, draft, content)
+        except OdfError as error:
+            return new, error
+
+    def _content(self, name: Multihash, file: str, scratch: Path) -> Content:
+        """The bytes of a file, hashed: where they came in, or as the archive has them already."""
+        known = self._contents.get(name)
+        if known is None:
+            uploads, store = self._served.uploads, self._served.archive.dataset.layout.data
+            if self._served.has(name):
+                path = scratch / str(name)  # nothing is there: it need not be moved into the store
+                size, opened = store.size(name), lambda: store.open(name)
+            elif uploads.has(name):
+                path = uploads.path(name)
+                size, opened = path.stat().st_size, lambda: path.open("rb")
+            else:
+                raise ObjectNotFound(
+                    f"{file}: its bytes have not come yet", hint=f"Send {name} first, then the record."
+                )
+            known = self._contents[name] = Content(path, size, uploads.hash_of(name, opened), name, 0)
+        return known
+
+    def _tree(self, pushed: Pushed) -> dict[str, Any]:
+        tree: dict[str, Any] = {"outcome": pushed.outcome.value}
+        if pushed.record is not None:
+            tree["record"] = tree_of(pushed.record, self._served.url(pushed.record.id))
+        if pushed.error is not None:
+            error = pushed.error
+            reasons = list(error.reasons) if isinstance(error, RecordRefused) else []
+            fault = {"code": error.code, "message": error.message, "hint": error.hint, "reasons": reasons}
+            tree["error"] = fault
+        return tree
+
+
+def new_file(tree: Any, number: int) -> tuple[NewFile, int | None]:
+    """The file that a record speaks of, and the size that it says.
+
+    Args:
+        tree: the record, as it came.
+        number: its place, for messages.
+
+    Raises:
+        RecordRefused: it does not have the fields of a record.
+    """
+    try:
+        model = NewRecordModel.model_validate(tree)
+    except ValidationError as error:
+        problems = [f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in error.errors()[:20]]
+        raise RecordRefused(f"record {number}", problems) from error
+    name = object_name(model.object)
+    if name is None:
+        raise RecordRefused(f"record {number}", ["object is not a multihash, BLAKE3 or SHA3-256, in multibase"])
+    new = NewFile(
+        file=Path(model.path or f"record {number}"),
+        what=model.what,
+        where=model.where,
+        work_id=model.work_id,
+        start=model.start,
+        end=model.end,
+        path=model.path,
+        id=model.id,
+        hash=model.hash,
+        object=name,
+        create_time=model.create_time,
+    )
+    return new, model.size

@@ -1,0 +1,245 @@
+"""The archives of a server: which one a path means, who may use it, and what it has under way.
+
+/{name}/v0/archive/...      the archive of that name
+/v0/archive/...             the one that the setting `archive.name` names, or else the only one that the caller
+                            may read
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import anyio
+from fastapi import Depends, Request
+from starlette.requests import HTTPConnection
+
+from odfpy.archive.local import LocalArchive
+from odfpy.archive.opening import is_url
+from odfpy.archive.rows import is_archive
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.coordinator.workspace import Workspace
+from odfpy.data.multihash import Multihash
+from odfpy.data.recent import Recent
+from odfpy.dataset.names import DatasetAlias
+from odfpy.errors import InvalidValue, ObjectNotFound, OdfError
+from odfpy.serving.archive.refusals import no_archive
+from odfpy.serving.archive.tallies import Tallies
+from odfpy.serving.archive.uploads import Uploads
+from odfpy.serving.callers.access import (
+    AnyCaller,
+    Caller,
+    alias_in,
+    is_readable,
+    readable,
+    registry_of,
+    require_writable,
+    unauthorized_error,
+    writable,
+)
+from odfpy.serving.callers.registry import ServedRegistry
+from odfpy.settings.sections import ArchiveSection
+
+_PARALLEL = 4
+_UPLOADING = 64
+_FRESH = 2.0
+_KEPT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ServedArchive:
+    """An archive that somebody asks for.
+
+    Attributes:
+        archive: the archive.
+        base: its URL, as clients reach it.
+        uploads: files that have come, or are coming, and are in no record yet.
+    """
+
+    archive: LocalArchive
+    base: str
+    uploads: Uploads
+
+    def url(self, id: str) -> str:  # noqa: A002 - the field's name
+        """Return where the bytes of a file can be had."""
+        return f"{self.base}/v0/archive/files/{id}/data"
+
+    def has(self, name: Multihash) -> bool:
+        """Return whether the archive has the bytes of a file; nobody takes them for garbage for a while then."""
+        return self.size_of(name) is not None
+
+    def size_of(self, name: Multihash) -> int | None:
+        """Bytes of a file that the archive has, None if it has not; nobody takes them for garbage for a while then."""
+        store = self.archive.dataset.layout.data
+        try:
+            size = store.size(name)
+        except ObjectNotFound:
+            return None
+        store.touch(name)
+        return size
+
+    def scratch(self) -> AbstractContextManager[Path]:
+        """A folder on the file system of the archive, removed at the end."""
+        return self.archive.scratch()
+
+
+@dataclass(slots=True)
+class Archives:
+    """The archives of one server, for all threads.
+
+    Attributes:
+        committing: threads that write records.
+        uploading: threads that take files in.
+        tallies: how many files they keep.
+        days: files a day, by archive, head and question: to count those of ten million takes a second.
+    """
+
+    workspaces: Sequence[Workspace]
+    registry: ServedRegistry
+    most: int
+    committing: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_PARALLEL))
+    uploading: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_UPLOADING))
+    tallies: Tallies = field(default_factory=Tallies)
+    days: Recent[object, dict[int, int]] = field(default_factory=lambda: Recent(_KEPT))
+    _uploads: dict[Path, Uploads] = field(default_factory=dict)
+    _open: dict[Path, LocalArchive] = field(default_factory=dict)
+    _locks: dict[Path, threading.Lock] = field(default_factory=dict)
+    _all: tuple[float, list[StoredDataset]] | None = None
+    _seen: dict[Path, tuple[Multihash | None, bool]] = field(default_factory=dict)
+
+    def of(self, dataset: StoredDataset) -> LocalArchive:
+        """The archive that a dataset is.
+
+        Raises:
+            Refused: it is none.
+        """
+        if not self._is_archive(dataset):
+            raise no_archive(f"{dataset.handle} is no archive of files")
+        known = self._open.get(dataset.folder)
+        if known is None or known.name != str(dataset.handle):  # it may have been given another name
+            root = dataset.workspace_folder.root
+            workspace = next(one for one in self.workspaces if one.storage.root == root)
+            known = LocalArchive(workspace, dataset, asks_elsewhere=False)
+            self._open[dataset.folder] = known
+        return known
+
+    def uploads_of(self, dataset: StoredDataset) -> Uploads:
+        """The files of an archive that are on their way."""
+        known = self._uploads.get(dataset.folder)
+        return known or self._uploads.setdefault(dataset.folder, Uploads(dataset.cache / "uploads", self.most))
+
+    def lock_of(self, dataset: StoredDataset) -> threading.Lock:
+        """The lock under which this server writes records into an archive: one push after the other."""
+        return self._locks.setdefault(dataset.folder, threading.Lock())
+
+    def named(self) -> DatasetAlias | None:
+        """The archive that a setting names, None if none does."""
+        for workspace in self.workspaces:
+            name = workspace.config.section(ArchiveSection).name
+            if name is not None and not is_url(name):
+                try:
+                    return DatasetAlias.parse(name)
+                except InvalidValue:
+                    continue
+        return None
+
+    def all(self) -> list[StoredDataset]:
+        """All archives of the server, as of a moment ago: looking through ten thousand datasets takes a second."""
+        now = time.monotonic()
+        if self._all is None or now - self._all[0] > _FRESH:
+            self._all = (now, [one for one in self.registry.look_again() if self._is_archive(one)])
+        return [dataset.reloaded() for dataset in self._all[1]]
+
+    def sweep(self) -> None:
+        """Remove what was left of uploads long ago."""
+        for workspace in self.workspaces:
+            for dataset in workspace.storage.datasets():
+                if (dataset.cache / "uploads").is_dir():
+                    self.uploads_of(dataset).sweep()
+
+    def _is_archive(self, dataset: StoredDataset) -> bool:
+        """Return whether a dataset is an archive, without reading its chain where its head is known."""
+        try:
+            head = dataset.layout.refs.get("head")
+            known = self._seen.get(dataset.folder)
+            if known is None or known[0] != head:
+                known = self._seen[dataset.folder] = (head, is_archive(dataset.state))
+        except OdfError:  # a damaged dataset is in nobody's way who did not name it
+            return False
+        return known[1]
+
+
+def archives_of(connection: HTTPConnection) -> Archives:
+    """Return the archives of the server."""
+    found = connection.app.state.archives
+    assert isinstance(found, Archives)  # noqa: S101 - `create_app` puts it there
+    return found
+
+
+def readable_archive(request: Request, caller: AnyCaller) -> ServedArchive:
+    """The archive that the path means.
+
+    Raises:
+        HTTPException: 401 or 404, there is none that they may read.
+        Refused: 404, it is another dataset.
+    """
+    dataset = readable(request, caller) if _names_one(request) else _at_the_root(request, caller)
+    return _served(request, dataset)
+
+
+def writable_archive(request: Request, caller: AnyCaller) -> ServedArchive:
+    """The archive that the path means, for a token of the scope write.
+
+    Raises:
+        HTTPException: 401, 403 or 404, they may not write there.
+        Refused: 404, it is another dataset.
+    """
+    if _names_one(request):
+        dataset = writable(request, caller).dataset
+        if dataset is None:
+            raise no_archive("There is no archive of that name")
+    else:
+        dataset = _at_the_root(request, caller)
+        require_writable(dataset, caller)
+    return _served(request, dataset)
+
+
+ReadableArchive = Annotated[ServedArchive, Depends(readable_archive)]
+WritableArchive = Annotated[ServedArchive, Depends(writable_archive)]
+
+
+def _served(request: Request, dataset: StoredDataset) -> ServedArchive:
+    archives = archives_of(request)
+    base = (request.app.state.settings.base_url or str(request.base_url)).rstrip("/")
+    if _names_one(request):
+        base = f"{base}/{alias_in(request)}"
+    return ServedArchive(archives.of(dataset), base, archives.uploads_of(dataset))
+
+
+def _names_one(connection: HTTPConnection) -> bool:
+    return "name" in connection.path_params
+
+
+def _at_the_root(connection: HTTPConnection, caller: Caller) -> StoredDataset:
+    """The archive without a name; datasets that the caller may not read do not count."""
+    archives = archives_of(connection)
+    name = archives.named()
+    if name is not None:
+        named = registry_of(connection).find(name)
+        found = [] if named is None else [named]
+    else:
+        found = archives.all()
+    shown = [dataset for dataset in found if is_readable(dataset, caller)]
+    if len(shown) == 1:
+        return shown[0]
+    if shown:
+        names = ", ".join(str(dataset.handle) for dataset in shown)
+        raise no_archive(f"There are several archives here: {names}\nAsk for /NAME/v0/archive/...")
+    if caller.token is None:
+        raise unauthorized_error("There is no public archive here; others need an access token")
+    raise no_archive("There is no archive here, or not for this token")

@@ -1,0 +1,333 @@
+"""Files on their way into an archive, that are in no record yet.
+
+    <object>.part       what has come of a file; its size says where to go on
+    <object>            a file that has come whole, checked against its name and flushed
+
+They are named by the hash that they will have: what is cut off by a client or by the end of the server goes on from
+there, and two who send the same file send it once. A record takes the file out of here into the dataset. What nobody
+takes is swept away after a day.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+from typing import BinaryIO, Final, Protocol
+
+from odfpy.archive.errors import CannotCopy, WrongContent
+from odfpy.archive.files import CHUNK, wait_for, write_all
+from odfpy.data.multihash import Hasher, Multihash
+from odfpy.errors import IntegrityError, InvalidValue
+from odfpy.files import FULL, make_folder, move_files, sync_folder
+
+LIFETIME: Final = 24 * 3600.0
+"""Seconds for which a file is kept that nobody goes on with."""
+
+_SWEEP_EVERY: Final = 600.0
+_PART: Final = ".part"
+_MOST_KNOWN: Final = 10_000
+_MOST_RUNNING: Final = 256
+
+
+class UploadTooLarge(Exception):
+    """More bytes come than a file may have."""
+
+
+class UploadBusy(Exception):
+    """Somebody else sends the same file at the moment."""
+
+
+class WrongOffset(Exception):
+    """Bytes would leave a gap, or come twice."""
+
+
+class Source(Protocol):
+    """Bytes that come: a piece at a time, nothing at the end."""
+
+    def read(self, size: int = -1, /) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Progressed:
+    """The state of an upload.
+
+    Attributes:
+        offset: bytes that are here.
+        is_complete: whether these are all of them.
+    """
+
+    offset: int
+    is_complete: bool
+
+
+def object_name(text: str) -> Multihash | None:
+    """The hash that a text is, None if it is none, or none by which bytes can be checked."""
+    try:
+        name = Multihash.parse(text)
+        has_hasher = name.algorithm.new is not None
+    except (InvalidValue, IntegrityError):
+        return None
+    return name if has_hasher else None
+
+
+class Uploads:
+    """The files of one archive that are on their way; threads and processes may share them."""
+
+    def __init__(self, folder: Path, most: int) -> None:
+        """
+        Args:
+            folder: where they are, on the file system of the dataset.
+            most: bytes that one may have.
+        """
+        self._folder = folder
+        self.most = most
+        self._lock = threading.Lock()
+        self._running: OrderedDict[Multihash, tuple[int, Hasher, Hasher]] = OrderedDict()
+        self._hashes: OrderedDict[Multihash, str] = OrderedDict()
+        self._swept = 0.0
+
+    def path(self, name: Multihash) -> Path:
+        """Return where a file is that has come whole."""
+        return self._folder / str(name)
+
+    def has(self, name: Multihash) -> bool:
+        """Return whether a file has come whole; it is kept for a while longer then."""
+        try:
+            os.utime(self.path(name))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def progress(self, name: Multihash) -> Progressed:
+        """The part of a file that is here."""
+        for path, is_complete in ((self.path(name), True), (self._part(name), False)):
+            with suppress(FileNotFoundError):
+                return Progressed(path.stat().st_size, is_complete)
+        return Progressed(0, is_complete=False)
+
+    def append(self, name: Multihash, offset: int, source: Source, *, is_last: bool) -> Progressed:
+        """Take more bytes of a file in; what has come stays, also where the rest does not.
+
+        Args:
+            name: the hash that the whole file has.
+            offset: of the first byte; as many have to be here.
+            source: the bytes.
+            is_last: whether the file ends with them: then it is checked.
+
+        Raises:
+            UploadBusy: somebody else sends it.
+            WrongOffset: another number of bytes is here.
+            UploadTooLarge: it is more than a file may have; nothing of it stays.
+            WrongContent: the whole file has another hash; nothing of it stays.
+            CannotCopy: there is no room.
+        """
+        self._sweep_now_and_then()
+        with self._writing(name) as file:
+            if self.path(name).exists():
+                return self.progress(name)
+            here = os.fstat(file.fileno()).st_size
+            if here != offset:
+                raise WrongOffset(f"{here} bytes of {name} are here, {offset} were expected")
+            long, short = self._hashers(name, file, here)
+            count = self._receive(name, file, source, (long, short), here)
+            if not is_last:
+                self._remember(name, count, long, short)
+                return Progressed(count, is_complete=False)
+            self._finish(name, file, long.digest())
+            self._know(name, short.digest().hex())
+            return Progressed(count, is_complete=True)
+
+    def require_room(self, count: int) -> None:
+        """Refuse so many bytes before they come, if there is no room for them.
+
+        Raises:
+            CannotCopy: there is none.
+        """
+        try:
+            make_folder(self._folder)
+            free = shutil.disk_usage(self._folder).free
+        except OSError as error:
+            raise _cannot_write(error) from error
+        if free < count:
+            raise CannotCopy(f"The server has no room for the file: {count} bytes come, {free} are free")
+
+    def drop_part(self, name: Multihash) -> None:
+        """Forget what has come of a file: all of it comes again.
+
+        Raises:
+            UploadBusy: somebody sends it at the moment.
+        """
+        if self._part(name).exists():
+            with self._writing(name) as file:
+                file.truncate(0)
+
+    def insert_all(self, files: Mapping[Multihash, Path]) -> None:
+        """Take in small files that were just written and checked; they are flushed together.
+
+        Raises:
+            CannotCopy: there is no room.
+        """
+        self._sweep_now_and_then()
+        try:
+            make_folder(self._folder)
+            move_files((path, self.path(name)) for name, path in files.items())
+        except OSError as error:
+            raise _cannot_write(error) from error
+
+    def hash_of(self, name: Multihash, open_it: Callable[[], BinaryIO]) -> str:
+        """The BLAKE2b of a file, from its bytes: they are read if nobody has done so since the server has started."""
+        with self._lock:
+            known = self._hashes.get(name)
+        if known is None:
+            hasher = hashlib.blake2b(digest_size=16)
+            with open_it() as stream:
+                while chunk := stream.read(CHUNK):
+                    hasher.update(chunk)
+            known = hasher.hexdigest()
+            self._know(name, known)
+        return known
+
+    def sweep(self, now: float | None = None) -> None:
+        """Remove what nobody has gone on with for a day.
+
+        Args:
+            now: the time in seconds since 1970.
+        """
+        self._swept = time.monotonic()
+        deadline = (time.time() if now is None else now) - LIFETIME
+        for path in self._all():
+            with suppress(OSError):
+                if path.stat().st_mtime < deadline:
+                    path.unlink()
+
+    # --- Pieces ---
+
+    def _all(self) -> Iterable[Path]:
+        try:
+            return list(self._folder.iterdir())
+        except FileNotFoundError:
+            return []
+
+    def _sweep_now_and_then(self) -> None:
+        if time.monotonic() - self._swept > _SWEEP_EVERY:
+            self.sweep()
+
+    def _part(self, name: Multihash) -> Path:
+        return self._folder / f"{name}{_PART}"
+
+    @contextmanager
+    def _writing(self, name: Multihash) -> Iterator[FileIO]:
+        """The part of a file, to be read and written by nobody else."""
+        part = self._part(name)
+        while True:
+            try:
+                make_folder(self._folder)
+                descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            except OSError as error:
+                raise _cannot_write(error) from error
+            with os.fdopen(descriptor, "r+b", buffering=0) as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise UploadBusy(f"{name} is being sent by somebody else") from None
+                if not _is_at(part, file):
+                    continue  # who had it before has finished it, or has thrown it away
+                try:
+                    yield file
+                finally:
+                    if os.fstat(file.fileno()).st_size == 0 and _is_at(part, file):
+                        part.unlink()  # nothing has come
+                return
+
+    def _hashers(self, name: Multihash, file: FileIO, here: int) -> tuple[Hasher, Hasher]:
+        """Hashers that have seen what is here; they are where the last ones were, or read it again."""
+        with self._lock:
+            known = self._running.pop(name, None)
+        if known is not None and known[0] == here:
+            file.seek(here)
+            return known[1], known[2]
+        long, short = name.algorithm.hasher(), hashlib.blake2b(digest_size=16)
+        file.seek(0)
+        while chunk := file.read(CHUNK):
+            long.update(chunk)
+            short.update(chunk)
+        return long, short
+
+    def _receive(
+        self, name: Multihash, file: FileIO, source: Source, hashers: tuple[Hasher, Hasher], count: int
+    ) -> int:
+        """Write what comes; gives how much there is in the end. It is hashed while the next piece comes."""
+        waiting: list[Future[object]] = []
+        with ThreadPoolExecutor(len(hashers), "odf-archive") as pool:
+            while True:
+                try:
+                    chunk = source.read()
+                except BaseException:
+                    wait_for(waiting)
+                    self._remember(name, count, *hashers)
+                    raise
+                wait_for(waiting)
+                if not chunk:
+                    return count
+                count += len(chunk)
+                if count > self.most:
+                    self._part(name).unlink()
+                    raise UploadTooLarge(f"More than the {self.most} bytes come that one file may have")
+                try:
+                    write_all(file, chunk)
+                except OSError as error:
+                    if error.errno in FULL:  # a part that waits for its rest would keep the disk full, for all others
+                        self._part(name).unlink()
+                    raise _cannot_write(error) from error
+                waiting = [pool.submit(hasher.update, chunk) for hasher in hashers]
+
+    def _finish(self, name: Multihash, file: FileIO, digest: bytes) -> None:
+        """Give a whole file its name."""
+        found = Multihash(name.code, digest)
+        if found != name:
+            self._part(name).unlink()
+            raise WrongContent(f"These are not the bytes of {name}: they have the hash {found}")
+        try:
+            # The name after the content: it says that the bytes were checked, also after a power loss.
+            os.fsync(file.fileno())
+            self._part(name).rename(self.path(name))
+            sync_folder(self._folder)
+        except OSError as error:
+            raise _cannot_write(error) from error
+
+    def _remember(self, name: Multihash, count: int, long: Hasher, short: Hasher) -> None:
+        with self._lock:
+            self._running[name] = (count, long, short)
+            if len(self._running) > _MOST_RUNNING:
+                self._running.popitem(last=False)
+
+    def _know(self, name: Multihash, known: str) -> None:
+        with self._lock:
+            self._hashes[name] = known
+            if len(self._hashes) > _MOST_KNOWN:
+                self._hashes.popitem(last=False)
+
+
+def _is_at(path: Path, file: FileIO) -> bool:
+    """Return whether a file that is open still has its name."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
+
+
+def _cannot_write(error: OSError) -> CannotCopy:
+    if error.errno in FULL:
+        return CannotCopy("The server has no room for the file; nothing of it was kept")
+    return CannotCopy(f"The server cannot write the file: {error.strerror}")

@@ -1,0 +1,46 @@
+"""Bodies of requests that are taken in as they come."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+import anyio
+import anyio.from_thread
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+_PIECE: Final = 256 * 1024
+
+
+class BodyReader:
+    """The body of a request as a stream for a thread; a client that does not send for too long is given up."""
+
+    def __init__(self, request: Request, patience: float) -> None:
+        """
+        Args:
+            request: the request.
+            patience: seconds that a piece may take.
+        """
+        self._chunks: AsyncIterator[bytes] = request.stream()
+        self._patience = patience
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes: a piece of them, whatever `size` says; nothing at the end.
+
+        Raises:
+            HTTPException: 408, it does not come.
+            ClientDisconnect: the client has gone.
+        """
+        del size
+        return anyio.from_thread.run(self._piece)
+
+    async def _piece(self) -> bytes:
+        piece = bytearray()
+        try:
+            with anyio.fail_after(self._patience):
+                while len(piece) < _PIECE and (chunk := await anext(self._chunks, b"")):
+                    piece += chunk
+        except TimeoutError as error:
+            raise HTTPException(408, "The object does not come") from error
+        return bytes(piece)

@@ -1,0 +1,50 @@
+"""The settings of one dataset. A new one also has a row in `docs/cli.md`."""
+
+# No `from __future__ import annotations` here, as in `sections`.
+
+from typing import Annotated
+
+from odfpy.settings.forms import DurationText, Files, Percent
+from odfpy.settings.setting import Meaning, Section
+
+
+class WatermarkSection(Section):
+    """The policy of a root dataset's watermark."""
+
+    NAME = "watermark"
+
+    lag: Annotated[DurationText, Meaning("Distance of the watermark behind the greatest event time", "Watermark")] = (
+        "0s"
+    )
+    idle: Annotated[
+        DurationText | None,
+        Meaning(
+            "Time without new rows after which a pull moves the watermark with system time, less the lag",
+            "Watermark",
+        ),
+    ] = None
+
+
+class RetractionsSection(Section):
+    """Retractions that a snapshot brings."""
+
+    NAME = "retractions"
+
+    share: Annotated[
+        Percent,
+        Meaning(
+            "Share of its current rows that one Snapshot may retract without --allow-retractions; 100% for any",
+            "MergeStrategy::Snapshot",
+        ),
+    ] = "50%"
+
+
+class CopySection(Section):
+    """The copy of a dataset that is here."""
+
+    NAME = "copy"
+
+    files: Annotated[
+        Files,
+        Meaning("Files that rows link to and that are here: all, none, available, or conditions on columns"),
+    ] = "all"

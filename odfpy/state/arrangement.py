@@ -1,0 +1,87 @@
+"""An arrangement: rows by key, so that those of some keys are found without reading the others.
+
+The word is that of differential dataflow. Rows of a key are found by its fingerprint, of which whoever keeps them says
+how it is made. Like the key index, an arrangement is a few sorted runs (see `run_file`), of which each is larger than
+all after it; unlike it, it has all rows of a key, and rows that are equal as often as they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from odfpy.state.fingerprints import Entries, Fingerprints
+from odfpy.state.merging import IndexSizes, num_staying, ranges
+from odfpy.state.run_file import RunInfo, RunWriter, SortedRun
+
+SIZES: Final = IndexSizes(block_rows=512, least_rows=16_384)
+"""Blocks are small, since each key that is looked up costs one."""
+
+
+def sorted_by(fingerprints: Fingerprints, rows: pa.Table) -> Entries:
+    """Entries of rows in any order; equal ones stay in theirs."""
+    order = np.argsort(fingerprints, kind="stable")
+    return Entries(fingerprints[order], rows.combine_chunks().take(pa.array(order)))
+
+
+def write_run(path: Path, parts: Iterable[Entries], schema: pa.Schema, sizes: IndexSizes = SIZES) -> RunInfo:
+    """Write entries that come in order to a new file.
+
+    Args:
+        path: the file.
+        parts: the entries.
+        schema: of their rows.
+        sizes: how the run is cut.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with RunWriter(path, schema, sizes.block_rows) as writer:
+        for part in parts:
+            writer.write(part)
+        return writer.finish()
+
+
+def add_entries(
+    folder: Path, runs: Sequence[RunInfo], path: Path, new: Entries, sizes: IndexSizes = SIZES
+) -> tuple[RunInfo, ...]:
+    """The runs of an arrangement with more entries: some of those that it had, and a new one.
+
+    Args:
+        folder: where the runs are, which stay there as they are.
+        runs: the runs, the oldest first.
+        path: the file for the new run.
+        new: the entries.
+        sizes: how it is cut.
+
+    Raises:
+        StateDamaged: a run is missing or damaged.
+        OSError: the new one cannot be written.
+    """
+    staying = num_staying(runs, len(new.fingerprints), sizes)
+    parts: list[SortedRun | Entries] = [*(SortedRun(folder, info) for info in runs[staying:]), new]
+    merged = (_merged([part.between(*limits) for part in parts]) for limits in ranges(runs[staying:], new, sizes))
+    return (*runs[:staying], write_run(path, merged, new.rows.schema, sizes))
+
+
+def rows_of(folder: Path, runs: Iterable[RunInfo], wanted: Fingerprints) -> list[pa.Table]:
+    """The rows with one of the wanted fingerprints, which are ascending and distinct; and perhaps no others.
+
+    Args:
+        folder: where the runs are.
+        runs: the runs.
+        wanted: the fingerprints.
+
+    Raises:
+        StateDamaged: a run is missing or damaged.
+    """
+    return [SortedRun(folder, info).matching(wanted).rows for info in runs]
+
+
+def _merged(parts: Sequence[Entries]) -> Entries:
+    fingerprints = np.concatenate([part.fingerprints for part in parts])
+    return sorted_by(fingerprints, pa.concat_tables([part.rows for part in parts]))

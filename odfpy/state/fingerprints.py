@@ -1,0 +1,45 @@
+"""Rows in the order of the fingerprints of their keys, 64 bits each.
+
+A fingerprint says where to look, and not what is there: different keys may share one. What makes them is up to who
+keeps the rows: duckdb's hash for the key index, Spark's for arrangements.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Fingerprints: TypeAlias = npt.NDArray[np.uint64]
+Places: TypeAlias = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Rows and the fingerprints of their keys.
+
+    Attributes:
+        fingerprints: ascending.
+        rows: one for each fingerprint.
+    """
+
+    fingerprints: Fingerprints
+    rows: pa.Table
+
+    def between(self, low: int, high: int | None) -> Entries:
+        """Entries with fingerprints from `low` to before `high`, None for all the rest."""
+        first = np.searchsorted(self.fingerprints, np.uint64(low))
+        last = len(self.fingerprints) if high is None else np.searchsorted(self.fingerprints, np.uint64(high))
+        return Entries(self.fingerprints[first:last], self.rows.slice(first, last - first))
+
+
+def places_of(wanted: Fingerprints, known: Fingerprints) -> Places:
+    """Places of wanted numbers among known ones; both are ascending."""
+    first = np.searchsorted(known, wanted)
+    counts = np.searchsorted(known, wanted, side="right") - first
+    before = np.cumsum(counts) - counts
+    places: Places = np.repeat(first - before, counts) + np.arange(counts.sum())
+    return places

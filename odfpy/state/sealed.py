@@ -1,0 +1,23 @@
+"""Small files that say by a checksum whether they are what was written: a text, and in the line after it its BLAKE3."""
+
+from __future__ import annotations
+
+from odfpy.data.multihash import BLAKE3, Multihash
+from odfpy.state.run_file import StateDamaged
+
+
+def sealed(text: bytes) -> bytes:
+    """The content of a file with a text."""
+    return b"\n".join((text, str(Multihash.of(text, BLAKE3)).encode(), b""))
+
+
+def unsealed(content: bytes) -> bytes:
+    """The text of a file.
+
+    Raises:
+        StateDamaged: it is not what was written.
+    """
+    text = content.removesuffix(b"\n").rpartition(b"\n")[0]
+    if content != sealed(text):
+        raise StateDamaged("a checksum does not fit")
+    return text

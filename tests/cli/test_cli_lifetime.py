@@ -1,0 +1,53 @@
+"""The end of the process of a command: what Python would have done is done, but for taking itself apart."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+
+import pytest
+
+from odfpy.cli import lifetime
+
+
+def left(program: str) -> tuple[int, str, str]:
+    program = f"import atexit, sys, threading, time\nfrom odfpy.cli.lifetime import leave\n{program}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("code", [0, 1, 130])
+def test_what_was_printed_arrives_and_what_is_registered_runs(code: int) -> None:
+    program = (
+        f"atexit.register(print, 'last', end='')\nprint('first', end=' ')\nsys.stderr.write('told')\nleave({code})"
+    )
+    assert left(program) == (code, "first last", "told")
+
+
+def test_threads_that_work_are_waited_for() -> None:
+    program = "threading.Thread(target=lambda: (time.sleep(0.2), print('done'))).start()\nleave(3)"
+    assert left(program) == (3, "done\n", "")
+
+
+def test_threads_in_the_background_are_not() -> None:
+    program = "threading.Thread(target=threading.Event().wait, daemon=True).start()\nleave(0)"
+    assert left(program) == (0, "", "")
+
+
+def test_nothing_is_taken_apart() -> None:
+    program = "class Kept:\n    def __del__(self): print('taken apart')\nkept = Kept()\nkept.itself = kept\nleave(0)"
+    assert left(program) == (0, "", "")
+
+
+def test_garbage_is_looked_for_as_usual_once_there_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = gc.get_threshold()
+    monkeypatch.setattr(lifetime, "_MANY", 5_000)
+    gc.collect()
+    lifetime.put_off_collection()
+    try:
+        assert gc.get_threshold()[0] == 5_000
+        kept = [[] for _ in range(20_000)]
+        assert (gc.get_threshold(), len(kept)) == (usual, 20_000)
+    finally:
+        gc.set_threshold(*usual)

@@ -1,0 +1,139 @@
+"""Arrangements in a workspace: they follow the dataset, whatever happens to it, and are never needed."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from support.chains.workspaces import derivative, feed, root, workspace_with
+from support.engine.spark_here import SparkHere
+
+from odfpy.coordinator.workspace import Workspace
+from odfpy.data.timestamp import Timestamp
+from odfpy.engine.spark.incremental.state import arranged, arrangement
+
+pytestmark = pytest.mark.spark
+
+SUM = "select event_time, name, id, sum(id) over (partition by name order by event_time, id) as s from source"
+
+
+@pytest.fixture(autouse=True)
+def arranged_from_the_first_row_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arranged, "LEAST_ROWS", 0)
+    monkeypatch.setattr(arranged, "WORTH", 0)
+
+
+@pytest.fixture
+def workspace(here: SparkHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """A derivative that has been pulled twice, so that its earlier rows are arranged."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    manifests = root("one", "{kind: Append}"), derivative("made", "one", SUM, "spark")
+    made = workspace_with(tmp_path / "w", *manifests)
+    feed(made, "one", "1 a", "2 a", "3 b")
+    pull(made)
+    feed(made, "one", "4 b", day=3)
+    pull(made)
+    here.asked.clear()
+    return made
+
+
+def pull(workspace: Workspace) -> None:
+    for result in workspace.pull(["made"]):
+        if result.error is not None:
+            raise result.error
+
+
+def place(workspace: Workspace) -> Path:
+    return workspace.storage.get("made").cache / "arrangement"
+
+
+def folder(workspace: Workspace) -> Path:
+    return place(workspace) / str(workspace.datasets.state("made").head)
+
+
+def sums(workspace: Workspace) -> list[tuple[int, int]]:
+    return [(row["id"], row["s"]) for row in workspace.tail("made", 100).to_pylist()]
+
+
+SUMS = [(1, 1), (2, 3), (3, 3), (4, 7), (5, 8), (6, 13)]
+
+
+def is_as_ever(workspace: Workspace) -> None:
+    assert sums(workspace) == SUMS
+    (report,) = workspace.verify(["made"])
+    assert report.ok, report.findings
+
+
+def test_a_pull_reads_no_history(workspace: Workspace, here: SparkHere) -> None:
+    assert [path.name for path in place(workspace).iterdir()] == [folder(workspace).name]
+    feed(workspace, "one", "5 a", "6 b", day=4)
+    pull(workspace)
+    assert [source.history_paths for request in here.asked for source in request.query_inputs] == [None]
+    assert [path.name for path in place(workspace).iterdir()] == [folder(workspace).name]
+    is_as_ever(workspace)
+
+
+def test_a_pull_that_brings_nothing_keeps_it(workspace: Workspace, here: SparkHere) -> None:
+    workspace.set_watermark("one", Timestamp.parse("2024-01-03T12:00:00Z"))
+    pull(workspace)
+    here.asked.clear()
+    feed(workspace, "one", "5 a", "6 b", day=4)
+    pull(workspace)
+    assert [source.history_paths for request in here.asked for source in request.query_inputs] == [None]
+    is_as_ever(workspace)
+
+
+@pytest.mark.parametrize("damage", ["gone", "manifest", "rows", "another head"])
+def test_what_is_damaged_is_made_again(damage: str, workspace: Workspace, here: SparkHere) -> None:
+    there = folder(workspace)
+    if damage == "gone":
+        shutil.rmtree(there)
+    elif damage == "another head":
+        there.rename(there.with_name("f1620" + "0" * 64))
+    else:
+        for path in there.iterdir():
+            if (path.name == "manifest") == (damage == "manifest"):
+                data = bytearray(path.read_bytes())
+                data[len(data) // 2] ^= 1
+                data[0] ^= 1
+                path.write_bytes(data)
+    feed(workspace, "one", "5 a", "6 b", day=4)
+    pull(workspace)
+    assert here.asked[-1].query_inputs[0].history_paths is not None
+    assert [path.name for path in place(workspace).iterdir()] == [folder(workspace).name]
+    is_as_ever(workspace)
+
+
+def test_after_a_reset_it_is_of_no_use(workspace: Workspace, here: SparkHere) -> None:
+    feed(workspace, "one", "5 a", "6 b", day=4)
+    before = workspace.datasets.state("made").head
+    pull(workspace)
+    workspace.maintenance.reset("made", str(before))
+    here.asked.clear()
+    pull(workspace)
+    assert here.asked[-1].query_inputs[0].history_paths is not None
+    is_as_ever(workspace)
+
+
+def test_a_place_that_cannot_be_written_is_done_without(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(shutil, "move", fails)
+    feed(workspace, "one", "5 a", "6 b", day=4)
+    pull(workspace)
+    is_as_ever(workspace)
+
+
+def test_an_engine_without_room_for_it_does_without(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(arrangement, "add_entries", fails)
+    feed(workspace, "one", "5 a", day=4)
+    pull(workspace)
+    monkeypatch.setattr(arrangement, "write_run", fails)
+    feed(workspace, "one", "6 b", day=4)
+    pull(workspace)
+    assert sums(workspace) == SUMS
