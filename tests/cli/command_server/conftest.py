@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from support.processes.command_servers import CommandServers, command_servers
 
 @pytest.fixture(scope="session", autouse=True)
 def _session() -> None:
-    """Have a session: where tests run in a container, that of the shell may be outside."""
+    """Have a session: where tests run in a container, that of the shell may be outside. And end when it hangs up."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` has it ignored, by all children, too
     if os.getsid(0) == 0:
         os.setsid()
 

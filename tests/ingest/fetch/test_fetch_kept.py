@@ -286,7 +286,8 @@ def test_download_goes_on_after_a_kill(run_fetch: Fetcher, server: StaticServer,
     (file,) = run_fetch(FetchUrl(f"{server.url}/a.csv"), kept=kept)
     assert file.path.read_bytes() == body
     assert server.headers[-1]["If-Range"] == '"v1"'
-    assert int(server.headers[-1]["Range"][6:-1]) >= 4 << 20
+    # Safe is what came a megabyte before the kill, less the block that was being read.
+    assert int(server.headers[-1]["Range"][6:-1]) >= 3 << 20
 
 
 def test_full_disk_is_a_clear_error_and_nothing_is_left(server: StaticServer, kept: Path):
