@@ -15,8 +15,8 @@ import json
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,8 +28,11 @@ from odfpy.engine.contract import TransformRequest
 from odfpy.engine.watermark import input_watermark
 from odfpy.errors import OdfError
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 """Version of the file."""
+
+_READ: Final = frozenset({4, FORMAT})
+"""Versions that are read. Before 5, nothing was kept in arrangements."""
 
 _MANIFEST: Final = "manifest.json"
 _CHUNK: Final = 1 << 20
@@ -70,6 +73,8 @@ class Manifest:
         transform: digest of queries and columns, see `transform_digest`.
         inputs: up to where the inputs have been processed, in declared order.
         rows: what is kept.
+        arranged: what is kept in the arrangement of the dataset instead (`odfpy.engine.arrangement`), None for nothing.
+            Without the arrangement, it is made again from history.
     """
 
     format: U64
@@ -77,6 +82,25 @@ class Manifest:
     transform: str
     inputs: tuple[InputPosition, ...]
     rows: tuple[KeptRows, ...]
+    arranged: tuple[KeptRows, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Rows that a checkpoint keeps, by name.
+
+    Attributes:
+        files: rows in files of their own.
+        arranged: rows in the arrangement of the dataset.
+    """
+
+    files: dict[str, tuple[Path, KeptRows]] = field(default_factory=dict)
+    arranged: dict[str, KeptRows] = field(default_factory=dict)
+
+    def update(self, other: Kept) -> None:
+        """Add what another part keeps."""
+        self.files.update(other.files)
+        self.arranged.update(other.arranged)
 
 
 def transform_digest(request: TransformRequest) -> str:
@@ -108,15 +132,19 @@ def positions_after(request: TransformRequest) -> tuple[InputPosition, ...]:
     )
 
 
-def manifest_after(request: TransformRequest, engine: str, rows: Sequence[KeptRows]) -> Manifest:
+def manifest_after(
+    request: TransformRequest, engine: str, rows: Iterable[KeptRows], arranged: Iterable[KeptRows] = ()
+) -> Manifest:
     """The manifest of the checkpoint that a run leaves.
 
     Args:
         request: the request.
         engine: name and version of the engine.
         rows: the kept rows of each stateful input.
+        arranged: those that are in the arrangement of the dataset.
     """
-    return Manifest(FORMAT, engine, transform_digest(request), positions_after(request), tuple(rows))
+    digest, positions = transform_digest(request), positions_after(request)
+    return Manifest(FORMAT, engine, digest, positions, tuple(rows), tuple(arranged) or None)
 
 
 def write_checkpoint(path: Path, manifest: Manifest, files: Mapping[str, Path]) -> None:
@@ -147,7 +175,7 @@ def read_manifest(path: Path) -> Manifest | None:
     return found
 
 
-def kept_rows(request: TransformRequest, engine: str, folder: Path) -> dict[str, tuple[Path, KeptRows]] | None:
+def kept_rows(request: TransformRequest, engine: str, folder: Path) -> Kept | None:
     """The rows that the checkpoint of a request keeps, taken out into a folder; None when it is of no use.
 
     Args:
@@ -159,8 +187,9 @@ def kept_rows(request: TransformRequest, engine: str, folder: Path) -> dict[str,
         return None
     path = Path(request.prev_checkpoint_path)
     manifest = read_manifest(path)
-    wanted = FORMAT, engine, positions_before(request)
-    if manifest is None or (manifest.format, manifest.engine, manifest.inputs) != wanted:
+    if manifest is None or manifest.format not in _READ:
+        return None
+    if (manifest.engine, manifest.inputs) != (engine, positions_before(request)):
         return None
     if manifest.transform != transform_digest(request):
         return None
@@ -176,4 +205,4 @@ def kept_rows(request: TransformRequest, engine: str, folder: Path) -> dict[str,
                 found[rows.name] = target, rows
     except _DAMAGE:
         return None
-    return found
+    return Kept(found, {rows.name: rows for rows in manifest.arranged or ()})

@@ -7,7 +7,7 @@ all after it; unlike it, it has all rows of a key, and rows that are equal as of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -80,6 +80,20 @@ def rows_of(folder: Path, runs: Iterable[RunInfo], wanted: Fingerprints) -> list
         StateDamaged: a run is missing or damaged.
     """
     return [SortedRun(folder, info).matching(wanted).rows for info in runs]
+
+
+def all_rows(folder: Path, runs: Iterable[RunInfo]) -> Iterator[pa.RecordBatch]:
+    """All rows, a block at a time.
+
+    Args:
+        folder: where the runs are.
+        runs: the runs.
+
+    Raises:
+        StateDamaged: a run is missing or damaged.
+    """
+    for info in runs:
+        yield from SortedRun(folder, info).batches()
 
 
 def _merged(parts: Sequence[Entries]) -> Entries:

@@ -167,6 +167,10 @@ class SortedRun:
         """All entries."""
         return self._entries(range(len(self._directory)))
 
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows of all entries, a block at a time."""
+        return map(self._rows, range(len(self._directory)))
+
     def between(self, low: int, high: int | None) -> Entries:
         """Entries with fingerprints from `low` to before `high`, None for all the rest."""
         # Equal fingerprints may stand on both sides of the end of a block.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 from dataclasses import replace
 
@@ -41,7 +42,7 @@ def second(tmp_path, source):
 
 @pytest.mark.usefixtures("first")
 def test_what_was_kept_comes_back(second, tmp_path):
-    path, rows = kept_rows(second, ENGINE, tmp_path)[NAME]
+    path, rows = kept_rows(second, ENGINE, tmp_path).files[NAME]
     assert path.read_bytes() == b"rows that are kept"
     assert rows == KeptRows(NAME, only_appends=True)
 
@@ -76,13 +77,35 @@ def test_a_later_format_is_of_no_use(second, tmp_path):
 
 
 @pytest.mark.usefixtures("first")
+def test_a_checkpoint_of_format_4_is_read(second, tmp_path):
+    """Releases before arrangements of groups wrote the same manifest without `arranged`."""
+    path = tmp_path / "checkpoint"
+    with zipfile.ZipFile(path) as archive:
+        tree, rows = json.loads(archive.read("manifest.json")), archive.read(NAME)
+    tree["format"] = 4
+    tree.pop("arranged", None)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("manifest.json", json.dumps(tree))
+        archive.writestr(NAME, rows)
+    found = kept_rows(second, ENGINE, tmp_path)
+    assert (found.files[NAME][0].read_bytes(), found.arranged) == (rows, {})
+
+
+def test_what_is_in_the_arrangement_is_named_and_not_in_the_file(first, second, tmp_path):
+    rows = KeptRows(NAME, only_appends=False, count=100_000)
+    write_checkpoint(tmp_path / "checkpoint", manifest_after(first, ENGINE, [], [rows]), {})
+    found = kept_rows(second, ENGINE, tmp_path)
+    assert (found.files, found.arranged) == ({}, {NAME: rows})
+
+
+@pytest.mark.usefixtures("first")
 def test_damage_anywhere_is_as_if_there_were_none_or_makes_no_difference(second, tmp_path):
     path = tmp_path / "checkpoint"
     whole = path.read_bytes()
     for at in range(len(whole)):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
         found = kept_rows(second, ENGINE, tmp_path)
-        assert found is None or found[NAME][0].read_bytes() == b"rows that are kept"
+        assert found is None or found.files[NAME][0].read_bytes() == b"rows that are kept"
     for length in range(0, len(whole), 7):
         path.write_bytes(whole[:length])
         assert kept_rows(second, ENGINE, tmp_path) is None

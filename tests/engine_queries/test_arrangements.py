@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from support.queries.cases import QUICK, Case, Runner, Tuned, corpus, locked
+from support.queries.arranging import both, case_of
+from support.queries.cases import QUICK, Runner, Tuned, corpus, locked
 from support.queries.histories import histories
-from support.queries.stories import FIELDS, told_further
+from support.queries.stories import told_further
 
 pytestmark = pytest.mark.spark
 
@@ -45,25 +44,6 @@ NOT_BY_KEY = {
     "doubles have two zeros": SUMS.format(key="cast(v AS double)"),
     "texts may be equal without being the same": SUMS.format(key="(k COLLATE UTF8_LCASE)"),
 }
-
-
-def case_of(query):
-    return Case("query", "", [(None, query)], dict.fromkeys("ab" if " b" in query else "a", FIELDS), {}, ())
-
-
-def both(spark, case, pulls):
-    """Run the pulls with and without an arrangement; gives how many of them have looked rows up."""
-    with TemporaryDirectory() as one, TemporaryDirectory() as other:
-        plain = Runner(Tuned(spark, **QUICK), case, Path(one))
-        arranged = Runner(Tuned(spark, **QUICK), case, Path(other), arranged=True)
-        for pull in pulls:
-            wanted, found = plain.pull(pull), arranged.pull(pull)
-            assert (found.lines, found.logical_hash, found.reaches) == (
-                wanted.lines,
-                wanted.logical_hash,
-                wanted.reaches,
-            )
-        return arranged.looked_up
 
 
 TRIED = QUERIES if EXAMPLES else ("running sum", "running sum by time", "full join", "except")

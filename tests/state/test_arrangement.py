@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odfpy.state.arrangement import add_entries, rows_of, sorted_by, write_run
+from odfpy.state.arrangement import add_entries, all_rows, rows_of, sorted_by, write_run
 from odfpy.state.fingerprints import Entries
 from odfpy.state.merging import IndexSizes
 from odfpy.state.run_file import RunInfo, StateDamaged
@@ -48,6 +48,8 @@ def test_all_rows_of_wanted_keys_and_no_others(batches: list[list[tuple[int, int
         given_rows = [row for batch in batches for row in batch]
         assert looked_up(folder, runs, keys) == Counter(row for row in given_rows if row[0] in keys)
         assert looked_up(folder, runs, list(range(16))) == Counter(given_rows)
+        whole = [row for batch in all_rows(folder, runs) for row in batch.to_pylist()]
+        assert Counter((row["key"], row["value"]) for row in whole) == Counter(given_rows)
 
 
 def test_runs_are_few_and_each_is_larger_than_what_follows(tmp_path: Path) -> None:

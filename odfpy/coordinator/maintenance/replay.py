@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from odfpy.chain.block import HashedBlock
@@ -12,11 +15,13 @@ from odfpy.coordinator.maintenance.reference_order import in_order_of_names, ord
 from odfpy.coordinator.maintenance.report import Severity
 from odfpy.coordinator.maintenance.verification import Verification
 from odfpy.coordinator.storage.storage import Storage
+from odfpy.coordinator.transform.arrangements import move
 from odfpy.coordinator.transform.intervals import recorded_intervals
 from odfpy.coordinator.transform.run import EngineFor, make_request, require_transform, run, watermark_after
 from odfpy.data.multihash import Multihash
 from odfpy.engine.contract import TransformResponseSuccess
 from odfpy.errors import OdfError, ReplayMismatch
+from odfpy.state.run_names import listed_runs
 
 _OTHER_ENGINE = "Verify with that version of odfpy and Spark: another one may give other rows for the same query."
 _BY_NAME = (
@@ -24,6 +29,37 @@ _BY_NAME = (
     " which they came, so a correction may stand before its row"
 )
 _DERIVE_ANEW = "Nothing is damaged. Who needs the rows as they came derives a dataset of the same query with odfpy."
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """State that a replay leaves to the next one: nothing of it comes from the dataset or its cache.
+
+    Attributes:
+        checkpoint: the file, None for none.
+        arrangement: the folder, None for none.
+    """
+
+    checkpoint: Path | None = None
+    arrangement: Path | None = None
+
+    def replaced(self, checkpoint: Path, arrangement: Path, folder: Path) -> Left:
+        """Put what a replay has made into a folder, in the place of what the replay before has left there.
+
+        Args:
+            checkpoint: the file that the engine has written, if it has.
+            arrangement: the folder that it has written, if it has.
+            folder: the folder.
+        """
+        kept = checkpoint.replace(folder / "checkpoint") if checkpoint.is_file() else None
+        place, coming = folder / "arrangement", folder / "coming"
+        found = None
+        with suppress(OSError):  # it is a cache: the next replay reads history then
+            if listed_runs(arrangement) is not None:
+                move(arrangement, self.arrangement, coming)
+                shutil.rmtree(place, ignore_errors=True)
+                found = coming.rename(place)
+        return Left(kept, found)
 
 
 def replay_all(this: Verification, storage: Storage, engine_for: EngineFor, *, from_start: bool) -> None:
@@ -37,13 +73,14 @@ def replay_all(this: Verification, storage: Storage, engine_for: EngineFor, *, f
     """
     state = ChainState()
     with storage.scratch() as folder:
-        kept: Path | None = None
+        kept = Left()
         for number, (hashed, after) in enumerate(zip(this.blocks, this.states, strict=True)):
             event = hashed.block.event
             if isinstance(event, ExecuteTransform):
                 this.tell("replaying", number)
                 this.replayed += 1
-                before = kept if from_start else _recorded_checkpoint(this, state)
+                checkpoint = kept.checkpoint if from_start else _recorded_checkpoint(this, state)
+                before = Left(checkpoint, kept.arrangement)
                 try:
                     kept = _replay(this, storage, hashed, event, state, engine_for, before, folder)
                 except OdfError as error:
@@ -67,15 +104,21 @@ def _replay(
     event: ExecuteTransform,
     before: ChainState,
     engine_for: EngineFor,
-    checkpoint: Path | None,
+    left: Left,
     folder: Path,
-) -> Path | None:
-    """Run a transform again and compare; what the engine keeps is put into a folder, in the place of what was there."""
+) -> Left:
+    """Run a transform again and compare; what the engine keeps is put into a folder."""
     set_transform = require_transform(this.dataset, before)
     inputs = recorded_intervals(storage, this.dataset, set_transform, event)
     with storage.scratch() as scratch:
         time = hashed.block.system_time
-        request = make_request(this.dataset, set_transform, before, inputs, time, scratch, checkpoint)
+        request = make_request(this.dataset, set_transform, before, inputs, time, scratch, left.checkpoint)
+        arrangement = scratch / "arrangement"
+        request = replace(
+            request,
+            prev_arrangement_path=str(left.arrangement) if left.arrangement else None,
+            new_arrangement_path=str(arrangement),
+        )
         engine = engine_for(set_transform.transform)
         response = run(engine, request, inputs, this.dataset, before)
         found = _logical_hash(response)
@@ -97,8 +140,7 @@ def _replay(
             message = f"The replay gives the watermark {response.new_watermark}, the block says {event.new_watermark}"
             hint = _OTHER_ENGINE if versions else None
             this.error("replay", message + versions, hashed, hint=hint, cause=ReplayMismatch)
-        made = Path(request.new_checkpoint_path)
-        return made.replace(folder / "checkpoint") if made.is_file() else None
+        return left.replaced(Path(request.new_checkpoint_path), arrangement, folder)
 
 
 def _logical_hash(response: TransformResponseSuccess) -> Multihash | None:

@@ -25,6 +25,24 @@ def arrangement_at(dataset: StoredDataset, head: Multihash | None) -> Path | Non
     return folder if folder.is_dir() else None
 
 
+def move(made: Path, before: Path | None, target: Path) -> None:
+    """Put what a run has left into a folder, with the runs that it has from before.
+
+    Args:
+        made: the folder that the engine has written.
+        before: the folder that the run was given.
+        target: the folder, whose content goes.
+
+    Raises:
+        OSError: that cannot be done.
+    """
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.move(made, target)
+    for name in listed_runs(target) or ():
+        if before is not None and not (target / name).is_file():
+            (before / name).rename(target / name)
+
+
 def take_over(dataset: StoredDataset, made: Path, before: Path | None, head: Multihash) -> None:
     """Put what a run has left in the place of what there was. It is a cache: what cannot be written is done without.
 
@@ -36,16 +54,10 @@ def take_over(dataset: StoredDataset, made: Path, before: Path | None, head: Mul
     """
     place = dataset.cache / _FOLDER
     with suppress(OSError):
-        runs = listed_runs(made)
-        if runs is not None:
+        if listed_runs(made) is not None:
             place.mkdir(parents=True, exist_ok=True)
-            coming = place / _COMING
-            shutil.rmtree(coming, ignore_errors=True)
-            shutil.move(made, coming)
-            for name in runs:
-                if before is not None and not (coming / name).is_file():
-                    (before / name).rename(coming / name)
-            coming.rename(place / str(head))
+            move(made, before, place / _COMING)
+            (place / _COMING).rename(place / str(head))
     # One that was not taken over belongs to a block that is past, and would be of no use any more.
     with suppress(OSError):
         for folder in place.iterdir():

@@ -24,7 +24,7 @@ from support.engine.requests import Source, rows_of, success, transform_request
 from odfpy.engine.arrangement import Manifest
 from odfpy.engine.contract import TransformRequest, TransformResponse, TransformResponseNeedsHistory
 from odfpy.engine.spark.execution import operations
-from odfpy.engine.spark.incremental.state import arranged
+from odfpy.engine.spark.incremental.state import arranged, arranged_groups
 from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK
 
 CORPUS = Path(__file__).resolve().parents[2] / "engine_queries" / "corpus"
@@ -298,7 +298,8 @@ class Runner:
             request = replace(request, prev_checkpoint_path=self.checkpoint)
             if self.arranged:
                 request = self._with_arrangement(request)
-            with mock.patch.multiple(arranged, LEAST_ROWS=0, WORTH=0):
+            few = mock.patch.multiple(arranged, LEAST_ROWS=0, WORTH=0)
+            with few, mock.patch.multiple(arranged_groups, LEAST_GROUPS=0, WORTH=0):
                 response = self.respond(request)
             if not isinstance(response, TransformResponseNeedsHistory):
                 break
@@ -326,8 +327,7 @@ class Runner:
         manifest = Manifest.read(made)
         if manifest is not None and self.arrangement is not None:
             before = Manifest.read(self.arrangement)
-            assert before is not None
-            kept = {one.name: one for one in before.arranged if one.runs}
+            kept = {one.name: one for one in before.arranged if one.runs} if before is not None else {}
             self.looked_up += any(one.name in kept and one.unused == 0 and one.runs for one in manifest.arranged)
             for name in manifest.files:
                 if not (made / name).exists():

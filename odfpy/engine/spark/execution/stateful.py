@@ -14,7 +14,7 @@ from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.transform import TransformSql
-from odfpy.engine.checkpoint import KeptRows, kept_rows, manifest_after, write_checkpoint
+from odfpy.engine.checkpoint import Kept, kept_rows, manifest_after, write_checkpoint
 from odfpy.engine.contract import SliceDescription, TransformRequest, TransformRequestInput
 from odfpy.engine.lateness.policy import LatePolicy
 from odfpy.engine.output import OutputForm, output_form
@@ -191,14 +191,15 @@ class FragmentRuns:
 
     def keep(self, request: TransformRequest, engine: str) -> None:
         """Write the checkpoint."""
-        files: dict[str, tuple[Path, KeptRows]] = {}
+        kept = Kept()
         for run, count in zip(self.fragments, self.counts, strict=True):
             with stage("kept rows"):
                 self.effort.set(count)
-                files.update(run.keep())
+                kept.update(run.keep())
         with stage("checkpoint"):
-            manifest = manifest_after(request, engine, [rows for _, rows in files.values()])
-            paths = {name: path for name, (path, _) in files.items()}
+            rows = (rows for _, rows in kept.files.values())
+            manifest = manifest_after(request, engine, rows, kept.arranged.values())
+            paths = {name: path for name, (path, _) in kept.files.items()}
             write_checkpoint(Path(request.new_checkpoint_path), manifest, paths)
         if self.pull.arrangement is not None:
             with stage("arrangement"):
@@ -243,7 +244,7 @@ def run_blocks(
     with stage("checkpoint"):
         kept = kept_rows(request, engine, ready.scratch)
     with stage("settings"):
-        effort = Effort(catalyst, rows_in_one_task, (path for path, _ in (kept or {}).values()))
+        effort = Effort(catalyst, rows_in_one_task, (path for path, _ in kept.files.values()) if kept else ())
     limit = Correctable.of(catalyst, ready.late, sources, ready.scratch)
     arrangement = None if request.new_arrangement_path is None else Arrangement(request, engine, effort)
     pull = Pull(catalyst, streams, before, after, ready.scratch, is_first, kept, limit, arrangement)

@@ -8,13 +8,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfpy.engine.checkpoint import KeptRows
+from odfpy.engine.checkpoint import Kept, KeptRows
 from odfpy.engine.spark.incremental.properties.plan_info import (
     Fragment,
     Groups,
@@ -82,26 +82,25 @@ class FragmentRun:
         marks = [catalyst.alias(offset, "__odf_offset"), catalyst.alias(catalyst.integer(0), "__odf_op")]
         return catalyst.project([*columns(plan), *marks], plan)
 
-    def keep(self) -> Mapping[str, tuple[Path, KeptRows]]:
-        """Write down what the next pull may need; files by name."""
-        found = {}
+    def keep(self) -> Kept:
+        """Write down what the next pull may need."""
+        found = Kept()
         for stateful_input in self.fragment.info.stateful_inputs:
             self.arranged.keep(stateful_input)
             if stateful_input.groups is not None:
-                if (groups := self.rows.groups(stateful_input).keep()) is not None:
-                    found[groups[1].name] = groups
+                found.update(self.rows.groups(stateful_input).keep())
                 continue
             kept = self.rows.keep(stateful_input)
             if kept is None:
                 continue
-            found.update({rows.name: (path, rows) for path, rows in kept.files})
+            found.files.update({rows.name: (path, rows) for path, rows in kept.files})
             frame = kept.in_few_partitions()
             if frame is None:
                 continue
             frame = frame.withColumn(WEIGHT, frame[WEIGHT].cast("long"))
             file = self.pull.scratch / f"keep-{kept.new_name}"
             if count := write_parquet(file, frame):
-                found[kept.new_name] = file, KeptRows(kept.new_name, kept.only_appends, count)
+                found.files[kept.new_name] = file, KeptRows(kept.new_name, kept.only_appends, count)
         return found
 
     def _only_settles(self) -> bool:

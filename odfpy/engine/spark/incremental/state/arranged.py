@@ -20,6 +20,13 @@ from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import Fragment, StatefulInput
 from odfpy.engine.spark.incremental.state.arrangement import Arrangement
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, together
+from odfpy.engine.spark.incremental.state.hashes import (
+    entries_of,
+    fingerprints,
+    is_hashable,
+    sorted_entries,
+    with_hash,
+)
 from odfpy.engine.spark.incremental.state.stateful_inputs import StatefulRows
 from odfpy.engine.spark.plan.catalyst import Node, columns, type_of
 from odfpy.engine.spark.plan.storable_types import can_be_stored
@@ -27,14 +34,9 @@ from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.shared_files import on_cluster
 from odfpy.engine.spark.rows.write import batches_of
 from odfpy.stages import stage
-from odfpy.state.arrangement import sorted_by
-from odfpy.state.fingerprints import Entries, Fingerprints
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import DataType
-
-HASH: Final = "__odf_hash"
 
 LEAST_ROWS: Final = 250_000
 """Fewer rows of history are read as fast as they are looked up."""
@@ -45,11 +47,8 @@ _MOST_NEW_ROWS: Final = 2_000_000
 _MOST_UNUSED: Final = 50
 """Rows that were not looked up in so many pulls are not arranged any more."""
 
-_ROWS_AT_ONCE: Final = 1_000_000
 WORTH: Final = 4
 """A pull that looks up more than this part of all rows had better read them."""
-
-_SIGN: Final = np.uint64(1 << 63)
 
 
 @dataclass
@@ -85,12 +84,9 @@ class ArrangedInputs:
 
     def with_hashes(self, keys: DataFrame) -> DataFrame:
         """Touched keys, `k0`, `k1`..., with the hashes by which rows of stateful inputs are looked up."""
-        from pyspark.sql import functions
-
         for stateful_input in self.fragment.info.stateful_inputs:
             if self.are_arranged(stateful_input):
-                names = [f"k{at}" for at, _ in self._keys(stateful_input)]
-                keys = keys.withColumn(_hash_name(stateful_input), functions.xxhash64(*names))
+                keys = with_hash(keys, [f"k{at}" for at, _ in self._keys(stateful_input)], _hash_name(stateful_input))
         return keys
 
     def old(self, stateful_input: StatefulInput, touched: Path | None) -> Changes | None:
@@ -107,7 +103,7 @@ class ArrangedInputs:
         if number not in self._found:
             hashes = pq.read_table(touched, columns=[_hash_name(stateful_input)]).column(0)
             with stage("look up"):
-                found = arrangement.look_up(known.name, np.unique(_fingerprints(hashes)))
+                found = arrangement.look_up(known.name, np.unique(fingerprints(hashes)))
             if found is None:
                 return None
             if found.num_rows > LEAST_ROWS and found.num_rows * WORTH > known.num_rows:
@@ -151,7 +147,7 @@ class ArrangedInputs:
             return known
         frame = self._hashed(stateful_input, new)
         table = pa.Table.from_batches(batches_of(frame), arrow_schema(frame.schema))
-        return arrangement.extended(known, sorted_by(_fingerprints(table.column(HASH)), _without_hash(table)))
+        return arrangement.extended(known, entries_of(table))
 
     def _made(
         self,
@@ -166,15 +162,7 @@ class ArrangedInputs:
             return known
         whole = together(self.rows.catalyst, [one for one in (history, new) if one is not None])
         frame = self._hashed(stateful_input, whole)
-        # In ranges of the hash, one after the other, so that only one of them is in memory while the next is made.
-        ranges = max(1, -(-rows // _ROWS_AT_ONCE))
-        spread = frame.coalesce(1) if ranges == 1 else frame.repartitionByRange(ranges, HASH)
-        batches = batches_of(spread.sortWithinPartitions(HASH))
-        parts = (
-            Entries(_fingerprints(batch.column(HASH)), _without_hash(pa.Table.from_batches([batch])))
-            for batch in batches
-        )
-        schema = _without_hash(arrow_schema(frame.schema).empty_table()).schema
+        schema, parts = sorted_entries(frame, rows)
         return arrangement.made(known, schema, parts)
 
     def _hashed(self, stateful_input: StatefulInput, changes: Changes) -> DataFrame:
@@ -188,7 +176,7 @@ class ArrangedInputs:
         key_names = [f"k{at}" for at in range(len(keys))]
         frame = frame.toDF(*names, WEIGHT, *key_names)
         weight = functions.col(WEIGHT).cast("long").alias(WEIGHT)
-        return frame.select(*names, weight, functions.xxhash64(*key_names).alias(HASH))
+        return with_hash(frame.select(*names, weight, *key_names), key_names).drop(*key_names)
 
     # --- What can be arranged ---
 
@@ -215,7 +203,7 @@ class ArrangedInputs:
         for at, key in keys:
             wanted = type_of(key)
             others = (found[at] for found in self.fragment.keys.values())
-            if not _is_hashable(wanted) or any(type_of(one) != wanted for one in others if one is not None):
+            if not is_hashable(wanted) or any(type_of(one) != wanted for one in others if one is not None):
                 return False
         return bool(keys)
 
@@ -236,24 +224,3 @@ class ArrangedInputs:
 
 def _hash_name(stateful_input: StatefulInput) -> str:
     return f"h{stateful_input.number}"
-
-
-def _fingerprints(hashes: pa.Array | pa.ChunkedArray) -> Fingerprints:
-    """The hashes as unsigned numbers, in the same order."""
-    found: Fingerprints = np.asarray(hashes.to_numpy(), np.int64).view(np.uint64) ^ _SIGN
-    return found
-
-
-def _without_hash(rows: pa.Table) -> pa.Table:
-    """The rows themselves, all of whose columns may have nulls: in some pulls it is known that a column has none."""
-    rows = rows.drop_columns([HASH])
-    return rows.cast(pa.schema([field.with_nullable(True) for field in rows.schema]))
-
-
-def _is_hashable(data_type: DataType) -> bool:
-    """Return whether equal values of a type have the same hash: not numbers with two zeros, nor collated texts."""
-    from pyspark.sql import types
-
-    exact = (types.IntegralType, types.DecimalType, types.DateType, types.BooleanType, types.BinaryType)
-    times = (types.TimestampType, types.TimestampNTZType)
-    return isinstance(data_type, (*exact, *times)) or data_type == types.StringType()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from odfpy.engine.arrangement import ArrangedRows, Manifest, usable
 from odfpy.engine.contract import TransformRequest
 from odfpy.engine.spark.rows.effort import Effort
-from odfpy.state.arrangement import add_entries, rows_of, write_run
+from odfpy.state.arrangement import add_entries, all_rows, rows_of, write_run
 from odfpy.state.fingerprints import Entries, Fingerprints
 from odfpy.state.run_file import StateDamaged, damage_found
 from odfpy.state.run_names import new_run_name
@@ -57,6 +59,27 @@ class Arrangement:
             return None
         self.effort.add(found.num_rows)
         return found
+
+    def write_all(self, name: str, path: Path) -> bool:
+        """Write all rows of a stateful input to a Parquet file; False if the arrangement is damaged.
+
+        Args:
+            name: of the stateful input.
+            path: the file.
+        """
+        runs = self._known[name].runs
+        try:
+            with damage_found():
+                batches = all_rows(self._folder, runs)
+                first = next(batches)
+                with pq.ParquetWriter(path, first.schema, compression="zstd", compression_level=1) as writer:
+                    for batch in itertools.chain([first], batches):
+                        writer.write_batch(batch)
+        except StateDamaged:
+            self._known[name] = replace(self._known[name], runs=())
+            return False
+        self.effort.add(self._known[name].num_rows)
+        return True
 
     def leave(self, rows: ArrangedRows) -> None:
         """Keep what there is for the next pull."""

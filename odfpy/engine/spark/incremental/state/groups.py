@@ -7,21 +7,25 @@ values are kept as well.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from odfpy.engine.checkpoint import KeptRows
+from odfpy.engine.arrangement import ArrangedRows
+from odfpy.engine.checkpoint import Kept, KeptRows
 from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
 from odfpy.engine.spark.incremental.properties.plan_info import (
     CompletenessRule,
+    Fragment,
     Groups,
     StatefulInput,
     becomes_complete,
     is_complete,
 )
+from odfpy.engine.spark.incremental.state.arranged_groups import MOST_TIMES, ArrangedGroups, can_be_arranged
 from odfpy.engine.spark.incremental.state.changes import Changes, no_rows
+from odfpy.engine.spark.incremental.state.hashes import with_hash
 from odfpy.engine.spark.incremental.state.pull import Pull
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.times import Clock
@@ -29,11 +33,15 @@ from odfpy.engine.spark.rows.batches import write_parquet
 from odfpy.engine.spark.rows.effort import gather, read_plan
 from odfpy.stages import stage
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 
 class InputRows(Protocol):
     """The rows of the stateful inputs of one fragment during a pull."""
 
     pull: Pull
+    fragment: Fragment
 
     @property
     def catalyst(self) -> Catalyst:
@@ -64,6 +72,7 @@ class GroupRows:
 
     rows: InputRows
     stateful_input: StatefulInput
+    _counts: dict[str, int] = field(default_factory=dict)
 
     @property
     def _catalyst(self) -> Catalyst:
@@ -80,15 +89,42 @@ class GroupRows:
         return self.rows.name(self.stateful_input)
 
     @cached_property
-    def _kept(self) -> tuple[Path, KeptRows] | None:
-        return (self.rows.pull.kept or {}).get(self._name)
+    def _kept(self) -> KeptRows | None:
+        """The words of the checkpoint on them; None where there were none, or none are known."""
+        kept = self.rows.pull.kept
+        if kept is None:
+            return None
+        in_file = kept.files.get(self._name)
+        return kept.arranged.get(self._name) if in_file is None else in_file[1]
+
+    @property
+    def _kept_file(self) -> Path | None:
+        kept = self.rows.pull.kept
+        return kept.files[self._name][0] if kept is not None and self._name in kept.files else None
+
+    @cached_property
+    def _arranged(self) -> ArrangedGroups | None:
+        """The arrangement, if they can be in it."""
+        pull, name = self.rows.pull, self._name
+        arrangement = pull.arrangement
+        if arrangement is None or not can_be_arranged(pull, self.rows.fragment, self.stateful_input, self._groups):
+            return None
+        known = arrangement.known(name)
+        fits = (
+            pull.kept is not None
+            and name in pull.kept.arranged
+            and known is not None
+            and known.runs
+            and known.only_appends == pull.kept.arranged[name].only_appends
+        )
+        return ArrangedGroups(arrangement, name, pull.scratch, known if fits else None)
 
     @cached_property
     def _only_appended_before(self) -> bool:
         if self.rows.pull.kept is None:
             history = self.rows.history(self.stateful_input)
             return history is None or history.only_appends
-        return self._kept is None or self._kept[1].only_appends
+        return self._kept is None or self._kept.only_appends
 
     @cached_property
     def only_appended(self) -> bool:
@@ -107,27 +143,64 @@ class GroupRows:
     def new(self) -> Node | None:
         """Those of the rows of this pull, which are in a file by now."""
         changes = self.rows.new(self.stateful_input)
-        return None if changes is None else self._written(f"new-{self._name}", self._of(changes))
+        if changes is None:
+            return None
+        is_looked_up = self._arranged is not None and self._arranged.known is not None
+        return self._written(f"new-{self._name}", self._of(changes), hashed=is_looked_up)
 
     @cached_property
     def old(self) -> Node | None:
-        """Those of all rows before.
+        """Those of all rows before; where they are looked up, those of the groups of this pull, and perhaps others.
 
         Raises:
             HistoryNeeded: they are not known, or not with their values.
         """
+        found = self._earlier
+        return found if found is None or self._looked_up is None else self._merged(found)
+
+    @cached_property
+    def _earlier(self) -> Node | None:
+        """Those of `old`, but perhaps several of one group."""
         pull = self.rows.pull
         if pull.is_first:
             return None
         if pull.kept is not None:
             if self._kept is None:
                 return None
-            path, kept = self._kept
-            # Kept without values, and now a row is taken away: the least of the others cannot be known from the least
-            # of all. So all rows are read once more, and from now on values are kept.
-            if self._groups.is_linear or kept.only_appends == self.only_appended:
-                return self._correctable(self._read(path))
+            if self._can_go_on(self._kept):
+                if self._kept_file is not None:
+                    return self._correctable(self._read(self._kept_file))
+                if self._looked_up is not None:
+                    return self._read(self._looked_up)
+                if self._is_arranged and self.new is None:
+                    return None  # no group is touched
+                if self._everything is not None:
+                    return self._everything
         return self._of_history
+
+    @property
+    def _is_arranged(self) -> bool:
+        """True if those of before are looked up in the arrangement."""
+        arranged, kept = self._arranged, self._kept
+        return arranged is not None and arranged.known is not None and kept is not None and self._can_go_on(kept)
+
+    def _can_go_on(self, kept: KeptRows) -> bool:
+        # Kept without values, and now a row is taken away: the least of the others cannot be known from the least of
+        # all. So all rows are read once more, and from now on values are kept.
+        return self._groups.is_linear or kept.only_appends == self.only_appended
+
+    @cached_property
+    def _looked_up(self) -> Path | None:
+        """A file with those of the groups of this pull, perhaps several of one group; None if that cannot be had."""
+        if self._arranged is None or not self._is_arranged or self.new is None:
+            return None
+        return self._arranged.look_up(self._new_file)
+
+    @cached_property
+    def _everything(self) -> Node | None:
+        """Those of all rows before, from the arrangement; None if it does not have them."""
+        path = None if self._arranged is None else self._arranged.everything()
+        return None if path is None else self._written(f"old-{self._name}", self._merged(self._read(path)))
 
     @cached_property
     def _of_history(self) -> Node | None:
@@ -141,7 +214,9 @@ class GroupRows:
         Raises:
             HistoryNeeded: as for `old`.
         """
-        return self.old if self._over is None else self._of_history
+        if self._over is not None:
+            return self._of_history
+        return self._everything or self._of_history if self._is_arranged else self.old
 
     @cached_property
     def _over(self) -> Clock | None:
@@ -157,23 +232,62 @@ class GroupRows:
     @cached_property
     def after(self) -> Node | None:
         """Those of all rows, with this pull's."""
-        found = [plan for plan in (self.old, self.new) if plan is not None]
+        found = [plan for plan in (self._earlier, self.new) if plan is not None]
         if len(found) < 2:
             return next(iter(found), None)
-        merged = self._groups.merged(gather(self._catalyst, self._catalyst.union(found)), by_value=self.by_value)
-        return self._written(f"keep-{self._name}", merged)
+        merged = self._merged(self._catalyst.union(found))
+        # Looked up, they are few, and not what is kept: nobody else reads them.
+        return merged if self._looked_up is not None else self._written(f"keep-{self._name}", merged)
 
-    def keep(self) -> tuple[Path, KeptRows] | None:
-        """Return what is kept for the next pull, None as long as there have been no rows."""
+    def _merged(self, plan: Node) -> Node:
+        return self._groups.merged(gather(self._catalyst, plan), by_value=self.by_value)
+
+    def keep(self) -> Kept:
+        """Return what is kept for the next pull, nothing as long as there have been no rows."""
+        arranged, kept = self._arranged, self._kept
+        stays = self._is_arranged and (self.new is None or self._looked_up is not None)
+        if stays and arranged is not None and arranged.known is not None and kept is not None:
+            return self._keep_arranged(arranged, arranged.known, kept)
         if self.after is None:
-            return None
-        scratch = self.rows.pull.scratch
+            return Kept()
         names = (f"keep-{self._name}", f"new-{self._name}", f"old-{self._name}")
         # The first of them has all groups: those merged, those of this pull where there were none before, or those of
         # history where nothing is new.
-        files = [path for path in (scratch / name for name in names) if path.exists()]
-        path = files[0] if files else self._kept[0] if self._kept is not None else None
-        return None if path is None else (path, KeptRows(self._name, self.only_appended))
+        name = next((name for name in names if name in self._counts), None)
+        if name is None:
+            return Kept() if self._kept_file is None or kept is None else Kept({self._name: (self._kept_file, kept)})
+        return self._keep_all(self.rows.pull.scratch / name, self._counts[name])
+
+    def _keep_all(self, path: Path, count: int) -> Kept:
+        """Arrange all of them, if they are many; else, or if there is no room, they are kept in the checkpoint."""
+        arranged, kept = self._arranged, KeptRows(self._name, self.only_appended, count)
+        if arranged is not None and arranged.pays(count):
+            if not arranged.too_many:
+                with stage("arrangement"):
+                    made = arranged.make(self._hashed(self._read(path)), count, self.only_appended)
+                if made is not None:
+                    arranged.arrangement.leave(made)
+                    return Kept(arranged={self._name: kept})
+            arranged.arrangement.leave(ArrangedRows(self._name, self.only_appended, too_many=count))
+        elif arranged is not None and (known := arranged.arrangement.known(self._name)) is not None:
+            arranged.arrangement.leave(replace(known, runs=()))
+        return Kept({self._name: (path, kept)})
+
+    def _keep_arranged(self, arranged: ArrangedGroups, known: ArrangedRows, kept: KeptRows) -> Kept:
+        """Add those of this pull to the arrangement, and put all of them together now and then."""
+        new = self._new_file if self._looked_up is not None else None
+        rows = known.num_rows + (0 if new is None else self._counts[new.name])
+        with stage("arrangement"):
+            if rows > MOST_TIMES * kept.count and self.new is not None and self._everything is not None:
+                name = f"all-groups-{self._name}"
+                whole = self._merged(self._catalyst.union([self._everything, self.new]))
+                plan = self._written(name, whole)
+                left = arranged.make(self._hashed(plan), self._counts[name], self.only_appended)
+                if left is not None:
+                    arranged.arrangement.leave(left)
+                    return Kept(arranged={self._name: KeptRows(self._name, self.only_appended, self._counts[name])})
+            arranged.arrangement.leave(arranged.extend(known, new, self.only_appended))
+        return Kept(arranged={self._name: replace(kept, only_appends=self.only_appended)})
 
     def of(self, plan: Node | None) -> Groups:
         """Some of these, or none."""
@@ -210,13 +324,20 @@ class GroupRows:
         weight = None if changes.only_appends else columns(changes.plan)[-1]
         return self._groups.of_rows(changes.plan, weight, by_value=self.by_value)
 
-    def _written(self, name: str, plan: Node) -> Node:
+    @property
+    def _new_file(self) -> Path:
+        return self.rows.pull.scratch / f"new-{self._name}"
+
+    def _written(self, name: str, plan: Node, *, hashed: bool = False) -> Node:
         frame = self._catalyst.dataframe(plan)
         path = self.rows.pull.scratch / name
-        with stage("groups"):
-            write_parquet(path, frame, even_if_empty=True)
         self._groups.schemas.setdefault(self.by_value, frame.schema)
+        with stage("groups"):
+            self._counts[name] = write_parquet(path, self._hashed(plan) if hashed else frame, even_if_empty=True)
         return self._read(path)
+
+    def _hashed(self, plan: Node) -> DataFrame:
+        return with_hash(self._catalyst.dataframe(plan), self._groups.keys)
 
     def _read(self, path: Path) -> Node:
         catalyst, schemas = self._catalyst, self._groups.schemas

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from odfpy.engine.checkpoint import KeptRows
+from odfpy.engine.checkpoint import Kept
 from odfpy.engine.spark.incremental.state.arrangement import Arrangement
 from odfpy.engine.spark.incremental.state.correctable import Correctable
 from odfpy.engine.spark.incremental.state.source_rows import SourceRows
@@ -42,7 +42,7 @@ class Pull:
         after: the watermarks of now.
         scratch: a folder for temporary files.
         is_first: whether there has been no pull before.
-        kept: the rows that the last pull has kept, by name; None when that is not known.
+        kept: what the last pull has kept; None when that is not known.
         correctable: how long windows are correctable, None for ever.
         arrangement: where earlier rows are looked up by key, None for nowhere.
     """
@@ -53,6 +53,6 @@ class Pull:
     after: Clock
     scratch: Path
     is_first: bool
-    kept: Mapping[str, tuple[Path, KeptRows]] | None = None
+    kept: Kept | None = None
     correctable: Correctable | None = None
     arrangement: Arrangement | None = None

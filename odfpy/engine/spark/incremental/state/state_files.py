@@ -61,9 +61,9 @@ class InputState:
         return f"{Path(self.name).stem}-{max(numbers, default=-1) + 1}.parquet"
 
 
-def files_of(kept: Mapping[str, StateFile] | None, name: str) -> tuple[StateFile, ...]:
+def files_of(kept: Mapping[str, StateFile], name: str) -> tuple[StateFile, ...]:
     """The files of a stateful input, in the order in which they have come."""
-    return tuple(file for found, file in (kept or {}).items() if found.rpartition("-")[0] == Path(name).stem)
+    return tuple(file for found, file in kept.items() if found.rpartition("-")[0] == Path(name).stem)
 
 
 def num_staying(files: Sequence[StateFile]) -> int:

@@ -98,7 +98,12 @@ class StatefulRows:
 
     def _files(self, stateful_input: StatefulInput) -> tuple[StateFile, ...]:
         """The files with the kept rows of a stateful input."""
-        return files_of(self.pull.kept, self.name(stateful_input))
+        kept = self.pull.kept
+        return () if kept is None else files_of(kept.files, self.name(stateful_input))
+
+    def keys(self, stateful_input: StatefulInput) -> tuple[Node | None, ...]:
+        """The expressions by which rows of a stateful input are found, None for a key that it lacks."""
+        return self.fragment.keys[stateful_input.number]
 
     def history_read(self, stateful_input: StatefulInput) -> Changes | None:
         """All rows of a stateful input before this pull, if somebody has asked for them."""

@@ -1,0 +1,146 @@
+"""Partial results of many groups, looked up by group in the arrangement of the dataset (ADR 0048).
+
+The checkpoint is written anew at each pull. With millions of groups, a pull of a few rows would write all of them
+again. So they move to the arrangement: a pull looks up the groups that it touches, and adds its own partial results
+beside those of earlier pulls. Those of a group are added up when they are looked up. As soon as there are twice as many
+as groups, they are put together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from odfpy.engine.arrangement import ArrangedRows
+from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
+from odfpy.engine.spark.incremental.properties.plan_info import Fragment, StatefulInput
+from odfpy.engine.spark.incremental.state.arrangement import Arrangement
+from odfpy.engine.spark.incremental.state.hashes import HASH, entries_of, fingerprints, is_hashable, sorted_entries
+from odfpy.engine.spark.incremental.state.pull import Pull
+from odfpy.engine.spark.plan.catalyst import Node, type_of
+from odfpy.engine.spark.process.shared_files import on_cluster
+from odfpy.stages import stage
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+LEAST_GROUPS: Final = 50_000
+"""Fewer are written again as fast as they are looked up."""
+
+WORTH: Final = 4
+"""A pull that touches more than this part of all groups had better read and write them all."""
+
+_MOST_NEW: Final = 1_000_000
+"""A pull that touches more groups than that does so, too: those that it touches are in memory."""
+
+MOST_TIMES: Final = 2
+"""More partial results than this times the groups are put together."""
+
+
+def can_be_arranged(pull: Pull, fragment: Fragment, stateful_input: StatefulInput, groups: PartialAggregate) -> bool:
+    """Return whether the groups of new rows are all that a pull has to look at, and can be found by a hash.
+
+    Args:
+        pull: the pull.
+        fragment: the fragment.
+        stateful_input: its stateful input.
+        groups: the partial results of that.
+    """
+    looks_at_time = stateful_input.complete_when or stateful_input.late or stateful_input.forget
+    if pull.arrangement is None or looks_at_time or pull.correctable is not None or on_cluster(pull.catalyst.spark):
+        return False
+    # Beside other stateful inputs, or by fewer keys, a pull touches groups that it has no rows of.
+    keys = fragment.keys.get(stateful_input.number, ())
+    return (
+        len(fragment.info.stateful_inputs) == 1
+        and bool(groups.groupings)
+        and all(_is_among(value, keys) and is_hashable(type_of(value)) for value in groups.groupings)
+    )
+
+
+def _is_among(value: Node, keys: Sequence[Node | None]) -> bool:
+    return any(key is not None and key.semanticEquals(value) for key in keys)
+
+
+@dataclass
+class ArrangedGroups:
+    """The partial results of one stateful input in the arrangement of the dataset.
+
+    Attributes:
+        arrangement: the arrangement.
+        name: of the stateful input.
+        scratch: a folder for temporary files.
+        known: what is arranged; None if nothing is, or nothing that the checkpoint goes with.
+        too_many: whether this pull touches so many groups that all of them are read.
+    """
+
+    arrangement: Arrangement
+    name: str
+    scratch: Path
+    known: ArrangedRows | None
+    too_many: bool = False
+
+    def look_up(self, new: Path) -> Path | None:
+        """Write the partial results of some groups, and perhaps of a few others, to a file; None if that cannot be.
+
+        Args:
+            new: a file with hashes of groups.
+        """
+        if self.known is None:
+            return None
+        wanted = np.unique(fingerprints(pq.read_table(new, columns=[HASH]).column(0)))
+        if len(wanted) > _MOST_NEW or (len(wanted) > LEAST_GROUPS and len(wanted) * WORTH > self.known.num_rows):
+            self.too_many = True
+            return None
+        with stage("look up"):
+            found = self.arrangement.look_up(self.name, wanted)
+        if found is None:
+            self.known = None
+            return None
+        path = self.scratch / f"arranged-{self.name}"
+        pq.write_table(found, path, compression="zstd", compression_level=1)
+        return path
+
+    def everything(self) -> Path | None:
+        """Write the partial results of all groups to a file; None if there are none, or if they are damaged."""
+        if self.known is None:
+            return None
+        path = self.scratch / f"all-{self.name}"
+        with stage("look up"):
+            if not self.arrangement.write_all(self.name, path):
+                self.known = None
+                return None
+        return path
+
+    def extend(self, known: ArrangedRows, new: Path | None, only_appends: bool) -> ArrangedRows:
+        """The partial results with those of this pull; none if that cannot be.
+
+        Args:
+            known: those of before.
+            new: a file with those of this pull and their hashes.
+            only_appends: whether all rows that there ever were are appended.
+        """
+        left = replace(known, only_appends=only_appends)
+        return left if new is None else self.arrangement.extended(left, entries_of(pq.read_table(new)))
+
+    def make(self, rows: DataFrame, count: int, only_appends: bool) -> ArrangedRows | None:
+        """All partial results, arranged; None if there is no room for them.
+
+        Args:
+            rows: the partial results with their hashes, one for each group (and zones, and values).
+            count: about how many there are.
+            only_appends: whether all rows that there ever were are appended.
+        """
+        schema, parts = sorted_entries(rows, count)
+        made = self.arrangement.made(ArrangedRows(self.name, only_appends), schema, parts)
+        return made if made.runs else None
+
+    def pays(self, count: int) -> bool:
+        """Return whether so many groups are worth being arranged."""
+        before = self.arrangement.known(self.name)
+        return count >= max(LEAST_GROUPS, 2 * before.too_many if before is not None else 0)

@@ -1,0 +1,79 @@
+"""Hashes of keys, by which an arrangement finds rows, and rows in the order of these hashes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from odfpy.engine.spark.plan.types import arrow_schema
+from odfpy.engine.spark.rows.write import batches_of
+from odfpy.state.arrangement import sorted_by
+from odfpy.state.fingerprints import Entries, Fingerprints
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
+
+HASH: Final = "__odf_hash"
+
+_SIGN: Final = np.uint64(1 << 63)
+_ROWS_AT_ONCE: Final = 1_000_000
+
+
+def with_hash(rows: DataFrame, names: Sequence[str], hash_name: str = HASH) -> DataFrame:
+    """Rows with the hash of some of their columns.
+
+    Args:
+        rows: the rows.
+        names: the columns.
+        hash_name: name of the column that is added.
+    """
+    from pyspark.sql import functions
+
+    return rows.withColumn(hash_name, functions.xxhash64(*names))
+
+
+def is_hashable(data_type: DataType) -> bool:
+    """Return whether equal values of a type have the same hash: not numbers with two zeros, nor collated texts."""
+    from pyspark.sql import types
+
+    exact = (types.IntegralType, types.DecimalType, types.DateType, types.BooleanType, types.BinaryType)
+    times = (types.TimestampType, types.TimestampNTZType)
+    return isinstance(data_type, (*exact, *times)) or data_type == types.StringType()
+
+
+def fingerprints(hashes: pa.Array | pa.ChunkedArray) -> Fingerprints:
+    """The hashes as unsigned numbers, in the same order."""
+    found: Fingerprints = np.asarray(hashes.to_numpy(), np.int64).view(np.uint64) ^ _SIGN
+    return found
+
+
+def entries_of(rows: pa.Table) -> Entries:
+    """The entries that rows with hashes make, sorted."""
+    return sorted_by(fingerprints(rows.column(HASH)), without_hash(rows))
+
+
+def sorted_entries(rows: DataFrame, count: int) -> tuple[pa.Schema, Iterator[Entries]]:
+    """The entries that rows with hashes make, part after part in their order, and the schema of their rows.
+
+    Args:
+        rows: the rows.
+        count: about how many there are.
+    """
+    # In ranges of the hash, one after the other, so that only one of them is in memory while the next is made.
+    ranges = max(1, -(-count // _ROWS_AT_ONCE))
+    spread = rows.coalesce(1) if ranges == 1 else rows.repartitionByRange(ranges, HASH)
+    batches = batches_of(spread.sortWithinPartitions(HASH))
+    parts = (
+        Entries(fingerprints(batch.column(HASH)), without_hash(pa.Table.from_batches([batch]))) for batch in batches
+    )
+    return without_hash(arrow_schema(rows.schema).empty_table()).schema, parts
+
+
+def without_hash(rows: pa.Table) -> pa.Table:
+    """The rows themselves, all of whose columns may have nulls: in some pulls it is known that a column has none."""
+    rows = rows.drop_columns([HASH])
+    return rows.cast(pa.schema([field.with_nullable(True) for field in rows.schema]))
