@@ -33,8 +33,7 @@ KEYED = {
     for number in (5, 10, 20, 50, 100)
 }
 JOINS = {
-    f"join-{number}": "select t.event_time, t.g, t.v, d.w from trades t join names d on t.g = d.g"
-    f" where t.v > {number}"
+    f"join-{number}": f"select t.event_time, t.g, t.v, d.w from trades t join names d on t.g = d.g where t.v > {number}"
     for number in (5, 10)
 }
 OTHERS = {
