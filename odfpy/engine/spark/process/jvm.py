@@ -59,12 +59,6 @@ _OPTIONS: Final = (
     # A sort or a map of a few rows begins with a page of memory; by default one of 64 MB where memory is plenty, and
     # each broadcast of a join has its own. These ask the properties of the process, not the settings of the session.
     "-Dspark.buffer.pageSize=1m",
-    # The optimizing compiler works for what is really hot. With the usual limits it spends as much time of the two
-    # cores of a small machine on the start as the start itself takes.
-    "-XX:Tier4InvocationThreshold=500000",
-    "-XX:Tier4MinInvocationThreshold=60000",
-    "-XX:Tier4CompileThreshold=1500000",
-    "-XX:Tier4BackEdgeThreshold=4000000",
 )
 _OUT_OF_MEMORY: Final = 52
 """What Spark ends with then, so that nothing goes on half-done."""
