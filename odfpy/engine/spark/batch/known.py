@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Final
 
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, expression_name
-from odfpy.engine.spark.plan.time_values import evaluate
+from odfpy.engine.spark.plan.time_values import open_start
 
 MILLISECOND: Final = 1_000
 """Event times are a whole number of these."""
@@ -134,12 +134,7 @@ def first_open(catalyst: Catalyst, known: ColumnTimes) -> int | None:
     now = known.passed
     if now is None or known.reads is None:
         return None
-    spans = [
-        tuple(evaluate(catalyst, catalyst.field_of(window, field), known.reads, now) for field in ("start", "end"))
-        for window in known.windows
-    ]
-    open_now = (start for start, end in spans if start is not None and end is not None and start <= now < end)
-    return min(open_now, default=now)
+    return open_start(catalyst, known.windows, known.reads, now)
 
 
 def has_passed(catalyst: Catalyst, value: Node, limit: int | None) -> Node:

@@ -93,7 +93,7 @@ def _key_of(catalyst: Catalyst, transform: TransformSql, vocab: DatasetVocabular
         (table.name, table.vocab, table.primary_key, table.schema().serialize().to_pybytes()) for table in tables
     )
     # The version is recorded with the first pull; plans do not depend on it.
-    return catalyst.spark.sparkContext.applicationId, replace(transform, version=None), vocab, inputs
+    return catalyst.spark.sparkContext, replace(transform, version=None), vocab, inputs
 
 
 def stateful(

@@ -70,10 +70,13 @@ class Catalyst:
 
     def analyze(self, parsed: Node) -> Node:
         """The plan with all names and types resolved; nothing is executed."""
-        skip = self._class("org.apache.spark.sql.execution.CommandExecutionMode").SKIP()
-        execution = self._session.sessionState().executePlan(parsed, skip)
+        execution = self._execution(parsed)
         execution.assertAnalyzed()
         return execution.analyzed()
+
+    def _execution(self, plan: Node) -> Node:
+        skip = self._class("org.apache.spark.sql.execution.CommandExecutionMode").SKIP()
+        return self._session.sessionState().executePlan(plan, skip)
 
     def dataframe(self, plan: Node) -> DataFrame:
         """The rows of a plan."""
@@ -104,26 +107,16 @@ class Catalyst:
         fields = [(f"c{at}", type_of(column)) for at, column in enumerate(wanted)]
         return self.empty(struct_of([*fields, ("__odf_offset", LongType()), ("__odf_op", IntegerType())]))
 
-    def constants_micros(self, plan: Node) -> list[int | None]:
-        """The times in the one row that a plan without input results in, in microseconds since the epoch, rounded down.
-
-        Spark's optimizer computes them; no job is run.
-        """
-        from pyspark.sql import functions
-
-        frame = self.dataframe(plan)
-        micros = [functions.unix_micros(frame[name].cast("timestamp")).alias(name) for name in frame.columns]
-        return self._constants(self.plan(frame.select(*micros)))
-
     def constant(self, expression: Node) -> Node:
         """The value of an expression that reads nothing, as Spark has it; NULL is None."""
         if expression_name(expression) == "Literal":
             return expression.value()
-        (found,) = self._constants(self.project([self.alias(expression, "value")], self.one_row()))
+        (found,) = self.constants(self.project([self.alias(expression, "value")], self.one_row()))
         return found
 
-    def _constants(self, plan: Node) -> list[Any]:
-        optimized = self.dataframe(plan)._jdf.queryExecution().optimizedPlan()  # noqa: SLF001
+    def constants(self, plan: Node) -> list[Any]:
+        """The one row that a plan without input results in. Spark's optimizer computes it; no job is run."""
+        optimized = self._execution(plan).optimizedPlan()
         return [column.child().value() for column in expressions_of(optimized)]
 
     def name_view(self, name: str, plan: Node) -> None:

@@ -28,9 +28,31 @@ def evaluate(catalyst: Catalyst, expression: Node, reads: Node, micros: int) -> 
         reads: the column of the time that the expression reads.
         micros: the time, in microseconds since the epoch.
     """
-    given = catalyst.alias(catalyst.time(micros, reads.dataType()), reads.name(), reads.exprId())
-    (found,) = _one_row(catalyst, [expression], [given])
+    (found,) = _evaluated(catalyst, [expression], reads, micros)
     return found
+
+
+def open_start(catalyst: Catalyst, windows: Sequence[Node], reads: Node, micros: int) -> int:
+    """The beginning of the first window that is open at a time; between windows, the time itself.
+
+    Args:
+        catalyst: access to Catalyst.
+        windows: expressions of the windows that a time belongs to, with `start` and `end`.
+        reads: the column of the time that they read.
+        micros: the time, in microseconds since the epoch.
+    """
+    bounds = [catalyst.field_of(window, name) for window in windows for name in ("start", "end")]
+    found = _evaluated(catalyst, bounds, reads, micros)
+    pairs = zip(found[::2], found[1::2], strict=True)
+    return min(
+        (start for start, end in pairs if start is not None and end is not None and start <= micros < end),
+        default=micros,
+    )
+
+
+def _evaluated(catalyst: Catalyst, expressions: Sequence[Node], reads: Node, micros: int) -> list[int | None]:
+    given = catalyst.alias(catalyst.time(micros, reads.dataType()), reads.name(), reads.exprId())
+    return _one_row(catalyst, expressions, [given])
 
 
 def evaluated_at(catalyst: Catalyst, expression: Node, reads: Node, micros: Sequence[int]) -> list[int | None] | None:
@@ -58,5 +80,7 @@ def evaluated_at(catalyst: Catalyst, expression: Node, reads: Node, micros: Sequ
 
 
 def _one_row(catalyst: Catalyst, expressions: Sequence[Node], given: Sequence[Node]) -> list[int | None]:
-    made = [catalyst.alias(expression, f"value{at}") for at, expression in enumerate(expressions)]
-    return catalyst.constants_micros(catalyst.project(made, catalyst.project(given, catalyst.one_row())))
+    build = Builder(catalyst)
+    micros = [build.expression("UnixMicros", build.cast(expression, "timestamp")) for expression in expressions]
+    made = [catalyst.alias(value, f"value{at}") for at, value in enumerate(micros)]
+    return catalyst.constants(catalyst.project(made, catalyst.project(given, catalyst.one_row())))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node
-from odfpy.engine.spark.plan.time_values import evaluate
+from odfpy.engine.spark.plan.time_values import evaluate, open_start
 from odfpy.engine.watermark import watermark_at
 from odfpy.errors import InternalError
 
@@ -25,13 +25,27 @@ class Clock:
 
     catalyst: Catalyst
     watermarks: Sequence[int | None]
-    _known: dict[int, tuple[DerivedWatermark, int | None]] = field(default_factory=dict, repr=False, compare=False)
 
-    def once(self, times: DerivedWatermark, compute: Callable[[], int | None]) -> int | None:
-        """The value of a watermark that Spark computes, which is asked for again and again during a pull."""
-        if id(times) not in self._known:
-            self._known[id(times)] = times, compute()
-        return self._known[id(times)][1]
+
+_MOST_KNOWN: Final = 8
+
+
+class _Known:
+    """The latest values of a function of times that Spark computes.
+
+    They are asked for again and again during a pull, and where it ends, the next one begins.
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[int, int | None] = {}
+
+    def at(self, micros: int, compute: Callable[[int], int | None]) -> int | None:
+        """The value for a time."""
+        if micros not in self._values:
+            while len(self._values) >= _MOST_KNOWN:
+                del self._values[next(iter(self._values))]
+            self._values[micros] = compute(micros)
+        return self._values[micros]
 
 
 class DerivedWatermark(Protocol):
@@ -91,14 +105,14 @@ class FunctionOf:
     expression: Node
     reads: Node
     part: DerivedWatermark
+    _known: _Known = field(default_factory=_Known, init=False, repr=False, compare=False)
 
     def at(self, clock: Clock) -> int | None:
         """Its value."""
-        return clock.once(self, lambda: self._computed(clock))
-
-    def _computed(self, clock: Clock) -> int | None:
         value = complete_before(self.part).at(clock)
-        return None if value is None else evaluate(clock.catalyst, self.expression, self.reads, value)
+        if value is None:
+            return None
+        return self._known.at(value, lambda micros: evaluate(clock.catalyst, self.expression, self.reads, micros))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,24 +128,14 @@ class FirstOpenWindow:
     windows: tuple[Node, ...]
     reads: Node
     part: DerivedWatermark
+    _known: _Known = field(default_factory=_Known, init=False, repr=False, compare=False)
 
     def at(self, clock: Clock) -> int | None:
         """Its value."""
-        return clock.once(self, lambda: self._computed(clock))
-
-    def _computed(self, clock: Clock) -> int | None:
         value = self.part.at(clock)
         if value is None:
             return None
-        found = []
-        for window in self.windows:
-            start, end = (
-                evaluate(clock.catalyst, clock.catalyst.field_of(window, field), self.reads, value)
-                for field in ("start", "end")
-            )
-            if start is not None and end is not None and start <= value < end:
-                found.append(start)
-        return min(found, default=value)  # between windows that do not touch each other
+        return self._known.at(value, lambda micros: open_start(clock.catalyst, self.windows, self.reads, micros))
 
 
 def complete_before(watermark: DerivedWatermark) -> DerivedWatermark:

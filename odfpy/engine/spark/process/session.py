@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 from odfpy.engine.spark.process.settings import GUARDED, SETTINGS, TUNING, engine_version
 
@@ -11,6 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import SparkSession
+
+_HADOOP_SETTINGS: Final = ("io.file.buffer.size", "mapreduce.fileoutputcommitter.algorithm.version")
+"""Settings of Hadoop that Spark makes for itself."""
+
+_VERSIONS: Final[WeakKeyDictionary[Any, str]] = WeakKeyDictionary()
+"""Versions of the engine, by Spark's context."""
 
 
 def open_session(master: str = "local[*]", extra: Mapping[str, str] | None = None) -> SparkSession:
@@ -34,8 +41,26 @@ def open_session(master: str = "local[*]", extra: Mapping[str, str] | None = Non
             builder = builder.config(name, value)
         session = builder.getOrCreate()
         know_classes(session._jvm)  # noqa: SLF001
+        if guarded:
+            _forget_hadoop_defaults(session)
         count_calls(session)
         return session
+
+
+def _forget_hadoop_defaults(session: SparkSession) -> None:
+    """Take away the thousand settings of Hadoop's own files, most of which are for its servers.
+
+    Spark copies the settings for each scan of files, and sends the copy to tasks. What reads them has the same defaults
+    in its code. The settings that Spark and the place have made stay.
+    """
+    context = session.sparkContext
+    hadoop = context._jsc.hadoopConfiguration()  # noqa: SLF001
+    kept = {name: hadoop.get(name) for name in _HADOOP_SETTINGS}
+    prefix = "spark.hadoop."
+    kept |= {name.removeprefix(prefix): value for name, value in context.getConf().getAll() if name.startswith(prefix)}
+    hadoop.clear()
+    for name, value in kept.items():
+        hadoop.set(name, value)
 
 
 def request_session(spark: SparkSession) -> SparkSession:
@@ -51,12 +76,15 @@ def tell_tasks(session: SparkSession) -> None:
     They look them up among the properties of their job. Spark puts them there for what it runs itself; for the RDD of a
     query, which is what is fetched here, it does not, and tasks would go by Spark's defaults.
     """
-    properties = session._jvm.java.util.Properties()  # type: ignore[union-attr]  # noqa: SLF001
+    properties = getattr(session._jvm, "java.util.Properties")()  # noqa: SLF001
     properties.putAll(session._jsparkSession.sessionState().conf().settings())  # noqa: SLF001
     session.sparkContext._jsc.sc().setLocalProperties(properties)  # noqa: SLF001
 
 
 def version_of(spark: SparkSession) -> str:
     """The engine's version as recorded in every transform."""
-    java = str(spark._jvm.java.lang.Runtime.version().feature())  # type: ignore[union-attr]  # noqa: SLF001
-    return engine_version(spark.version, java)
+    context = spark.sparkContext
+    if context not in _VERSIONS:
+        java = str(getattr(spark._jvm, "java.lang.Runtime").version().feature())  # noqa: SLF001
+        _VERSIONS[context] = engine_version(spark.version, java)
+    return _VERSIONS[context]

@@ -75,6 +75,9 @@ TUNING: Final[dict[str, str]] = {
     "spark.sql.analyzer.unionIsResolvedWhenDuplicatesPerChildResolved": "false",
     # Errors tell places in queries; PySpark would tell Java the place of each of its own calls in Python.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
+    # Where in a program an RDD was made: Spark would look for it in the stack of Java, for each of them.
+    "callSite.short": "odfpy",
+    "callSite.long": "odfpy",
     # Nothing is kept in Hive, and nothing is written where the process was started.
     "spark.sql.catalogImplementation": "in-memory",
     # A warm engine lives long: what pulls have left over does not fill all the heap before it is let go, and of what is
