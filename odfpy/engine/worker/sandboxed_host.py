@@ -51,6 +51,7 @@ def serve(host: SparkHost, jobs: socket.socket, questions: socket.socket) -> int
                 result = _serve_job(host, job)
             channel.send(JobProfile.within(measured))
             channel.send(result)
+            host.clean_up()
     finally:
         host.end()
     return 0

@@ -17,11 +17,11 @@ from odfpy.engine.contract import AnalyzeRequest, JobRequest, PreprocessRequest,
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.plan.failures import cause_of
 from odfpy.engine.spark.process.cluster import PAGE, Cluster, find_cluster
+from odfpy.engine.spark.process.deletions import Deletions
 from odfpy.engine.spark.process.java import JavaRuntime
 from odfpy.engine.spark.process.jvm import Jvm, JvmDied, connect, end, java_command, java_environment, spark_home, spawn
 from odfpy.engine.tracing import TraceRequest
 from odfpy.errors import EngineUnavailable, OdfError
-from odfpy.stages import stage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,6 +61,7 @@ class SparkHost:
         self._cluster: Cluster | None = None
         self._jvm: Jvm | None = None
         self._spark: SparkSession | None = None
+        self._deletions: Deletions | None = None
         self._operations: dict[type, Callable[[SparkSession, Any], Result]] = {}
 
     @property
@@ -82,6 +83,7 @@ class SparkHost:
         except BaseException:
             self.end(0)
             raise
+        self._deletions = Deletions(self._spark)
         self._note("spark")
         gc.freeze()  # what is there now stays, and is not looked through after each job
 
@@ -214,10 +216,14 @@ class SparkHost:
                 count_jobs(self._spark)
             if self._settings.storage is not None:
                 self._forget_files()
-            # Objects of Java live as long as those of Python that stand for them, of which Python, to which they are
-            # small, would let some go only after hundreds of jobs.
-            with stage("clean up"):
-                gc.collect()
+
+    def clean_up(self) -> None:
+        """Let go what a job has left over, once it has its answer."""
+        # Objects of Java live as long as those of Python that stand for them, of which Python, to which they are
+        # small, would let some go only after hundreds of jobs.
+        gc.collect()
+        if self._deletions is not None:
+            self._deletions.let_go()
 
     def _forget_files(self) -> None:
         from odfpy.engine.spark.process.shared_files import forget

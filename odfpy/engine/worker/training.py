@@ -74,6 +74,7 @@ def train(cache: StartupCache, java: JavaRuntime, settings: EngineSettings) -> b
             for _ in range(2):
                 for job in training_jobs(Path(folder)):
                     print(host.serve(job), flush=True)  # noqa: T201
+                    host.clean_up()
         finally:
             host.end(_LIMIT_SECONDS)  # Java writes the cache when it ends
         return cache.accept(draft, java, spark_home())

@@ -107,7 +107,7 @@ def test_a_worker_tells_its_stages(tmp_path: Path) -> None:
     job = cold.parts["job"]
     assert job.times == 2
     assert cold.parts["start"].times == 1
-    assert {"sandbox", "session", "analysis", "output", "clean up"} <= job.parts.keys()
+    assert {"sandbox", "session", "analysis", "output"} <= job.parts.keys()
     assert job.all_calls > 100
     assert job.all_jobs >= 2
     for _, one in cold.walk():
