@@ -9,18 +9,21 @@ values are keys of the partial results as well: then there is one for each value
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from odfpy.engine.spark.analysis.aggregate_calls import call_id, columns_with
 from odfpy.engine.spark.analysis.exact_sums import Summand, can_be_exact, summands_of
 from odfpy.engine.spark.analysis.order import adds_up
 from odfpy.engine.spark.plan.builder import Builder
-from odfpy.engine.spark.plan.catalyst import Node, children, columns, expression_name, items, same_column, subtree
+from odfpy.engine.spark.plan.catalyst import Node, children, columns, expression_name, items, same_column
 from odfpy.engine.spark.plan.storable_types import can_be_compared, can_be_stored
+from odfpy.engine.spark.plan.templates import Templates
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
 ROWS: Final = "__odf_rows"
@@ -76,6 +79,7 @@ class PartialAggregate:
         self.node = node
         self.groupings = items(node.groupingExpressions())
         self.schemas: dict[bool, StructType] = {}
+        self._templates = Templates()
         self._over_groups: dict[int, tuple[Node, Node]] = {}
         exact, others, self._rest = [], [], []
         for call in calls:
@@ -180,9 +184,8 @@ class PartialAggregate:
         given += [catalyst.alias(other.argument, other.name) for other in self._others]
         given += [catalyst.alias(weight, _WEIGHT)] if weight is not None else []
         given += columns(child) if self._rest else []
-        plan = self._select(catalyst.project(given, child), [text for one in self._summands for text in one.cut()])
-        moved = self._moved(child, plan, len(given))
-        rest = [catalyst.alias(call, name) for call, name in zip(moved, self._rest_names, strict=True)]
+        rows = catalyst.project(given, child)
+        cut = [text for one in self._summands for text in one.cut()]
         keys = self._partial_keys(by_value)
         made = [f"{self._count('1', weight)} as {ROWS}"]
         for summand in self._summands:
@@ -190,7 +193,18 @@ class PartialAggregate:
             made.append(f"{self._count(summand.name, weight)} as {summand.count}")
         for other in self._others:
             made += self._first(other, weight, by_value)
-        return self._grouped(plan, keys, made, rest)
+        if not self._rest:
+
+            def query(rows: DataFrame) -> DataFrame:
+                return _grouped(_selected(rows, cut), keys, made)
+
+            return self._over(rows, ("rows", weight is None, by_value), lambda rows: self._planned(query, rows))
+        plan = catalyst.plan(_selected(catalyst.dataframe(rows), cut))
+        moved = self._moved(child, plan, len(given))
+        rest = [catalyst.alias(call, name) for call, name in zip(moved, self._rest_names, strict=True)]
+        node = catalyst.plan(_grouped(catalyst.dataframe(plan), keys, made))
+        made_of = [*items(node.aggregateExpressions()), *rest]
+        return catalyst.aggregate(items(node.groupingExpressions()), made_of, node.child())
 
     @property
     def _rest_names(self) -> list[str]:
@@ -201,8 +215,6 @@ class PartialAggregate:
 
         Spark may give columns other identities where parts of a plan occur twice in it.
         """
-        if not self._rest:
-            return []
         before = columns(child)
         after = columns(plan)[num_given - len(before) : num_given]
 
@@ -242,9 +254,13 @@ class PartialAggregate:
             by_value: whether values are keys.
         """
         keys = self._partial_keys(by_value)
-        plan = self._grouped(plan, keys, self._merges(by_value))
-        # Not by `ROWS` alone: where a row came, and another was taken back before it came, it is 0, but sums are not.
-        return self._where(plan, " or ".join(f"{name} <> 0" for name in self._added())) if keys else plan
+
+        def query(rows: DataFrame) -> DataFrame:
+            merged = _grouped(rows, keys, self._merges(by_value))
+            # Where a row came, and another was taken back before it came, `ROWS` alone is 0, but sums are not.
+            return merged.where(" or ".join(f"{name} <> 0" for name in self._added())) if keys else merged
+
+        return self._over(plan, ("merged", by_value), lambda rows: self.with_group_columns(self._planned(query, rows)))
 
     def _added(self) -> list[str]:
         sums = [name for other in self._others if other.kind == "Sum" for name in (other.name, f"{other.name}_n")]
@@ -271,26 +287,35 @@ class PartialAggregate:
             by_value: whether values are keys.
             counted: whether there may be groups of which no rows are left.
         """
-        if by_value:
-            # A value that was taken back before it came stands below 0: it is not there, so it cannot be the least.
-            there = self._where(plan, f"{ROWS} > 0")
-            plan = self._grouped(there, self._partial_keys(False), self._merges(False))
-        if self._floats:
-            plan = self._select(plan, [summand.zone_sum() for summand in self._floats])
-            pieces = [name for summand in self._floats for name in summand.pieces]
-            zones = [f"collect_list({summand.name}) as {summand.name}" for summand in self._floats]
-            plan = self._grouped(plan, self.keys, self._merges(False, without=pieces) + zones)
-        if counted and self.groupings:
-            plan = self._where(plan, f"{ROWS} > 0")
+
+        def query(rows: DataFrame) -> DataFrame:
+            if by_value:
+                # A value that was taken back before it came stands below 0: it is not there, and cannot be the least.
+                there = rows.where(f"{ROWS} > 0")
+                rows = _grouped(there, self._partial_keys(False), self._merges(False))
+            if self._floats:
+                rows = _selected(rows, [summand.zone_sum() for summand in self._floats])
+                pieces = [name for summand in self._floats for name in summand.pieces]
+                zones = [f"collect_list({summand.name}) as {summand.name}" for summand in self._floats]
+                rows = _grouped(rows, self.keys, self._merges(False, without=pieces) + zones)
+            if counted and self.groupings:
+                rows = rows.where(f"{ROWS} > 0")
+            return _selected(rows, [f"{text} as __odf_result{at}" for at, text in enumerate(self._totals())])
+
+        def shown(rows: Node) -> Node:
+            catalyst, made = self.build.catalyst, self._planned(query, rows)
+            wanted, outputs = self._shown
+            return catalyst.project(outputs, catalyst.project(self._renamed(made, wanted), made))
+
+        return self._over(plan, ("results", by_value, counted), shown)
+
+    def _totals(self) -> list[str]:
+        """The results of all calls, as SQL over partial results."""
         totals = [one.total(call) for one, call in zip(self._of_call, self._exact, strict=True)]
         for other in self._others:
             total = f"cast({other.name} as {other.sql_type})"
             totals.append(f"if({other.name}_n = 0, null, {total})" if other.kind == "Sum" else other.name)
-        totals += self._rest_names
-        plan = self._select(plan, [f"{text} as __odf_result{at}" for at, text in enumerate(totals)])
-        catalyst = self.build.catalyst
-        shown, outputs = self._shown
-        return catalyst.project(outputs, catalyst.project(self._renamed(plan, shown), plan))
+        return totals + self._rest_names
 
     @cached_property
     def _shown(self) -> tuple[list[Node], list[Node]]:
@@ -301,75 +326,24 @@ class PartialAggregate:
         outputs = columns_with(self.build, self.node, by_call, self.groupings, self.group_columns)
         return [*self.group_columns, *results], outputs
 
-    # --- SQL ---
+    def _over(self, rows: Node, purpose: Hashable, query: Callable[[Node], Node]) -> Node:
+        return self._templates.over(self.build.catalyst, rows, purpose, query)
 
-    def _select(self, plan: Node, made: list[str]) -> Node:
-        """SELECT *, made FROM plan, where a column may be made of those before it."""
+    def _planned(self, query: Callable[[DataFrame], DataFrame], rows: Node) -> Node:
         catalyst = self.build.catalyst
-        return catalyst.plan(catalyst.dataframe(plan).selectExpr("*", *made)) if made else plan
-
-    def _where(self, plan: Node, condition: str) -> Node:
-        """SELECT * FROM plan WHERE condition."""
-        catalyst = self.build.catalyst
-        return catalyst.plan(catalyst.dataframe(plan).where(condition))
-
-    def _grouped(self, plan: Node, keys: list[str], made: list[str], more: Iterable[Node] = ()) -> Node:
-        """SELECT keys, made, more FROM plan GROUP BY keys."""
-        from pyspark.sql import functions
-
-        catalyst = self.build.catalyst
-        node = catalyst.plan(catalyst.dataframe(plan).groupBy(*keys).agg(*map(functions.expr, made)))
-        if not more:
-            return node
-        made_of = [*items(node.aggregateExpressions()), *more]
-        return catalyst.aggregate(items(node.groupingExpressions()), made_of, node.child())
+        return catalyst.plan(query(catalyst.dataframe(rows)))
 
 
-def call_id(call: Node) -> str:
-    """Return what identifies a call of an aggregate function."""
-    return str(call.resultId().toString())
+def _selected(rows: DataFrame, made: list[str]) -> DataFrame:
+    """SELECT *, made FROM rows, where a column may be made of those before it."""
+    return rows.selectExpr("*", *made) if made else rows
 
 
-def different_calls(node: Node) -> list[Node]:
-    """The calls of aggregate functions in an operator, each once."""
-    parts = (part for column in items(node.aggregateExpressions()) for _, part in subtree(column) if is_call(part))
-    return list({call_id(part): part for part in parts}.values())
+def _grouped(rows: DataFrame, keys: list[str], made: list[str]) -> DataFrame:
+    """SELECT keys, made FROM rows GROUP BY keys."""
+    from pyspark.sql import functions
 
-
-def columns_with(
-    build: Builder, node: Node, results: Mapping[str, Node], groupings: list[Node], groups: list[Node]
-) -> list[Node]:
-    """The columns of an `Aggregate` with other expressions for some calls, by their ids, and for what it groups by.
-
-    Args:
-        build: makes expressions.
-        node: an output expression of the aggregate.
-        results: results of functions by their SQL.
-        groupings: the grouping expressions.
-        groups: the columns that hold their values.
-    """
-
-    def found(part: Node) -> Node | None:
-        if is_call(part):
-            return results.get(call_id(part), part)
-        return next(
-            (column for given, column in zip(groupings, groups, strict=True) if part.semanticEquals(given)), None
-        )
-
-    renewed = []
-    for column in items(node.aggregateExpressions()):
-        changed = build.substitute(column, found)
-        renewed.append(
-            changed
-            if changed is column or expression_name(column) == "Alias"
-            else build.catalyst.alias(changed, column.name(), column.exprId())
-        )
-    return renewed
-
-
-def is_call(expression: Node) -> bool:
-    """Return whether an expression is a call of an aggregate function."""
-    return expression_name(expression) == "aggregate.AggregateExpression"
+    return rows.groupBy(*keys).agg(*map(functions.expr, made))
 
 
 def _kind(function: Node) -> str:

@@ -22,7 +22,6 @@ from odfpy.engine.spark.execution.stateful import Stateful, in_final_order, key_
 from odfpy.engine.spark.incremental.properties.plan_info import Fragment, PlanInfo, StatefulInput
 from odfpy.engine.spark.incremental.run import FragmentRun
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, net, weight_of
-from odfpy.engine.spark.incremental.state.difference import difference
 from odfpy.engine.spark.incremental.state.streams import HistoryNeeded
 from odfpy.engine.spark.plan.catalyst import columns
 from odfpy.engine.spark.plan.types import spark_schema
@@ -64,17 +63,18 @@ def write_difference(
     info, pull = ready.steps.last.info, runs.pull
     run = FragmentRun(pull, _fragment_of_rows(info, len(pull.streams))) if output is None else runs.fragments[-1]
     with stage("plan"):
-        result = _Result(ready, ready.form, run.changes().drop(WEIGHT))
+        result = _Result(ready, ready.form, ready.catalyst.dataframe(run.changes()).drop(WEIGHT))
     before = None
     if recorded is not None and so_far is not None:
         table = Table("the output so far", request.vocab, so_far.schema_file, so_far.data_paths)
         result = result.fitted(recorded)
         before = _state_of(ready, table, result)
-    changed = difference(None, result.rows) if before is None else _changed(before, result.rows)
+    changed = result.rows if before is None else _changed(before, result.rows)
     # What another query has made need not be known by the key of this one: then nothing is a correction.
     key = key_of(info) if before is None or _is_unique(before, key_of(info)) else None
+    changes = ready.catalyst.plan(changed)
     with stage("output"):
-        slices = write_rows(request, result.form, in_final_order(changed, key, result.form.sources[0]))
+        slices = write_rows(request, result.form, in_final_order(ready.catalyst, changes, key, result.form.sources[0]))
     runs.keep(whole, engine)
     return slices
 

@@ -31,7 +31,7 @@ from odfpy.engine.spark.incremental.state.difference import OPERATION, in_order
 from odfpy.engine.spark.incremental.state.pull import Pull, Stream
 from odfpy.engine.spark.incremental.state.source_rows import leaf_over
 from odfpy.engine.spark.incremental.state.streams import FragmentStream, HistoryNeeded, streams_of
-from odfpy.engine.spark.plan.catalyst import Catalyst, column_id
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id
 from odfpy.engine.spark.plan.times import MILLISECOND, Clock, DerivedWatermark, check_advance
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK
@@ -171,7 +171,7 @@ def write_changes(
             with stage("plan"):
                 changes = runs.fragments[-1].changes()
             with stage("output"):
-                changed = in_final_order(changes, key_of(output.info), ready.form.sources[0])
+                changed = in_final_order(ready.catalyst, changes, key_of(output.info), ready.form.sources[0])
                 slices = write_rows(request, ready.form, changed)
         runs.keep(request, engine)
     except HistoryNeeded:
@@ -277,7 +277,7 @@ def _changes_of(run: FragmentRun, path: Path, unfinished: Attempt | None) -> Fra
     with stage("intermediate result"):
         with stage("plan"):
             changes = run.changes()
-        made = FragmentStream.of(run, path, in_final_order(changes, key_of(run.fragment.info), None))
+        made = FragmentStream.of(run, path, in_final_order(run.pull.catalyst, changes, key_of(run.fragment.info), None))
     if unfinished is not None:
         unfinished.add(source, path, made.schema, made.count)
     return made
@@ -325,15 +325,16 @@ def key_of(info: PlanInfo) -> list[str] | None:
     return None if info.unique is None else [f"c{at}" for at in sorted(positions[column] for column in info.unique)]
 
 
-def in_final_order(changed: DataFrame, key: list[str] | None, event_time: int | None) -> DataFrame:
+def in_final_order(catalyst: Catalyst, changed: Node, key: list[str] | None, event_time: int | None) -> DataFrame:
     """Changes in their final order, each with its operation type.
 
     Args:
+        catalyst: the session.
         changed: the changes, with their weights.
         key: names of the key columns, None for no key.
         event_time: position of the event time, None for none.
     """
-    return in_order(changed, None if event_time is None else f"c{event_time}", key)
+    return in_order(catalyst, changed, None if event_time is None else f"c{event_time}", key)
 
 
 def write_rows(request: TransformRequest, form: OutputForm, frame: DataFrame) -> tuple[SliceDescription, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from odfpy.engine.spark.incremental.properties.plan_info import Fragment, Groups, StatefulInput
 from odfpy.engine.spark.incremental.state.changes import no_rows
-from odfpy.engine.spark.incremental.state.difference import difference, in_order
+from odfpy.engine.spark.incremental.state.difference import by_position, difference, in_order
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node
 from odfpy.engine.spark.plan.times import Clock
 
@@ -28,9 +28,8 @@ def rehearse(catalyst: Catalyst, fragment: Fragment, clock: Clock) -> None:
         UnsupportedQuery, Py4JJavaError, PySparkException: it cannot be built.
     """
     info = fragment.info
-    plan = catalyst.project(info.columns, info.built(_NoRows(catalyst, clock)))
-    result = catalyst.dataframe(plan).toDF(*(f"c{at}" for at in range(len(info.columns))))
-    in_order(difference(result, result), None, None)
+    result = by_position(catalyst, info.columns, info.built(_NoRows(catalyst, clock)))
+    in_order(catalyst, difference(catalyst, result, result), None, None)
 
 
 @dataclass(frozen=True, slots=True)

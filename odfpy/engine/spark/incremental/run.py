@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from odfpy.engine.checkpoint import Kept, KeptRows
 from odfpy.engine.spark.incremental.properties.plan_info import (
@@ -25,18 +24,15 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
 )
 from odfpy.engine.spark.incremental.state.arranged import ArrangedInputs
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, multiset, no_rows, together
-from odfpy.engine.spark.incremental.state.difference import difference
+from odfpy.engine.spark.incremental.state.difference import by_position, difference
 from odfpy.engine.spark.incremental.state.pull import Pull
 from odfpy.engine.spark.incremental.state.stateful_inputs import StatefulRows
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.rows.batches import write_parquet
-from odfpy.engine.spark.rows.effort import gathered_rows, read_plan
+from odfpy.engine.spark.rows.effort import gather, read_plan
 from odfpy.stages import stage
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 class FragmentRun:
@@ -48,17 +44,15 @@ class FragmentRun:
         self.rows = StatefulRows(pull, fragment)
         self.arranged = ArrangedInputs(fragment, self.rows)
 
-    def changes(self) -> DataFrame:
+    def changes(self) -> Node:
         """Return what the fragment emits: columns `c0`, `c1`... of its part, and a weight."""
         # Three ways, the cheapest first. All give the same rows: nothing of before can change; a product only grows;
         # or the results over touched keys are compared.
         if self._only_settles():
-            return difference(
-                None, self._result(_InputsAt(self, self.pull.after, None, is_after=True, only_complete=True))
-            )
+            return self._result(_InputsAt(self, self.pull.after, None, is_after=True, only_complete=True))
         gained = self._gained()
         if gained is not None:
-            return difference(None, gained)
+            return gained
         for stateful_input in self.fragment.info.stateful_inputs:
             # Before any job runs: it may turn out that history is needed.
             if stateful_input.is_read_again and not self.arranged.are_arranged(stateful_input):
@@ -66,7 +60,8 @@ class FragmentRun:
         with stage("touched keys"):
             touched = self._touched()
         after = self._result(_InputsAt(self, self.pull.after, touched, is_after=True))
-        return difference(self._result(_InputsAt(self, self.pull.before, touched, is_after=False)), after)
+        before = self._result(_InputsAt(self, self.pull.before, touched, is_after=False))
+        return difference(self.pull.catalyst, before, after)
 
     def before(self) -> Node | None:
         """The result as it was before the pull: its columns, offset 0 and `+A`; None when there was none.
@@ -77,7 +72,7 @@ class FragmentRun:
         if self.pull.is_first:
             return None
         catalyst = self.pull.catalyst
-        plan = catalyst.plan(self._result(_InputsAt(self, self.pull.before, None, is_after=False, in_full=True)))
+        plan = self._result(_InputsAt(self, self.pull.before, None, is_after=False, in_full=True))
         offset = Builder(catalyst).cast(catalyst.integer(0), "bigint")  # as those of inputs, which a UNION puts beside
         marks = [catalyst.alias(offset, "__odf_offset"), catalyst.alias(catalyst.integer(0), "__odf_op")]
         return catalyst.project([*columns(plan), *marks], plan)
@@ -121,7 +116,7 @@ class FragmentRun:
     def _only_settles_at(self, stateful_input: StatefulInput) -> bool:
         return stateful_input.waits and (stateful_input.groups is None or self.rows.on_time(stateful_input))
 
-    def _gained(self) -> DataFrame | None:
+    def _gained(self) -> Node | None:
         """Return what new rows add to a product of the stateful inputs; None if more than adding is to be done."""
         stateful_inputs = self.fragment.info.stateful_inputs
         if not self.fragment.info.is_product or any(
@@ -141,17 +136,16 @@ class FragmentRun:
             return None
         # Without an arrangement, all earlier rows are read anyway.
         touched = self._touched() if any(map(self.arranged.are_arranged, stateful_inputs)) else None
-        frames = [
+        found = [
             self._result(_InputsAt(self, self.pull.after, touched, is_after=True, added=stateful_input.number))
             for stateful_input in stateful_inputs
             if self.rows.new(stateful_input) is not None
         ]
-        return reduce(lambda one, other: one.union(other), frames) if frames else None
+        return self.pull.catalyst.all_of(found) if found else None
 
-    def _result(self, inputs_at: _InputsAt) -> DataFrame:
-        info, catalyst = self.fragment.info, self.pull.catalyst
-        frame = catalyst.dataframe(catalyst.project(info.columns, info.built(inputs_at)))
-        return frame.toDF(*(f"c{at}" for at in range(len(info.columns))))
+    def _result(self, inputs_at: _InputsAt) -> Node:
+        info = self.fragment.info
+        return by_position(self.pull.catalyst, info.columns, info.built(inputs_at))
 
     def old(self, stateful_input: StatefulInput, touched: _Touched | None) -> Changes | None:
         """The rows of a stateful input before this pull that can matter for the touched keys, and perhaps others.
@@ -179,20 +173,21 @@ class FragmentRun:
         """The keys that this pull touches, None when all are."""
         if not any(self.fragment.keys.values()):
             return None
-        frames = [
-            frame for stateful_input in self.fragment.info.stateful_inputs for frame in self._touched_at(stateful_input)
+        found = [
+            keys for stateful_input in self.fragment.info.stateful_inputs for keys in self._touched_at(stateful_input)
         ]
-        if not frames:
+        if not found:
             return None
-        path = self.pull.scratch / f"touched-{self.fragment.source}.parquet"
-        keys = gathered_rows(reduce(lambda one, other: one.union(other), frames)).distinct()
+        catalyst = self.pull.catalyst
+        keys = catalyst.distinct(gather(catalyst, catalyst.all_of(found)))
         if all(stateful_input.groups is not None for stateful_input in self.fragment.info.stateful_inputs):
-            return _Touched(self.pull.catalyst.plan(keys))  # which are of files
+            return _Touched(keys)  # which are of files
         # Both results read the keys: as a plan, they would be computed twice.
-        write_parquet(path, self.arranged.with_hashes(keys), even_if_empty=True)
-        return _Touched(read_plan(self.pull.catalyst, keys.schema, [path]), path)
+        path, frame = self.pull.scratch / f"touched-{self.fragment.source}.parquet", catalyst.dataframe(keys)
+        write_parquet(path, self.arranged.with_hashes(frame), even_if_empty=True)
+        return _Touched(read_plan(catalyst, frame.schema, [path]), path)
 
-    def _touched_at(self, stateful_input: StatefulInput) -> list[DataFrame]:
+    def _touched_at(self, stateful_input: StatefulInput) -> list[Node]:
         pull = self.pull
         if stateful_input.groups is not None:
             return self._touched_groups(stateful_input)
@@ -219,7 +214,7 @@ class FragmentRun:
             found += [self._keys(stateful_input, rows.plan, closes) for rows in (old, new) if rows is not None]
         return found
 
-    def _touched_groups(self, stateful_input: StatefulInput) -> list[DataFrame]:
+    def _touched_groups(self, stateful_input: StatefulInput) -> list[Node]:
         groups, (was, now) = self.rows.groups(stateful_input), (self.pull.before, self.pull.after)
         found = []
         for plan, is_new in ((groups.old, False), (groups.new, True)):
@@ -229,7 +224,7 @@ class FragmentRun:
             found.append(self._keys(stateful_input, rows, over=groups.over_groups))
         return found
 
-    def _looking_up(self, looked_up: Lookup, changed: Changes) -> list[DataFrame]:
+    def _looking_up(self, looked_up: Lookup, changed: Changes) -> list[Node]:
         """The keys of rows that look up what has changed."""
         catalyst = self.pull.catalyst
         stateful_input = next(one for one in self.fragment.info.stateful_inputs if one.number == looked_up.by)
@@ -246,12 +241,12 @@ class FragmentRun:
         rows: Node,
         condition: Node | None = None,
         over: Callable[[Node], Node] = lambda key: key,
-    ) -> DataFrame:
+    ) -> Node:
         """The keys of some rows: columns `k0`, `k1`... of a plan over which `over` makes keys expressions."""
         catalyst = self.pull.catalyst
         plan = rows if condition is None else catalyst.filter(condition, rows)
         keys = [catalyst.alias(over(key), f"k{at}") for at, key in enumerate(self.fragment.keys[stateful_input.number])]
-        return catalyst.dataframe(catalyst.project(keys, plan))
+        return catalyst.project(keys, plan)
 
 
 @dataclass(frozen=True, slots=True)

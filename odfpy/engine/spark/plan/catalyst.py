@@ -266,6 +266,14 @@ class Catalyst:
         """UNION ALL by position."""
         return self._plan("Union")(self.seq(children), False, False)
 
+    def all_of(self, plans: Sequence[Node]) -> Node:
+        """The rows of one or several plans."""
+        return plans[0] if len(plans) == 1 else self.union(plans)
+
+    def distinct(self, child: Node) -> Node:
+        """SELECT DISTINCT * FROM child."""
+        return self._plan("Distinct")(child)
+
     def coalesced(self, child: Node) -> Node:
         """The rows of child in one partition, which no exchange takes them to."""
         return self._plan("Repartition")(1, False, child)

@@ -7,12 +7,15 @@ the place of another with the same key, `-C` stands right before its `+C` (ADR 0
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.spark.incremental.state.changes import WEIGHT
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.storable_types import has_map
-from odfpy.engine.spark.rows.effort import gathered_rows, is_gathered
+from odfpy.engine.spark.plan.templates import Templates
+from odfpy.engine.spark.rows.effort import gather, is_gathered
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -25,29 +28,66 @@ _TIME: Final = "__odf_time"
 _TIMES: Final = "__odf_times"
 
 
-def difference(before: DataFrame | None, after: DataFrame) -> DataFrame:
-    """The net of two results: columns `c0`, `c1`... and a weight, which is never 0; no weight when all rows are new."""
-    from pyspark.sql import functions
+_TEMPLATES: Final = Templates()
 
+
+def by_position(catalyst: Catalyst, wanted: Sequence[Node], plan: Node) -> Node:
+    """Columns of a plan, called `c0`, `c1`...
+
+    Args:
+        catalyst: access to Catalyst.
+        wanted: the columns.
+        plan: the plan.
+    """
+    return catalyst.project([catalyst.alias(column, f"c{at}") for at, column in enumerate(wanted)], plan)
+
+
+def difference(catalyst: Catalyst, before: Node | None, after: Node) -> Node:
+    """The net of two results, with a weight, which is never 0; without weights, all rows are new.
+
+    Args:
+        catalyst: access to Catalyst.
+        before: the result before, columns `c0`, `c1`...; None for no rows.
+        after: the result after.
+    """
     if before is None:
         return after
-    gained = after.withColumn(WEIGHT, functions.lit(1))
-    lost = before.withColumn(WEIGHT, functions.lit(-1))
-    rows = gathered_rows(gained.union(lost))
+    signed = [
+        catalyst.project([*columns(rows), catalyst.alias(catalyst.integer(sign), WEIGHT)], rows)
+        for rows, sign in ((after, 1), (before, -1))
+    ]
+    return _TEMPLATES.over(catalyst, gather(catalyst, catalyst.union(signed)), "net", partial(_net, catalyst))
+
+
+def _net(catalyst: Catalyst, rows: Node) -> Node:
+    from pyspark.sql import functions
+
+    frame = catalyst.dataframe(rows)
+    names = [name for name in frame.columns if name != WEIGHT]
     # As multisets, not joined by a key: results may lack one, and may have a row several times. What has not changed
     # cancels out, so that it does no harm to look at too many keys.
-    summed = rows.groupBy(*after.columns).agg(functions.sum(WEIGHT).cast("int").alias(WEIGHT))
-    return summed.where(functions.col(WEIGHT) != 0)
+    summed = frame.groupBy(*names).agg(functions.sum(WEIGHT).cast("int").alias(WEIGHT))
+    return catalyst.plan(summed.where(functions.col(WEIGHT) != 0))
 
 
-def in_order(changed: DataFrame, event_time: str | None, key: Sequence[str] | None) -> DataFrame:
+def in_order(catalyst: Catalyst, changed: Node, event_time: str | None, key: Sequence[str] | None) -> DataFrame:
     """The rows to emit in their order, each with its operation type.
 
     Args:
+        catalyst: access to Catalyst.
         changed: what `difference` gives.
         event_time: name of the column by which rows are sorted first.
         key: columns by which a row is known among all others of the result, or None.
     """
+
+    def query(rows: Node) -> Node:
+        return catalyst.plan(_in_order(catalyst.dataframe(rows), event_time, key))
+
+    purpose = "order", event_time, None if key is None else tuple(key), is_gathered(catalyst.spark)
+    return catalyst.dataframe(_TEMPLATES.over(catalyst, changed, purpose, query))
+
+
+def _in_order(changed: DataFrame, event_time: str | None, key: Sequence[str] | None) -> DataFrame:
     from pyspark.sql import Window, functions
 
     names = [name for name in changed.columns if name != WEIGHT]
