@@ -23,7 +23,7 @@ class Builder:
 
     def __init__(self, catalyst: Catalyst) -> None:
         self.catalyst = catalyst
-        self._class = catalyst._class  # noqa: SLF001  the two are one; this one only makes, the other also looks
+        self._class = catalyst.java_class
 
     def expression(self, name: str, *arguments: Node) -> Node:
         """An expression by the name of its class, for example `Abs`."""
@@ -42,6 +42,12 @@ class Builder:
     def cast_to(self, expression: Node, data_type: Node) -> Node:
         """CAST(expression AS a type of Spark)."""
         return self.expression("Cast", expression, data_type, self._class("scala.Option").apply("UTC"))
+
+    def number(self, value: int) -> Node:
+        """A constant of type INT, or BIGINT if it is too large for that."""
+        types = self._class("org.apache.spark.sql.types.DataTypes")
+        is_int = -(1 << 31) <= value < 1 << 31
+        return self.expression("Literal", value, types.IntegerType if is_int else types.LongType)
 
     def null(self, data_type: Node) -> Node:
         """NULL of a type."""

@@ -34,28 +34,28 @@ class Catalyst:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
-        self._session: Node = spark._jsparkSession  # noqa: SLF001
+        self.session: Node = spark._jsparkSession  # noqa: SLF001
         self._jvm: Node = spark._jvm  # noqa: SLF001
         # The parser asks the active session for the settings.
-        self._class("org.apache.spark.sql.classic.SparkSession").setActiveSession(self._session)
-        self.nothing: Node = self._class("scala.Option").empty()
-        self._no_items: Node = self._class("org.apache.spark.api.python.PythonUtils").toSeq([])
+        self.java_class("org.apache.spark.sql.classic.SparkSession").setActiveSession(self.session)
+        self.nothing: Node = self.java_class("scala.Option").empty()
+        self._no_items: Node = self.java_class("org.apache.spark.api.python.PythonUtils").toSeq([])
 
-    def _class(self, name: str) -> Node:
+    def java_class(self, name: str) -> Node:
         """A class of Java."""
         return getattr(self._jvm, name)
 
     def _plan(self, name: str) -> Node:
-        return self._class(_PLANS + name)
+        return self.java_class(_PLANS + name)
 
     def _expression(self, name: str) -> Node:
-        return self._class(_EXPRESSIONS + name)
+        return self.java_class(_EXPRESSIONS + name)
 
     def _rule(self, name: str) -> Node:
-        return self._class(_CATALYST + "optimizer." + name)
+        return self.java_class(_CATALYST + "optimizer." + name)
 
     def _data_type(self, name: str) -> Node:
-        return self._class("org.apache.spark.sql.types." + name)
+        return self.java_class("org.apache.spark.sql.types." + name)
 
     # --- Parse, analyze, run ---
 
@@ -66,7 +66,7 @@ class Catalyst:
             InvalidQuery: it nests too deeply.
         """
         check_levels(query)
-        return self._session.sessionState().sqlParser().parsePlan(query)
+        return self.session.sessionState().sqlParser().parsePlan(query)
 
     def analyze(self, parsed: Node) -> Node:
         """The plan with all names and types resolved; nothing is executed."""
@@ -75,14 +75,14 @@ class Catalyst:
         return execution.analyzed()
 
     def _execution(self, plan: Node) -> Node:
-        skip = self._class("org.apache.spark.sql.execution.CommandExecutionMode").SKIP()
-        return self._session.sessionState().executePlan(plan, skip)
+        skip = self.java_class("org.apache.spark.sql.execution.CommandExecutionMode").SKIP()
+        return self.session.sessionState().executePlan(plan, skip)
 
     def dataframe(self, plan: Node) -> DataFrame:
         """The rows of a plan."""
         from pyspark.sql import DataFrame
 
-        return DataFrame(self._class("org.apache.spark.sql.classic.Dataset").ofRows(self._session, plan), self.spark)
+        return DataFrame(self.java_class("org.apache.spark.sql.classic.Dataset").ofRows(self.session, plan), self.spark)
 
     def plan(self, frame: DataFrame) -> Node:
         """The analyzed plan of a data frame."""
@@ -90,9 +90,9 @@ class Catalyst:
 
     def empty(self, schema: StructType) -> Node:
         """A relation of that schema without rows."""
-        no_rows = self._class("java.util.ArrayList")()
+        no_rows = self.java_class("java.util.ArrayList")()
         parsed = self._data_type("DataType").fromJson(schema.json())
-        return self._session.createDataFrame(no_rows, parsed).queryExecution().analyzed()
+        return self.session.createDataFrame(no_rows, parsed).queryExecution().analyzed()
 
     def local_rows(self, table: pa.Table) -> DataFrame:
         """The rows of a small table, which travel with the plan."""
@@ -125,7 +125,7 @@ class Catalyst:
 
     def has_queries(self, plan: Node) -> bool:
         """Return whether there is a query inside of an expression."""
-        pattern = self._class(_CATALYST + "trees.TreePattern").PLAN_EXPRESSION()
+        pattern = self.java_class(_CATALYST + "trees.TreePattern").PLAN_EXPRESSION()
         return bool(plan.containsPattern(pattern))
 
     def with_correlation_outside(self, plan: Node) -> Node:
@@ -151,13 +151,13 @@ class Catalyst:
         nodes = list(items)
         if not nodes:
             return self._no_items
-        lists = self._class("java.util.List")
+        lists = self.java_class("java.util.List")
         found = lists.of(*nodes[:_AT_ONCE])  # a list of Python would take a question to Java for each item
         if len(nodes) > _AT_ONCE:
-            found = self._class("java.util.ArrayList")(found)
+            found = self.java_class("java.util.ArrayList")(found)
             for at in range(_AT_ONCE, len(nodes), _AT_ONCE):
                 found.addAll(lists.of(*nodes[at : at + _AT_ONCE]))
-        return self._class("org.apache.spark.api.python.PythonUtils").toSeq(found)
+        return self.java_class("org.apache.spark.api.python.PythonUtils").toSeq(found)
 
     def alias(self, expression: Node, name: str, expr_id: Node | None = None) -> Node:
         """An expression as a column, with an identity of its own unless one is given.
@@ -184,12 +184,12 @@ class Catalyst:
         """A constant of type DATE, TIMESTAMP or TIMESTAMP_NTZ, from microseconds since the epoch, rounded down."""
         if data_type.typeName() == "date":
             return self._expression("Literal").create(
-                self._class("java.lang.Integer")(micros // 86_400_000_000), data_type
+                self.java_class("java.lang.Integer")(micros // 86_400_000_000), data_type
             )
         if -(1 << 31) <= micros < 1 << 31:  # which reach Java as an Integer
-            utc = self._class("scala.Option").apply("UTC")
+            utc = self.java_class("scala.Option").apply("UTC")
             return self._expression("Cast")(self._expression("MicrosToTimestamp")(self.integer(micros)), data_type, utc)
-        return self._expression("Literal").create(self._class("java.lang.Long")(micros), data_type)
+        return self._expression("Literal").create(self.java_class("java.lang.Long")(micros), data_type)
 
     def boolean(self, value: bool) -> Node:
         """A constant of type BOOLEAN."""
@@ -202,7 +202,7 @@ class Catalyst:
     def field_of(self, struct: Node, field: str) -> Node:
         """A field of an expression that is a struct."""
         names = [found.name() for found in struct.dataType().fields()]
-        some = self._class("scala.Option").apply(field)
+        some = self.java_class("scala.Option").apply(field)
         return self._expression("GetStructField")(struct, names.index(field), some)
 
     def never_null(self, expression: Node) -> Node:
@@ -258,9 +258,9 @@ class Catalyst:
         return self._join("Inner", left, right, condition)
 
     def _join(self, kind: str, left: Node, right: Node, condition: Node) -> Node:
-        join_type = self._class(f"{_CATALYST}plans.{kind}$").__getattr__("MODULE$")
+        join_type = self.java_class(f"{_CATALYST}plans.{kind}$").__getattr__("MODULE$")
         no_hint = self._plan("JoinHint").NONE()
-        return self._plan("Join")(left, right, join_type, self._class("scala.Option").apply(condition), no_hint)
+        return self._plan("Join")(left, right, join_type, self.java_class("scala.Option").apply(condition), no_hint)
 
     def union(self, children: Iterable[Node]) -> Node:
         """UNION ALL by position."""

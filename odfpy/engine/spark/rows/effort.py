@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node
 from odfpy.engine.spark.process.session import tell_tasks
-from odfpy.engine.spark.process.shared_files import read_parquet
+from odfpy.engine.spark.rows.relation import parquet_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -95,5 +95,4 @@ def read_plan(catalyst: Catalyst, schema: StructType, paths: Iterable[Path]) -> 
         schema: the schema of the rows.
         paths: the files.
     """
-    frame = read_parquet(catalyst.spark, schema, [str(path) for path in paths])
-    return gather(catalyst, catalyst.plan(frame))
+    return gather(catalyst, parquet_rows(catalyst, schema, map(str, paths)))

@@ -15,9 +15,10 @@ from odfpy.data.slices.parquet_io import open_parquet
 from odfpy.data.slices.slice import iter_slice, slice_schema
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.engine.contract import Arrival, InputSchema, SqlTable, TransformRequestInput
+from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.types import cast_to_spark, readable_type, spark_schema, to_spark
-from odfpy.engine.spark.process.shared_files import read_parquet
+from odfpy.engine.spark.rows.relation import parquet_rows
 from odfpy.engine.sql.projection import SPARK, projection_sql
 from odfpy.errors import EngineError, IntegrityError
 
@@ -91,11 +92,20 @@ def scan(catalyst: Catalyst, table: Table, scratch: Path) -> Node:
     if not table.data_paths:
         return catalyst.empty(wanted)
     paths = [_readable(path, schema, table, scratch) for path in table.data_paths]
-    rows = read_parquet(catalyst.spark, wanted, paths)
-    if table.interval is not None:
-        offset = rows[f"`{table.vocab.offset_column}`"]
-        rows = rows.where((offset >= table.interval.start) & (offset <= table.interval.end))
-    return catalyst.plan(rows)
+    rows = parquet_rows(catalyst, wanted, paths)
+    if table.interval is None:
+        return rows
+    build, offset = Builder(catalyst), columns(rows)[schema.names.index(table.vocab.offset_column)]
+    number, first, last = (
+        build.cast(value, "bigint")
+        for value in (offset, *map(build.number, (table.interval.start, table.interval.end)))
+    )
+    is_in = catalyst.expression(
+        "And",
+        catalyst.expression("GreaterThanOrEqual", number, first),
+        catalyst.expression("LessThanOrEqual", number, last),
+    )
+    return catalyst.filter(is_in, rows)
 
 
 def name_input(catalyst: Catalyst, table: Table, position: int, scratch: Path) -> None:

@@ -1,0 +1,57 @@
+"""Parquet files as a leaf of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node
+from odfpy.engine.spark.process.shared_files import on_cluster, read_parquet
+from odfpy.errors import EngineError
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+_SOURCES: Final = "org.apache.spark.sql.execution.datasources."
+
+
+def parquet_rows(catalyst: Catalyst, schema: StructType, paths: Iterable[str]) -> Node:
+    """The rows of Parquet files of this machine, all of whose columns may have nulls.
+
+    Args:
+        catalyst: access to Catalyst.
+        schema: the schema of the rows.
+        paths: the files.
+
+    Raises:
+        EngineError: a file is not there.
+    """
+    paths = list(paths)
+    if on_cluster(catalyst.spark):
+        return catalyst.plan(read_parquet(catalyst.spark, schema, paths))
+    # What a DataFrameReader comes to in the end, without the search for a source of that name in all jars, and without
+    # an analysis. It says if a file is missing; the list of files that it makes leaves it out.
+    for path in paths:
+        if not Path(path).is_file():
+            raise EngineError(f"The file {path} is not there", hint="Has somebody removed it during the run?")
+    java, session, none = catalyst.java_class, catalyst.session, catalyst.nothing
+    wanted = java("org.apache.spark.sql.types.DataType").fromJson(schema.json()).asNullable()
+    options = getattr(java("scala.collection.immutable.Map$"), "MODULE$").empty()
+    no_cache = getattr(java(_SOURCES + "NoopCache$"), "MODULE$")
+    no_partitions = java(_SOURCES + "PartitionSpec").emptySpec()
+    some = java("scala.Option").apply
+    folders = catalyst.seq([java("org.apache.hadoop.fs.Path")(f"file://{path}") for path in paths])
+    files = java(_SOURCES + "InMemoryFileIndex")(
+        session, folders, options, some(wanted), no_cache, some(no_partitions), none
+    )
+    relation = java(_SOURCES + "HadoopFsRelation")(
+        files,
+        no_partitions.partitionColumns(),
+        wanted,
+        none,
+        java(_SOURCES + "parquet.ParquetFileFormat")(),
+        options,
+        session,
+    )
+    return getattr(java(_SOURCES + "LogicalRelation$"), "MODULE$").apply(relation, False)
