@@ -54,6 +54,7 @@ def _forget_hadoop_defaults(session: SparkSession) -> None:
     in its code. The settings that Spark and the place have made stay.
     """
     context = session.sparkContext
+    getattr(session._jvm, "org.apache.hadoop.mapred.JobConf")()  # noqa: SLF001  the last that brings defaults with it
     hadoop = context._jsc.hadoopConfiguration()  # noqa: SLF001
     kept = {name: hadoop.get(name) for name in _HADOOP_SETTINGS}
     prefix = "spark.hadoop."

@@ -23,6 +23,7 @@ from odfpy.data.memory import bulk_memory
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.counting import count_jobs
 from odfpy.engine.spark.process.shared_files import on_cluster, storage_of
+from odfpy.engine.spark.rows.effort import is_gathered
 from odfpy.errors import EngineError, OdfError
 from odfpy.stages import stage, staged
 
@@ -44,7 +45,7 @@ def batches_of(frame: DataFrame) -> Iterator[pa.RecordBatch]:
         schema = arrow_schema(frame.schema)
         frame._jdf.queryExecution().executedPlan()  # noqa: SLF001
     with stage("Spark job"):  # of all but the last stage
-        messages = iter(_messages(frame).toLocalIterator(prefetchPartitions=True))
+        messages = _collected(frame) if is_gathered(spark) else _one_by_one(frame)
     for message in staged("Spark job", messages, again=True):
         yield pa.ipc.read_record_batch(pa.py_buffer(message), schema)
     with stage("Spark job", again=True):
@@ -88,12 +89,25 @@ def write_file(frame: DataFrame, path: Path, write: Write[R]) -> R:
     return result
 
 
+def _collected(frame: DataFrame) -> Iterator[bytes]:
+    """The batches of few rows, which need no socket of their own to come here."""
+    batches = _arrow(frame).collect()
+    return (batches.get(at) for at in range(batches.size()))
+
+
+def _one_by_one(frame: DataFrame) -> Iterator[bytes]:
+    return iter(_messages(frame).toLocalIterator(prefetchPartitions=True))
+
+
+def _arrow(frame: DataFrame) -> Any:
+    return frame._jdf.toArrowBatchRdd().toJavaRDD()  # noqa: SLF001
+
+
 def _messages(frame: DataFrame) -> RDD[Any]:
     from pyspark.rdd import RDD
     from pyspark.serializers import NoOpSerializer
 
-    batches = frame._jdf.toArrowBatchRdd().toJavaRDD()  # noqa: SLF001
-    return RDD(batches, frame.sparkSession.sparkContext, NoOpSerializer())
+    return RDD(_arrow(frame), frame.sparkSession.sparkContext, NoOpSerializer())
 
 
 def _received(answers: Iterator[Any], path: Path) -> Any:

@@ -1,0 +1,169 @@
+"""What a small pull does without: analysis of the engine's own operators, readers of files, messages to Java."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, functions
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns, operator_name
+from odfpy.engine.spark.plan.templates import Templates
+from odfpy.engine.spark.process.deletions import MOST, Deletions
+from odfpy.engine.spark.process.session import request_session
+from odfpy.engine.spark.rows.relation import parquet_rows
+from odfpy.errors import EngineError
+
+SCHEMA = StructType([StructField("k", StringType()), StructField("v", LongType())])
+
+
+class Totals:
+    """A query with the times that it was asked for."""
+
+    def __init__(self, catalyst: Catalyst) -> None:
+        self.catalyst = catalyst
+        self.times = 0
+
+    def __call__(self, rows: Node) -> Node:
+        self.times += 1
+        frame = self.catalyst.dataframe(rows)
+        return self.catalyst.plan(frame.groupBy("k").agg(functions.sum("v").alias("total")).where("total > 1"))
+
+
+def rows_of(frame: DataFrame) -> set[tuple[Any, ...]]:
+    return {tuple(row) for row in frame.collect()}
+
+
+# --- Templates --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spark
+def test_a_query_is_analyzed_once_and_gives_the_same_over_all_rows(spark):
+    templates = Templates()
+    for number, values in enumerate(([("a", 1), ("a", 2), ("b", 1)], [("a", 9)], [(None, 5), ("b", None)])):
+        catalyst = Catalyst(request_session(spark))  # each pull has its own
+        query = Totals(catalyst)
+        rows = catalyst.plan(catalyst.spark.createDataFrame(values, SCHEMA))
+        found = catalyst.dataframe(templates.over(catalyst, rows, "totals", query))
+        assert query.times == (number == 0)
+        assert rows_of(found) == rows_of(catalyst.dataframe(Totals(catalyst)(rows)))
+        assert found.schema == catalyst.dataframe(Totals(catalyst)(rows)).schema
+
+
+@pytest.mark.spark
+def test_other_columns_and_other_purposes_have_templates_of_their_own(spark):
+    catalyst = Catalyst(request_session(spark))
+    templates, query = Templates(), Totals(catalyst)
+    required = StructType([StructField("k", StringType(), False), StructField("v", LongType(), False)])
+    for schema, purpose, times in ((SCHEMA, "one", 1), (required, "one", 2), (SCHEMA, "two", 3), (SCHEMA, "one", 3)):
+        rows = catalyst.plan(catalyst.spark.createDataFrame([("a", 7)], schema))
+        assert rows_of(catalyst.dataframe(templates.over(catalyst, rows, purpose, query))) == {("a", 7)}
+        assert query.times == times
+
+
+@pytest.mark.spark
+def test_of_many_templates_the_latest_stay(spark):
+    catalyst = Catalyst(request_session(spark))
+    templates, query = Templates(most=2), Totals(catalyst)
+    rows = catalyst.plan(catalyst.spark.createDataFrame([("a", 7)], SCHEMA))
+    for purpose in (1, 2, 1, 3, 1, 2):
+        templates.over(catalyst, rows, purpose, query)
+    assert query.times == 4  # of 1, 2, 3, and of 2 once more
+
+
+@pytest.mark.spark
+def test_a_template_can_be_on_both_sides_of_a_union_and_of_a_join(spark):
+    catalyst = Catalyst(request_session(spark))
+    templates, query = Templates(), Totals(catalyst)
+    one, other = (
+        templates.over(catalyst, catalyst.plan(catalyst.spark.createDataFrame(values, SCHEMA)), "totals", query)
+        for values in ([("a", 2), ("b", 3)], [("b", 5)])
+    )
+    assert [column_id(column) for column in columns(one)] == [column_id(column) for column in columns(other)]
+    assert rows_of(catalyst.dataframe(catalyst.union([one, other]))) == {("a", 2), ("b", 3), ("b", 5)}
+    renamed = catalyst.project([catalyst.alias(column, f"o{at}") for at, column in enumerate(columns(other))], other)
+    same = catalyst.expression("EqualNullSafe", columns(one)[0], columns(renamed)[0])
+    assert rows_of(catalyst.dataframe(catalyst.semi_join(one, renamed, same))) == {("b", 3)}
+
+
+# --- Files ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["plain", "with space", "100%25", "a#b?c=d", "*[x]{y}", "v=1/inside", "ü"])
+def test_a_file_is_read_whatever_its_name_is(spark, tmp_path: Path, name: str):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    pq.write_table(pa.table({"v": [1, None], "k": ["x", "y"]}), path)
+    catalyst = Catalyst(request_session(spark))
+    rows = parquet_rows(catalyst, SCHEMA, [str(path)])
+    assert operator_name(rows).endswith("LogicalRelation")
+    found = catalyst.dataframe(rows)
+    assert found.columns == ["k", "v"]  # none of the name of the folder
+    assert rows_of(found) == {("x", 1), ("y", None)}
+
+
+@pytest.mark.spark
+def test_columns_that_a_file_lacks_are_null_and_required_ones_may_be(spark, tmp_path: Path):
+    path = tmp_path / "file"
+    pq.write_table(pa.table({"v": [1]}), path)
+    catalyst = Catalyst(request_session(spark))
+    required = StructType([StructField("k", StringType(), False), StructField("v", LongType(), False)])
+    assert rows_of(catalyst.dataframe(parquet_rows(catalyst, required, [str(path)]))) == {(None, 1)}
+
+
+@pytest.mark.spark
+def test_a_file_that_is_missing_is_an_error_and_not_left_out(spark, tmp_path: Path):
+    path = tmp_path / "there"
+    pq.write_table(pa.table({"k": ["x"], "v": [1]}), path)
+    with pytest.raises(EngineError, match="gone is not there"):
+        parquet_rows(Catalyst(request_session(spark)), SCHEMA, [str(path), str(tmp_path / "gone")])
+
+
+@pytest.mark.spark
+def test_of_the_settings_of_hadoop_few_are_copied_for_each_scan(spark):
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    assert hadoop.get("io.file.buffer.size") == "65536"
+    assert hadoop.size() < 20
+
+
+# --- Deletions --------------------------------------------------------------------------------------------------------
+
+
+class Client:
+    """A connection to Java, which notes what is deleted."""
+
+    def __init__(self) -> None:
+        self.deleted: list[tuple[str, bool]] = []
+
+    def garbage_collect_object(self, target_id: str, enqueue: bool = True) -> None:
+        self.deleted.append((target_id, enqueue))
+
+
+def session_of(client: Client) -> Any:
+    return SimpleNamespace(sparkContext=SimpleNamespace(_gateway=SimpleNamespace(_gateway_client=client)))
+
+
+def test_deletions_wait_for_the_end_of_a_job():
+    client: Any = Client()
+    deletions = Deletions(session_of(client))
+    client.garbage_collect_object("o1")
+    client.garbage_collect_object("o2")
+    assert client.deleted == []
+    client.garbage_collect_object("o0", enqueue=False)  # as the thread of py4j does
+    assert client.deleted == [("o0", False)]
+    deletions.let_go()
+    assert client.deleted == [("o0", False), ("o1", True), ("o2", True)]
+
+
+def test_not_too_many_deletions_wait():
+    client: Any = Client()
+    Deletions(session_of(client))
+    for number in range(MOST + 1):
+        client.garbage_collect_object(f"o{number}")
+    assert len(client.deleted) == MOST + 1
