@@ -54,7 +54,9 @@ def _forget_hadoop_defaults(session: SparkSession) -> None:
     in its code. The settings that Spark and the place have made stay.
     """
     context = session.sparkContext
-    getattr(session._jvm, "org.apache.hadoop.mapred.JobConf")()  # noqa: SLF001  the last that brings defaults with it
+    # Classes that bring defaults with them do so when they are loaded, once.
+    getattr(session._jvm, "org.apache.hadoop.mapred.JobConf")()  # noqa: SLF001
+    session._jsparkSession.sharedState()  # noqa: SLF001
     hadoop = context._jsc.hadoopConfiguration()  # noqa: SLF001
     kept = {name: hadoop.get(name) for name in _HADOOP_SETTINGS}
     prefix = "spark.hadoop."
