@@ -101,6 +101,9 @@ def serve_spark(jobs: int, questions: int) -> int:
             if len(sys.argv) > 4:
                 raise_sample(sys.argv[4])
 
+        def clean_up(self) -> None:
+            pass
+
         def serve(self, request: Any) -> Any:
             match request:
                 case JobRequest():

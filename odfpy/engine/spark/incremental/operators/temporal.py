@@ -34,9 +34,10 @@ its first retraction or correction on, all of it is kept. Joins keep less: see `
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from odfpy.dataset.transform import SqlQueryStep, TemporalTable
 from odfpy.engine.spark.incremental.operators.sources import TableSource
@@ -54,7 +55,7 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
     Values,
     fragment_of,
 )
-from odfpy.engine.spark.incremental.state.changes import renamed
+from odfpy.engine.spark.incremental.state.changes import called, renamed
 from odfpy.engine.spark.incremental.state.difference import sortable
 from odfpy.engine.spark.incremental.state.log import MARKS, ORDER, TIME, marks
 from odfpy.engine.spark.incremental.state.versions import (
@@ -66,9 +67,15 @@ from odfpy.engine.spark.incremental.state.versions import (
 )
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
 from odfpy.engine.spark.plan.storable_types import can_be_key, check_rows
+from odfpy.engine.spark.plan.templates import Templates
 from odfpy.engine.spark.plan.time_values import is_time
 from odfpy.engine.spark.plan.times import Clock, DerivedWatermark, SourceWatermark
 from odfpy.errors import InvalidQuery
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_TEMPLATES: Final = Templates()
 
 
 def declared_tables(
@@ -240,11 +247,18 @@ def _build(inputs_at: InputsAt, stateful_input: StatefulInput, outputs: Sequence
     ids = [column_id(column) for column in stateful_input.columns]
     data = [f"c{at}" for at in range(len(outputs) - 2)]
     keys = [data[ids.index(column_id(key))] for key in stateful_input.keys]
-    frame = catalyst.dataframe(inputs_at.rows(stateful_input))
+    rows, names = inputs_at.rows(stateful_input), [*data, *MARKS]
+    versions: Callable[[DataFrame, Sequence[str], Sequence[str]], DataFrame]
     if stateful_input.log is None:
-        found = versions_of_state(frame.toDF(*data), data, keys, data[ids.index(column_id(time))])
+        names, begin = data, data[ids.index(column_id(time))]
+        purpose, versions = f"state by {begin}", partial(versions_of_state, time=begin)
     elif inputs_at.only_grew(stateful_input):
-        found = versions_of_growing_log(frame.toDF(*data, *MARKS), data, keys)
+        purpose, versions = "growing log", versions_of_growing_log
     else:
-        found = versions_of_log(frame.toDF(*data, *MARKS), data, keys)
-    return renamed(catalyst, catalyst.plan(found), outputs)
+        purpose, versions = "log", versions_of_log
+
+    def query(rows: Node) -> Node:
+        return catalyst.plan(versions(catalyst.dataframe(rows), data, keys))
+
+    found = _TEMPLATES.over(catalyst, called(catalyst, rows, names), (purpose, *keys), query)
+    return renamed(catalyst, found, outputs)

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Final
 
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
+from odfpy.engine.spark.plan.templates import Templates
 from odfpy.engine.spark.rows.effort import gather
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 WEIGHT: Final = "__odf_weight"
+_TEMPLATES: Final = Templates()
 _LESS: Final = (int(OperationType.RETRACT), int(OperationType.CORRECT_FROM))
 
 
@@ -56,17 +58,28 @@ def net(catalyst: Catalyst, changes: Changes) -> DataFrame:
     """The rows that are there in the end, columns `c0`, `c1`... and a weight, which is never 0."""
     from pyspark.sql import functions
 
-    frame, names = positional(catalyst, changes.plan)
+    frame = catalyst.dataframe(positional(catalyst, changes.plan))
     if changes.only_appends:
         return frame
-    summed = frame.groupBy(*names).agg(functions.sum(WEIGHT).alias(WEIGHT))
+    summed = frame.groupBy(*frame.columns[:-1]).agg(functions.sum(WEIGHT).alias(WEIGHT))
     return summed.where(functions.col(WEIGHT) != 0)
 
 
-def positional(catalyst: Catalyst, plan: Node) -> tuple[DataFrame, list[str]]:
-    """A plan of which the last column is a weight, with columns called by their position; and their names."""
-    names = [f"c{at}" for at in range(len(columns(plan)) - 1)]
-    return catalyst.dataframe(plan).toDF(*names, WEIGHT), names
+def positional(catalyst: Catalyst, plan: Node) -> Node:
+    """A plan of which the last column is a weight, with its columns called `c0`, `c1`..."""
+    return called(catalyst, plan, [*(f"c{at}" for at in range(len(columns(plan)) - 1)), WEIGHT])
+
+
+def called(catalyst: Catalyst, plan: Node, names: Sequence[str]) -> Node:
+    """A plan with other names for its columns, in their order.
+
+    Args:
+        catalyst: access to Catalyst.
+        plan: the plan.
+        names: the names.
+    """
+    pairs = zip(columns(plan), names, strict=True)
+    return catalyst.project([catalyst.alias(column, name) for column, name in pairs], plan)
 
 
 def multiset(catalyst: Catalyst, changes: Changes, wanted: Sequence[Node]) -> Node:
@@ -77,22 +90,25 @@ def multiset(catalyst: Catalyst, changes: Changes, wanted: Sequence[Node]) -> No
         changes: the changelog.
         wanted: the identities that its columns get.
     """
-    from pyspark.sql import functions
-
-    if changes.only_appends:
-        frame, _ = positional(catalyst, changes.plan)
-    else:
-        # Less than none is cut off only in what a query sees: what is kept stays negative, until the row comes.
-        rows = net(catalyst, changes).where(functions.col(WEIGHT) > 0)
-        times = functions.sequence(functions.lit(1), functions.col(WEIGHT))
-        frame = rows.withColumn(WEIGHT, functions.explode(times))
-    plan = catalyst.plan(frame)
+    plan = positional(catalyst, changes.plan)
+    if not changes.only_appends:
+        plan = _TEMPLATES.over(catalyst, plan, "each", partial(_each, catalyst))
     # Each has a name of its own. Two columns of one name may be the same column below (`w AS w, w`): Spark then leaves
     # both aliases out and pushes this projection into the branches of `together`, but refuses a union of branches that
     # have a column twice.
     pairs = enumerate(zip(columns(plan), wanted, strict=False))
     named = [same_nulls(catalyst, one, other, f"__odf_{at}") for at, (one, other) in pairs]
     return catalyst.project(named, plan)
+
+
+def _each(catalyst: Catalyst, rows: Node) -> Node:
+    """Each row as often as it is there in the end."""
+    from pyspark.sql import functions
+
+    # Less than none is cut off only in what a query sees: what is kept stays negative, until the row comes.
+    left = net(catalyst, Changes(rows, only_appends=False)).where(functions.col(WEIGHT) > 0)
+    times = functions.sequence(functions.lit(1), functions.col(WEIGHT))
+    return catalyst.plan(left.withColumn(WEIGHT, functions.explode(times)))
 
 
 def renamed(catalyst: Catalyst, plan: Node, wanted: Iterable[Node]) -> Node:

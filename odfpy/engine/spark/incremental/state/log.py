@@ -6,7 +6,7 @@ travel through a part that is row by row, as one value in the place of the offse
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -16,15 +16,18 @@ import pyarrow.parquet as pq
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.spark.classes.base import CARRIED, RESERVED_PREFIX
 from odfpy.engine.spark.incremental.properties.plan_info import StatefulInput
-from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, same_nulls
+from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, called, same_nulls
 from odfpy.engine.spark.incremental.state.source_rows import SourceRows, leaf_over
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, items
+from odfpy.engine.spark.plan.templates import Templates
 from odfpy.engine.spark.plan.times import MILLISECOND
 from odfpy.engine.spark.rows.effort import gathered_rows, is_gathered
 from odfpy.stages import stage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_TEMPLATES: Final = Templates()
 
 TIME: Final = "__odf_time"
 """The event time of a row, a TIMESTAMP."""
@@ -73,17 +76,22 @@ def log_over(catalyst: Catalyst, leaf: Node, rows: SourceRows | None) -> Node:
     from pyspark.sql import functions
 
     if rows is not None:
-        frame = catalyst.dataframe(rows.plan)
+        plan = rows.plan
     else:
         data = [column for column in items(leaf.projectList()) if not column.name().startswith(RESERVED_PREFIX)]
         empty = catalyst.dataframe(catalyst.empty_like(data))
         *names, offset, op = empty.columns
-        frame = empty.select(*names, functions.lit(None).cast("timestamp").alias("system"), offset, op)
-    *names, commit, offset, op = (f"c{at}" for at in range(len(frame.columns)))
-    frame = frame.toDF(*names, commit, offset, op)
-    together = functions.struct(functions.col(commit).alias("commit"), functions.col(offset).alias("offset"))
-    plan = catalyst.plan(frame.select(*names, together.alias(offset), op))
-    return leaf_over(catalyst, leaf, SourceRows(plan, only_appends=False, count=0))
+        plan = catalyst.plan(empty.select(*names, functions.lit(None).cast("timestamp").alias("system"), offset, op))
+
+    def query(rows: Node) -> Node:
+        frame = catalyst.dataframe(rows)
+        *names, commit, offset, op = frame.columns
+        together = functions.struct(functions.col(commit).alias("commit"), functions.col(offset).alias("offset"))
+        return catalyst.plan(frame.select(*names, together.alias(offset), op))
+
+    named = called(catalyst, plan, [f"c{at}" for at in range(len(columns(plan)))])
+    placed = _TEMPLATES.over(catalyst, named, "places", query)
+    return leaf_over(catalyst, leaf, SourceRows(placed, only_appends=False, count=0))
 
 
 def log_of(catalyst: Catalyst, stateful_input: StatefulInput, delta: Node, latest: int | None) -> Changes:
@@ -95,21 +103,26 @@ def log_of(catalyst: Catalyst, stateful_input: StatefulInput, delta: Node, lates
         delta: its rows, with the carried columns.
         latest: the greatest event time of the log up to these rows, in microseconds.
     """
-    return _with_clock(catalyst, _in_log(catalyst, stateful_input, delta), stateful_input.columns, latest)
+    rows = catalyst.dataframe(_in_log(catalyst, stateful_input, delta))
+    return _with_clock(catalyst, rows, stateful_input.columns, latest)
 
 
-def _in_log(catalyst: Catalyst, stateful_input: StatefulInput, delta: Node) -> DataFrame:
+def _in_log(catalyst: Catalyst, stateful_input: StatefulInput, delta: Node) -> Node:
     """The rows of a log: columns `c0`, `c1`... and all marks but the last two."""
-    from pyspark.sql import functions
-
     columns_of_data, time = stateful_input.columns[: -len(MARKS)], stateful_input.log
 
     carried = {column.name(): column for column in columns(delta)[-len(CARRIED) :]}
     plan = catalyst.project([*columns_of_data, catalyst.alias(time, TIME), *carried.values()], delta)
     names = [f"c{at}" for at in range(len(columns_of_data))]
-    frame = catalyst.dataframe(plan).toDF(*names, TIME, *carried)
+    rows = called(catalyst, plan, [*names, TIME, *carried])
+    return _TEMPLATES.over(catalyst, rows, "log", lambda rows: catalyst.plan(_marked(catalyst.dataframe(rows), names)))
+
+
+def _marked(rows: DataFrame, names: Sequence[str]) -> DataFrame:
+    from pyspark.sql import functions
+
     source, branch, place, op = CARRIED
-    return frame.where(functions.col(TIME).isNotNull()).select(
+    return rows.where(functions.col(TIME).isNotNull()).select(
         *names,
         functions.col(TIME).cast("timestamp").alias(TIME),
         functions.col(f"{place}.commit").alias(COMMIT),

@@ -100,5 +100,5 @@ def best(clock: Clock, stateful_input: StatefulInput, rows: Changes) -> DataFram
     if rows.only_appends:
         return found
     summed = found.groupBy(*names).agg(functions.sum(WEIGHT).alias(WEIGHT))
-    missing = net(catalyst, Changes(catalyst.plan(positional(catalyst, rows.plan)[0]), only_appends=False))
+    missing = net(catalyst, Changes(positional(catalyst, rows.plan), only_appends=False))
     return gathered_rows(summed.union(missing.where(functions.col(WEIGHT) < 0)))

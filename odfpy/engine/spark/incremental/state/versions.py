@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from odfpy.data.vocabulary import OperationType
-from odfpy.engine.spark.incremental.state.changes import WEIGHT, same_nulls
+from odfpy.engine.spark.incremental.state.changes import WEIGHT, called, same_nulls
 from odfpy.engine.spark.incremental.state.difference import sortable
 from odfpy.engine.spark.incremental.state.log import COMMIT, ENDS, GAINED, OFFSET, OP, ORDER, SOURCE, TIME
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
+from odfpy.engine.spark.plan.templates import Templates
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, WindowSpec
@@ -22,6 +23,7 @@ VALID_TO: Final = "valid_to"
 OPEN_END: Final = 253_402_300_799_999_000
 """9999-12-31T23:59:59.999Z, in microseconds."""
 
+_TEMPLATES: Final = Templates()
 _AT: Final = "__odf_at"
 _IS_END: Final = "__odf_is_end"
 
@@ -134,19 +136,29 @@ def differing(catalyst: Catalyst, wanted: Sequence[Node], plan: Node, valid: tup
     Returns:
         A plan with the same columns.
     """
-    from pyspark.sql import Window, functions
-
     names = [f"c{at}" for at in range(len(wanted))]
     ids = [column_id(column) for column in wanted]
     begin, end = (names[ids.index(column_id(column))] for column in valid)
+    rows = called(catalyst, plan, [*names, WEIGHT])
+    purpose = "differing", begin, end
+    found = _TEMPLATES.over(
+        catalyst, rows, purpose, lambda rows: catalyst.plan(_spans(catalyst.dataframe(rows), begin, end))
+    )
+    named = [same_nulls(catalyst, below, column) for below, column in zip(columns(found), wanted, strict=False)]
+    return catalyst.project([*named, catalyst.alias(columns(found)[-1], WEIGHT)], found)
+
+
+def _spans(rows: DataFrame, begin: str, end: str) -> DataFrame:
+    from pyspark.sql import Window, functions
+
+    *names, _ = rows.columns
     same = [name for name in names if name != end]
-    frame = catalyst.dataframe(plan).toDF(*names, WEIGHT)
     weight = functions.col(WEIGHT)
     bounds = functions.array(
         functions.struct(functions.col(begin).alias("at"), weight.alias("by")),
         functions.struct(functions.col(end).alias("at"), (-weight).alias("by")),
     )
-    moves = frame.select(*same, functions.explode(bounds).alias("move"))
+    moves = rows.select(*same, functions.explode(bounds).alias("move"))
     moves = moves.groupBy(*same, functions.col("move.at").alias("at")).agg(functions.sum("move.by").alias("by"))
     in_time: WindowSpec = Window.partitionBy(*same).orderBy("at")
     spans = (
@@ -156,6 +168,4 @@ def differing(catalyst: Catalyst, wanted: Sequence[Node], plan: Node, valid: tup
         .where(f"{WEIGHT} <> 0")
     )
     renamed = {begin: functions.col("at"), end: functions.col("until")}
-    found = catalyst.plan(spans.select(*(renamed.get(n, functions.col(n)).alias(n) for n in names), WEIGHT))
-    named = [same_nulls(catalyst, below, column) for below, column in zip(columns(found), wanted, strict=False)]
-    return catalyst.project([*named, catalyst.alias(columns(found)[-1], WEIGHT)], found)
+    return spans.select(*(renamed.get(name, functions.col(name)).alias(name) for name in names), WEIGHT)
