@@ -34,9 +34,12 @@ from odfpy.data.slices.parquet_io import PathLike, open_parquet, reading
 from odfpy.data.slices.value_bytes import type_bytes, value_bytes
 from odfpy.errors import SchemaError
 
-_PIECE_ROWS = 65_536
+_PIECE_ROWS = 32_768
 _PIECE_BYTES = 1 << 22
-"""Rows and bytes encoded at a time, so that intermediate buffers are small."""
+"""Rows and bytes encoded at a time, so that intermediate buffers are small, and that hashing begins soon."""
+
+_READ_ROWS = 65_536
+"""Rows decoded at a time."""
 
 _THREADS_PAY_FROM = 1 << 18
 """Bytes in a batch from which threads are worth their start."""
@@ -135,7 +138,7 @@ def logical_hash_of_parquet(path: PathLike, *, threads: int | None = None) -> Mu
     sizes = _column_sizes(metadata, columns)
 
     def values(column: _Column) -> Iterator[pa.Array]:
-        for batch in bounded_batches(path, metadata, _PIECE_ROWS, columns=[column.name], use_threads=False):
+        for batch in bounded_batches(path, metadata, _READ_ROWS, columns=[column.name], use_threads=False):
             yield plain_array(batch.column(batch.schema.names.index(column.name)))
 
     def work(column: _Column, pool: Executor | None = None) -> None:
