@@ -7,12 +7,13 @@ queued: what is due is found anew each time, so that a schedule which was change
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from typing import Final
 
 from odfpy.automation.due import CLOCK_TOLERANCE, Due, JobKey, News, Past, Reason, due, needs_news
 from odfpy.coordinator.schedules.schedule import DatasetSchedule, Job, Trigger
+from odfpy.values import dataclass
 
 _BACKWARDS: Final = 1.0
 """Seconds that a clock may go back without notice."""

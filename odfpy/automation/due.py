@@ -6,12 +6,12 @@ Times are seconds since 1970, as the wall clock has them.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from odfpy.coordinator.schedules.cron import next_time, zone_named
 from odfpy.coordinator.schedules.schedule import Job, Trigger
+from odfpy.values import dataclass
 
 CLOCK_TOLERANCE: Final = 3600.0
 """Seconds that a clock may be set back while times by cron that have been are not run again."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from odfpy.chain.events import MetadataEvent
 from odfpy.data.multihash import Multihash
 from odfpy.data.scalars import U64
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import DatasetAlias
+from odfpy.values import dataclass
 
 SPECIFICATION_VERSION = "0.39"
 """Version of the Open Data Fabric specification that this package follows."""

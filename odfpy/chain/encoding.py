@@ -7,7 +7,6 @@ YAML: `MetadataBlock` and `DatasetSnapshot` manifests.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -18,6 +17,7 @@ from odfpy.codec.tree import Path, TreeError, format_path, from_tree, to_tree
 from odfpy.data.multihash import Multihash
 from odfpy.data.scalars import I32, I64
 from odfpy.errors import MalformedBlock, MalformedManifest, UnsupportedVersion
+from odfpy.values import dataclass
 
 if TYPE_CHECKING:
     from odfpy.codec.yaml_trees import Document

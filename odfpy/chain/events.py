@@ -5,7 +5,6 @@ Fields stand in the order of the wire format, and `MetadataEvent` in the order o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from odfpy.chain.read_steps import ReadStep
@@ -22,6 +21,7 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import DatasetRef
 from odfpy.dataset.transform import Transform
+from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

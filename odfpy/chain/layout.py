@@ -13,7 +13,7 @@ A dataset is a folder, in a workspace and in a repository alike:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from odfpy.chain.ref_store import LocalRefStore, MemoryRefStore, RefStore
 from odfpy.chain.references import PastView, ReferenceName, ReferenceView
 from odfpy.chain.side_files import LocalSideFiles, MemorySideFiles, SideFiles
 from odfpy.data.multihash import Multihash
+from odfpy.values import dataclass
 
 if TYPE_CHECKING:
     from odfpy.chain.new_blocks import NewBlocks

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Final
 
 from odfpy.chain.events import AddData, MetadataEvent
 from odfpy.data.attributes import ExtraAttributes
+from odfpy.values import dataclass
 
 SUMMARY: Final = "opendatafabric.org/linkedObjects"
 """The attribute of an AddData that says how many objects its rows link to."""

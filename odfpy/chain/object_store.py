@@ -10,7 +10,6 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -26,6 +25,7 @@ from odfpy.files import (
     sync_folder,
     written_aside,
 )
+from odfpy.values import dataclass
 
 CHUNK = 1 << 20
 

@@ -5,10 +5,10 @@ Fields stand in the order of the wire format, and union members in the order of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 from odfpy.data.schemas.schema import DataSchema
+from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 
 from odfpy.chain.ref_store import HEAD, RefStore
 from odfpy.data.multihash import Multihash
 from odfpy.errors import InvalidValue, UsageError
+from odfpy.values import dataclass
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}(?<!\.sig)")
 _BLOCK = re.compile(r"[0-9]+|f16.*")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.revocations import KnownRevocations
 from odfpy.chain.signatures import SignedBlock
 from odfpy.dataset.identity import ActorId, DatasetId
 from odfpy.errors import IntegrityError
+from odfpy.values import dataclass
 
 
 class NotSigned(IntegrityError, code="E654"):

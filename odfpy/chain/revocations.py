@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Any, Final
 
@@ -31,6 +31,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DID_KEY_PREFIX, ActorId, DatasetId, KeyPair
 from odfpy.dataset.proof import Proof
 from odfpy.errors import IntegrityError, InvalidValue
+from odfpy.values import dataclass
 
 FOLDER: Final = "info/revocations"
 KIND: Final = "KeyRevocations"

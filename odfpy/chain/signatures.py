@@ -16,7 +16,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from odfpy.chain.block import HashedBlock
@@ -30,6 +30,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import ActorId, DatasetId, KeyPair
 from odfpy.dataset.proof import Proof
 from odfpy.errors import IntegrityError, InvalidValue, MalformedData
+from odfpy.values import dataclass
 
 BLOCK_SIGNATURES: Final = "BlockSignatures"
 HEAD_SIGNATURES: Final = "HeadSignatures"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from odfpy.chain.block import HashedBlock
@@ -11,6 +10,7 @@ from odfpy.chain.events import AddData, DataSlice, ExecuteTransform
 from odfpy.chain.object_store import ObjectStore
 from odfpy.chain.state import new_data_of
 from odfpy.errors import InternalError, ObjectNotFound
+from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ place is their number on the wire, so what is new goes to the end.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, ClassVar, TypeAlias
 
 from odfpy.data.scalars import I32, U64, SoleMember
+from odfpy.values import dataclass
 
 # --- Event time ------------------------------------------------------------------------------------------------------
 

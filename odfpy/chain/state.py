@@ -6,7 +6,7 @@ listing and pulling all look at this one value instead of walking the chain each
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import singledispatch
 from typing import Any
 
@@ -42,6 +42,7 @@ from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
 from odfpy.errors import InternalError
+from odfpy.values import dataclass
 
 _ONE_ROW_A_KEY = (MergeLedger, MergeSnapshot, MergeUpsertStream)
 

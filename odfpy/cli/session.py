@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from odfpy.cli.screen.progress import ProgressLine, ProgressLog
 from odfpy.cli.screen.terminal import put
 from odfpy.errors import UsageError, WorkspaceNotFound
 from odfpy.stages import stage
+from odfpy.values import dataclass
 
 if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace

@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Final, Union, get_args, get_origin, get_type_hints
 
 from odfpy.errors import EngineError, OdfError, known_class
+from odfpy.values import dataclass
 
 LONGEST: Final = 1 << 16
 """Characters of a message, of a hint, and of all fields together."""

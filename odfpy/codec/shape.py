@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import types
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import Enum
 from functools import cache
 from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
@@ -20,6 +20,7 @@ from odfpy.data.scalars import IntRange, SoleMember
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import DatasetAlias, DatasetRef
+from odfpy.values import dataclass
 
 # Values that have a form of their own in every codec.
 LEAVES = (str, bool, bytes, Timestamp, Duration, Multihash, DatasetId, DatasetAlias, ExtraAttributes)

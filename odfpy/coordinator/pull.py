@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Container, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,6 +43,7 @@ from odfpy.engine.registry import EngineRegistry
 from odfpy.errors import DatasetLocked, DatasetNotFound, EngineError, OdfError, UsageError
 from odfpy.repository.places.open import is_path
 from odfpy.stages import stage, staged
+from odfpy.values import dataclass
 
 if TYPE_CHECKING:
     from odfpy.coordinator.pull_copies import CopyPuller

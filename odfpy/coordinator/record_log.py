@@ -20,7 +20,6 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
@@ -28,6 +27,7 @@ from odfpy.chain.encoding import load_snapshots
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import AlreadyExists, DatasetNotFound, OdfError
 from odfpy.files import make_folder, sync_folder
+from odfpy.values import dataclass
 
 if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace

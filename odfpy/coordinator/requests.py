@@ -7,7 +7,6 @@ work. A new option is a field here. `IngestRequest` is in the room of ingests.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from odfpy.coordinator.ingest.allowed import NOTHING, Allowed
 from odfpy.data.link_filter import LinkFilter
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import UsageError
+from odfpy.values import dataclass
 
 if TYPE_CHECKING:
     from odfpy.data.rows.files import RowFileOptions

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 from odfpy.chain.ref_store import HEAD
@@ -27,6 +26,7 @@ from odfpy.http.url import without_user
 from odfpy.repository.divergence import compare_chains
 from odfpy.repository.places.open import open_dataset
 from odfpy.repository.registry import resolve_remote
+from odfpy.values import dataclass
 
 
 class Condition(Enum):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from odfpy.errors import InvalidValue
+from odfpy.values import dataclass
 
 _MAX_DEPTH = 100
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from odfpy.data.scalars import U64
+from odfpy.values import dataclass
 
 MOST_EXAMPLES: Final = 10
 """Of each warning."""

@@ -6,11 +6,11 @@ Years and months have no fixed length, and are none.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from odfpy.data.timestamp import NANOS_PER_SECOND, Timestamp
 from odfpy.errors import InvalidValue
+from odfpy.values import dataclass
 
 _UNITS: Final = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _NUMBER: Final = "([0-9]{1,6})"

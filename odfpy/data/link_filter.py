@@ -10,12 +10,12 @@ after `since`, and before `until`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.errors import InvalidValue, SchemaError, did_you_mean
+from odfpy.values import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
 from odfpy.errors import IntegrityError, InvalidValue
+from odfpy.values import dataclass
 
 _CHUNK = 1 << 20
 """Bytes of a stream that are hashed at a time."""

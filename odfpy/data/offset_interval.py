@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from odfpy.data.scalars import U64
+from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

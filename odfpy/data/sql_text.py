@@ -7,10 +7,11 @@ minutes or breaks them. Levels are brackets, CASE, and operators in a row: `a + 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from odfpy.errors import QueryTooDeep, QueryTooLong
+from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 import time
 from calendar import isleap
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 
 from odfpy.errors import InvalidValue
+from odfpy.values import dataclass
 
 NANOS_PER_SECOND = 1_000_000_000
 NANOS_PER_MILLI = 1_000_000

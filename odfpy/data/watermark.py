@@ -7,10 +7,10 @@ only ever moves a watermark forward. The blocks record what came of it: nobody n
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from odfpy.data.duration import ZERO, Duration
 from odfpy.data.timestamp import Timestamp
+from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, TypeAlias
 
 from odfpy.data.scalars import SoleMember
+from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,10 @@ Identity"), `did:odf:...`; who commits is known by a key too, `did:key:...`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from odfpy.data import base58
 from odfpy.data.multihash import decode_multibase, encode_multibase
 from odfpy.errors import InvalidValue
+from odfpy.values import dataclass
 
 DID_ODF_PREFIX = "did:odf:"
 DID_KEY_PREFIX = "did:key:"

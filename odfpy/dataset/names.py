@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import total_ordering
 from typing import TypeAlias
 
 from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId
 from odfpy.errors import InvalidValue, nearest
+from odfpy.values import dataclass
 
 _HOSTNAME = r"[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*(?:\.[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*)*"
 _HOSTNAME_RE = re.compile(_HOSTNAME)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from odfpy.dataset.identity import ActorId, KeyPair
 from odfpy.errors import InvalidValue
+from odfpy.values import dataclass
 
 ED25519: Final = "Ed25519Signature2020"
 _BASE64URL: Final = "u"  # its letter in multibase; there is no padding

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, ClassVar, TypeAlias
 
 from odfpy.data.scalars import SoleMember
 from odfpy.errors import UsageError
+from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

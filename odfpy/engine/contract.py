@@ -6,7 +6,6 @@ offset intervals are inclusive, paths are absolute paths on the machine of the e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from odfpy.codec.errors import RaisedError as RaisedError  # noqa: PLC0414
@@ -22,6 +21,7 @@ from odfpy.engine.sql.ad_hoc import Projection as Projection  # noqa: PLC0414
 from odfpy.engine.sql.ad_hoc import SqlRequest as SqlRequest  # noqa: PLC0414
 from odfpy.engine.sql.ad_hoc import SqlResponseSuccess as SqlResponseSuccess  # noqa: PLC0414
 from odfpy.engine.sql.ad_hoc import SqlTable as SqlTable  # noqa: PLC0414
+from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from odfpy.data.scalars import U64
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.errors import IntegrityError
+from odfpy.values import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from odfpy.data.scalars import U64
 from odfpy.settings.sections import EngineSection
+from odfpy.values import dataclass
 
 _UNITS = {"k": 10, "m": 20, "g": 30, "t": 40}
 

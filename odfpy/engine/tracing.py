@@ -10,7 +10,6 @@ not known.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from odfpy.data.scalars import U64
@@ -22,6 +21,7 @@ from odfpy.engine.contract import (
     TransformResponseInternalError,
     TransformResponseInvalidQuery,
 )
+from odfpy.values import dataclass
 
 WANTED: Final = "__odf_wanted"
 WEIGHT: Final = "__odf_weight"

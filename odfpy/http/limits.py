@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from odfpy.settings.sections import TransferSection
+from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 import re
-from dataclasses import dataclass
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from odfpy.errors import OdfError
+from odfpy.values import dataclass
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _HOST = re.compile(r"[A-Za-z0-9._:%-]+")

@@ -15,12 +15,12 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import BinaryIO, Protocol
 
 from odfpy.errors import PrepareError
 from odfpy.settings.sections import PrepareSection
+from odfpy.values import dataclass
 
 _BLOCK = 1 << 20
 _GENEROUS = 64 << 20  # small files may be as repetitive as they like

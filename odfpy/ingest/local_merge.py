@@ -10,7 +10,6 @@ where it comes from; the rows themselves are then picked in Arrow, so that no va
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +30,7 @@ from odfpy.ingest.order import time_order
 from odfpy.ingest.write import OrderedRows
 from odfpy.state.current import KeyedState, StateColumn
 from odfpy.state.database import database
+from odfpy.values import dataclass
 
 if TYPE_CHECKING:
     import duckdb

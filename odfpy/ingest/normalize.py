@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +18,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary, OperationType
 from odfpy.errors import BadValue, IngestError, InvalidValue, did_you_mean
 from odfpy.ingest.merge import merge_of
+from odfpy.values import dataclass
 
 TIMESTAMP = pa.timestamp("ms", "UTC")
 OPERATION = pa.int32()

@@ -12,7 +12,6 @@ Nothing is committed here: the coordinator does that with what it gets.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +36,7 @@ from odfpy.ingest.retractions import RetractionLimit, StateChange, check_retract
 from odfpy.ingest.write import OrderedRows, SliceForm, WrittenSlice, write_slices
 from odfpy.stages import stage
 from odfpy.state.current import KeyedState, ScannedState
+from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

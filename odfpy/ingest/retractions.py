@@ -7,12 +7,12 @@ would end most rows. A dataset only grows, so that this stays in its history for
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from odfpy.data.data_warning import MOST_EXAMPLES, DataWarning, WarningKind, count_of, such_as
 from odfpy.data.scalars import U64
 from odfpy.errors import TooManyRetractions
+from odfpy.values import dataclass
 
 LEAST_ROWS: Final = 10
 """Fewer retractions are never refused."""

@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context, copy_context
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,6 +23,7 @@ from odfpy.data.slices.writer import SliceInfo, SliceWriter
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.ingest.gather import combine, gather
+from odfpy.values import dataclass
 
 TIMESTAMP = pa.timestamp("ms", "UTC")
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from odfpy.errors import InvalidValue, MalformedManifest, OdfError
 from odfpy.files import configuration_folder, locked_folder
 from odfpy.http.url import Origin, parse_url
 from odfpy.repository.documents import load_document, save_document
+from odfpy.values import dataclass
 
 VARIABLE = "ODF_TOKEN"
 _SMART = re.compile(r"(?i)odf\+(https?://)")

@@ -7,7 +7,6 @@ differ are read, and the common ancestor is known when the walk ends.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import BinaryIO
 
 from odfpy.chain.block import HashedBlock
@@ -18,6 +17,7 @@ from odfpy.chain.object_store import CHUNK, ObjectStore, ObjectTooLarge
 from odfpy.data.multihash import Multihash
 from odfpy.errors import HashMismatch, IntegrityError, InvalidValue, MalformedData, OdfError
 from odfpy.http.limits import Pace
+from odfpy.values import dataclass
 
 MAX_BYTES = 256 * 1024 * 1024
 """Bytes of all the blocks that two chains differ in: they are in memory at the same time. Long chains may have more:"""

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from typing import BinaryIO, cast
@@ -20,6 +19,7 @@ from odfpy.data.multihash import ALGORITHMS, Multihash
 from odfpy.errors import HashMismatch, IntegrityError, ObjectNotFound, OdfError, TransferError
 from odfpy.http.limits import Pace
 from odfpy.repository.divergence import EncodedBlock
+from odfpy.values import dataclass
 
 MAX_PARALLEL = 8
 """Objects on their way at the same time."""

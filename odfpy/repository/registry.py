@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -25,6 +25,7 @@ from odfpy.errors import (
 from odfpy.http.url import without_user
 from odfpy.repository.documents import load_document, save_document
 from odfpy.repository.places.open import is_path, normalize_url
+from odfpy.values import dataclass
 
 AliasKind: TypeAlias = Literal["pull", "push"]
 

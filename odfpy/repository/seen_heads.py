@@ -5,13 +5,13 @@ info/remotes.yaml    in the dataset's folder: places by URL, each with the last 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from odfpy.data.multihash import Multihash
 from odfpy.errors import InvalidValue, MalformedManifest
 from odfpy.http.url import without_user
 from odfpy.repository.documents import load_document, save_document
+from odfpy.values import dataclass
 
 _KIND = "DatasetRemotes"
 

@@ -7,11 +7,12 @@ takes a third of the time that its models take (docs/adr/0032-settings.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from inspect import get_annotations
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
+
+from odfpy.values import dataclass
 
 if TYPE_CHECKING:
     from pydantic_core import SchemaValidator

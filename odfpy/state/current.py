@@ -10,7 +10,6 @@ merges ask; `ScannedState` answers from the slices themselves, at a cost that fo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -26,6 +25,7 @@ from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.errors import IntegrityError
 from odfpy.state.comparable import comparable, has_floats, has_wide_decimal
 from odfpy.state.database import literal, quoted
+from odfpy.values import dataclass
 
 if TYPE_CHECKING:
     import duckdb

@@ -10,7 +10,6 @@ whether two keys are equal is always asked of the keys themselves.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import duckdb
@@ -21,6 +20,7 @@ import pyarrow as pa
 from odfpy.data.schemas.fit import fit_table
 from odfpy.state.comparable import comparable, comparable_type
 from odfpy.state.fingerprints import Entries, Fingerprints, Places, places_of
+from odfpy.values import dataclass
 
 HASH = f"duckdb {duckdb.__version__}"
 """Which hash makes fingerprints; releases of duckdb may differ in it."""

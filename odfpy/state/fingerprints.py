@@ -6,12 +6,13 @@ keeps the rows: duckdb's hash for the key index, Spark's for arrangements.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from odfpy.values import dataclass
 
 Fingerprints: TypeAlias = npt.NDArray[np.uint64]
 Places: TypeAlias = npt.NDArray[np.int64]

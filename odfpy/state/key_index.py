@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +36,7 @@ from odfpy.state.run_file import RunInfo, RunWriter, SortedRun, StateDamaged, da
 from odfpy.state.run_names import new_run_name
 from odfpy.state.sealed import sealed, unsealed
 from odfpy.state.value_fingerprints import value_fingerprints
+from odfpy.values import dataclass
 
 FORMAT: Final = 2
 """Version of the files."""

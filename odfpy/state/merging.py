@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from odfpy.state.fingerprints import Entries
 from odfpy.state.run_file import RunInfo
+from odfpy.values import dataclass
 
 _HASH_SPACE = 1 << 64
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -28,6 +27,7 @@ import pyarrow as pa
 from odfpy.data.multihash import BLAKE3
 from odfpy.data.scalars import U64
 from odfpy.state.fingerprints import Entries, Fingerprints, Places, places_of
+from odfpy.values import dataclass
 
 _ALIGNMENT = 64
 _DIRECTORY = np.dtype(

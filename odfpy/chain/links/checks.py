@@ -7,7 +7,7 @@ says that the bytes were let go needs none.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +21,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.data.schemas.object_links import check_links, link_columns
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.errors import IngestError, ObjectNotFound
+from odfpy.values import dataclass
 
 _PUT: Final = (
     "Put the file into the dataset first, or with its row: `odf archive push` does both, as does `commit_events` with"

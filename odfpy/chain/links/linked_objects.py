@@ -9,7 +9,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
@@ -23,6 +22,7 @@ from odfpy.data.hash_set import HashSet, names_in
 from odfpy.data.link_filter import RowMask
 from odfpy.data.schemas.object_links import ObjectLinkColumn, link_columns
 from odfpy.data.vocabulary import DatasetVocabulary, OperationType
+from odfpy.values import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from odfpy.coordinator.ingest.source_options import source_options
 from odfpy.coordinator.storage.config import Config
 from odfpy.ingest.archive import UnpackLimits
 from odfpy.ingest.fetch.options import SourceOptions
 from odfpy.settings.sections import FetchSection, PrepareSection
+from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

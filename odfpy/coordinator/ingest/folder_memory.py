@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +22,7 @@ from odfpy.data.data_warning import MOST_EXAMPLES, DataWarning, WarningKind, cou
 from odfpy.data.multihash import BLAKE3, Multihash
 from odfpy.errors import OdfError
 from odfpy.files import replace_file
+from odfpy.values import dataclass
 
 if TYPE_CHECKING:
     from odfpy.ingest.fetch import FetchContext

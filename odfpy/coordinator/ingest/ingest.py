@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +47,7 @@ from odfpy.dataset.kind import DatasetKind
 from odfpy.engine.registry import EngineRegistry
 from odfpy.errors import IngestError, SchemaError, UsageError, did_you_mean
 from odfpy.stages import stage
+from odfpy.values import dataclass
 
 if TYPE_CHECKING:
     from odfpy.ingest.pipeline import IngestedData, IngestStatistics

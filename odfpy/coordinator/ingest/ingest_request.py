@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from odfpy.coordinator.ingest.allowed import NOTHING, Allowed
 from odfpy.data.timestamp import Timestamp
+from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ merged and written here in less time than Spark takes to start tasks. The result
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +25,7 @@ from odfpy.engine.settings import EngineSettings
 from odfpy.errors import EngineError
 from odfpy.settings.sections import EngineSection, IngestSection
 from odfpy.stages import stage
+from odfpy.values import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

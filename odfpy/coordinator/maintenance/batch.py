@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +27,7 @@ from odfpy.engine.spark.batch.request import JOB, BatchAnswer, BatchRequest, obs
 from odfpy.engine.worker.admin import stop_engine
 from odfpy.engine.worker.client import SparkEngine
 from odfpy.errors import BatchMismatch, EngineUnavailable, OdfError
+from odfpy.values import dataclass
 
 MOST: Final = 1000
 """So many differences are listed."""

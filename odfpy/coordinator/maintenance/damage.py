@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from odfpy.chain.object_store import ObjectStore
 from odfpy.data.multihash import Multihash
 from odfpy.errors import HashMismatch, IntegrityError, ObjectNotFound, OdfError
+from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

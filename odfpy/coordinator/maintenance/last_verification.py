@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +20,7 @@ from odfpy.data.scalars import I64
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import OdfError
 from odfpy.repository.documents import load_document, save_document
+from odfpy.values import dataclass
 
 _KIND: Final = "DatasetVerification"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from odfpy.data.schemas.object_links import link_columns, unread_links
 from odfpy.errors import InvalidValue, OdfError
 from odfpy.files import TEMPORARY
 from odfpy.repository.partial_objects import PART, forgotten_parts
+from odfpy.values import dataclass
 
 OBJECT_FOLDERS = ("blocks", "data", "checkpoints")
 """Folders of a dataset whose files are named by their hashes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from odfpy.chain.block import HashedBlock
@@ -22,6 +22,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.engine.contract import TransformResponseSuccess
 from odfpy.errors import OdfError, ReplayMismatch
 from odfpy.state.run_names import listed_runs
+from odfpy.values import dataclass
 
 _OTHER_ENGINE = "Verify with that version of odfpy and Spark: another one may give other rows for the same query."
 _BY_NAME = (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from odfpy.coordinator.storage.results import DatasetHandle
 from odfpy.data.multihash import Multihash
+from odfpy.values import dataclass
 
 if TYPE_CHECKING:
     from odfpy.chain.signatures import SignatureReport

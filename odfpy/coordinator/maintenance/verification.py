@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from odfpy.chain.block import HashedBlock
@@ -12,6 +12,7 @@ from odfpy.coordinator.storage.results import Progress, ProgressSink
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.errors import IntegrityError, OdfError
+from odfpy.values import dataclass
 
 CHECKPOINT: Final = "checkpoint"
 SIGNATURE: Final = "signature"

@@ -7,7 +7,6 @@ only, by its setting `copy.files`, is told how many are elsewhere.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +25,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.errors import HashMismatch, IntegrityError, ObjectNotFound, OdfError
 from odfpy.repository.objects import ObjectOfBlock, Watch, run_all
 from odfpy.repository.transfer.linked_names import linked_in
+from odfpy.values import dataclass
 
 if TYPE_CHECKING:
     from odfpy.data.hash_set import Names

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from odfpy.chain.block import HashedBlock
@@ -12,6 +11,7 @@ from odfpy.chain.events import AddData, ExecuteTransform
 from odfpy.coordinator.storage.signers import BlockSigners
 from odfpy.data.timestamp import Timestamp
 from odfpy.repository.transfer.clock import ahead
+from odfpy.values import dataclass
 
 _DAY = len("2024-01-01")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from odfpy.engine.scans import ScanRequest, scan
 from odfpy.errors import SchemaError
 from odfpy.query.resolver import Dataset
 from odfpy.query.slice_rows import scan_of
+from odfpy.values import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

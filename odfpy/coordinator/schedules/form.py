@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from odfpy.chain.state import ChainState
@@ -13,6 +12,7 @@ from odfpy.coordinator.schedules.schedule import DatasetSchedule, Job, PushTrigg
 from odfpy.data.duration import Duration
 from odfpy.dataset.kind import DatasetKind
 from odfpy.errors import InvalidValue, UsageError
+from odfpy.values import dataclass
 
 TRIGGERS: Final = {Job.PULL: Trigger, Job.COMPACT: Trigger, Job.VERIFY: VerifyTrigger, Job.PUSH: PushTrigger}
 """The class of each job's times."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Any, ClassVar, Final
 
 from odfpy.data.duration import Duration
 from odfpy.data.scalars import U32, U64
 from odfpy.data.timestamp import Timestamp
+from odfpy.values import dataclass
 
 
 class Job(Enum):

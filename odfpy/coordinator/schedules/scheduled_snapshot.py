@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from odfpy.chain.block import DatasetSnapshot
@@ -11,6 +10,7 @@ from odfpy.codec.tree import Path
 from odfpy.coordinator.schedules.form import Target, read_schedule
 from odfpy.coordinator.schedules.schedule import DatasetSchedule
 from odfpy.dataset.kind import DatasetKind
+from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ for instance. So a source runs only if exactly it was approved: by `odf add` of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -24,6 +23,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import ActorId, DatasetId
 from odfpy.errors import IngestError, OdfError
 from odfpy.files import replace_file
+from odfpy.values import dataclass
 
 Source: TypeAlias = SetPollingSource | AddPushSource
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,6 +22,7 @@ from odfpy.errors import MalformedManifest, OdfError, UsageError, did_you_mean
 from odfpy.files import config_files, replace_file
 from odfpy.settings.sections import DATASET_SETTINGS, SETTINGS, WORKSPACE_SECTIONS
 from odfpy.settings.setting import Section, Setting, Value, settings_in
+from odfpy.values import dataclass
 
 S = TypeVar("S", bound=Section)
 

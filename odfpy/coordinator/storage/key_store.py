@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from odfpy.dataset.identity import DatasetId, KeyPair
 from odfpy.errors import IntegrityError, OdfError
 from odfpy.files import replace_file
+from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

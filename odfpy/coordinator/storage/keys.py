@@ -15,7 +15,6 @@ import re
 import secrets
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -30,6 +29,7 @@ from odfpy.errors import AlreadyExists, InvalidValue, MalformedManifest, NotFoun
 from odfpy.files import TEMPORARY, configuration_folder, make_folder, sync_folder
 from odfpy.repository.documents import load_document, save_document
 from odfpy.settings.sections import ProofsSection
+from odfpy.values import dataclass
 
 OWNER: Final = "owner"
 ME: Final = "me"

@@ -6,13 +6,13 @@ info/failure.yaml    in the dataset's folder, from a pull that failed to the nex
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import OdfError
 from odfpy.repository.documents import load_document, save_document
+from odfpy.values import dataclass
 
 _KIND = "DatasetFailure"
 

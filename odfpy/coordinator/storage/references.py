@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
@@ -14,6 +13,7 @@ from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.errors import AlreadyExists, InvalidValue, NotFound, OdfError, UsageError, did_you_mean
+from odfpy.values import dataclass
 
 
 class BlockNotFound(NotFound, code="E641"):

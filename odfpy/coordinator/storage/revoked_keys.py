@@ -10,7 +10,7 @@ the user, and in datasets whose own key is in the workspace for everybody.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +21,7 @@ from odfpy.dataset.identity import ActorId, DatasetId
 from odfpy.errors import MalformedManifest
 from odfpy.files import configuration_folder, locked_folder
 from odfpy.repository.documents import load_document, save_document
+from odfpy.values import dataclass
 
 if TYPE_CHECKING:
     from odfpy.chain.layout import DatasetLayout

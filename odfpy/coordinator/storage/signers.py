@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from odfpy.chain import revocations
@@ -27,6 +26,7 @@ from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import ActorId, DatasetId
 from odfpy.errors import OdfError
+from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

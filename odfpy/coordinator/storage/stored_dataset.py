@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import IntegrityError, InvalidValue, OdfError, UsageError
 from odfpy.stages import stage
+from odfpy.values import dataclass
 
 _RESTORE = "Restore the dataset from a backup, or delete it and pull it again from a repository that has it."
 

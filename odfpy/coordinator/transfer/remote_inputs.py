@@ -6,7 +6,6 @@ A query may give its inputs names of its own; of what a dataset is called in ano
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 
 from odfpy.chain.events import Seed
 from odfpy.chain.ref_store import HEAD
@@ -15,6 +14,7 @@ from odfpy.errors import DatasetNotFound, InvalidValue, OdfError
 from odfpy.repository.places.listing import ListedDataset, NotListable, list_datasets
 from odfpy.repository.places.open import open_dataset
 from odfpy.repository.registry import RepositoryRegistry, resolve_remote
+from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

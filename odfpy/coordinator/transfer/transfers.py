@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
@@ -39,6 +39,7 @@ from odfpy.repository.reference_transfer import ReferenceNotThere, fetch_referen
 from odfpy.repository.registry import Aliases, resolve_remote
 from odfpy.repository.transfer.linked import WantedFiles
 from odfpy.settings.sections import SignaturesSection
+from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from odfpy.chain.events import ExecuteTransform, ExecuteTransformInput, SetTransform, TransformInput
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.errors import DatasetNotFound, EngineError
+from odfpy.values import dataclass
 
 
 class InputDiverged(EngineError, code="E640"):

@@ -7,13 +7,13 @@ name columns of the same rows that say more of the object.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from odfpy.data.attributes import ExtraAttributes
 from odfpy.data.schemas import schema as odf
 from odfpy.data.schemas.schema import DataField, DataSchema, DataType
 from odfpy.errors import SchemaError
+from odfpy.values import dataclass
 
 TYPE: Final = "opendatafabric.org/type"
 SIZE_COLUMN: Final = "org.odfpy/sizeColumn"

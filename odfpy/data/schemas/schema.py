@@ -7,12 +7,12 @@ A field whose type is not `Option` is required.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
 from odfpy.data.attributes import ExtraAttributes
 from odfpy.data.scalars import I32, U32, U64
+from odfpy.values import dataclass
 
 
 class TimeUnit(Enum):

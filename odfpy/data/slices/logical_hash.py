@@ -8,7 +8,8 @@ order; the record hasher takes the names with their depth, then the digests of t
 - text and binary: length (u64), then the bytes;
 - list: number of items (u64), then the items.
 
-Columns are independent of each other and `hashlib` releases the GIL, so that they are hashed on threads.
+Columns are independent of each other and `hashlib` releases the GIL, so that they are hashed on threads. A thread that
+has no column to hash turns the next values of another's into bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import closing
 from itertools import chain
 
 import pyarrow as pa
@@ -26,17 +28,24 @@ import pyarrow.parquet as pq
 from odfpy.data.memory import bytes_of
 from odfpy.data.multihash import ARROW0_SHA3_256, Hasher, Multihash
 from odfpy.data.schemas.arrow import plain_array, plain_field, plain_schema
+from odfpy.data.slices.ahead import ahead
 from odfpy.data.slices.bounded_batches import bounded_batches
 from odfpy.data.slices.parquet_io import PathLike, open_parquet, reading
 from odfpy.data.slices.value_bytes import type_bytes, value_bytes
 from odfpy.errors import SchemaError
 
-_PIECE_ROWS = 65_536
+_PIECE_ROWS = 32_768
 _PIECE_BYTES = 1 << 22
-"""Rows and bytes encoded at a time, so that intermediate buffers are small."""
+"""Rows and bytes encoded at a time, so that intermediate buffers are small, and that hashing begins soon."""
+
+_READ_ROWS = 65_536
+"""Rows decoded at a time."""
 
 _THREADS_PAY_FROM = 1 << 18
 """Bytes in a batch from which threads are worth their start."""
+
+_THREADS_A_COLUMN = 2
+"""One hashes, another prepares what comes next."""
 
 _REFERENCE_BATCH = 10_000
 """Rows that the reference implementation hashes at a time."""
@@ -61,7 +70,7 @@ class LogicalHasher:
         """
         self._schema = plain_schema(schema)
         self._columns = [_Column(field) for field in self._schema]
-        self._threads = min(threads or _processors(), len(self._columns))
+        self._threads = min(threads or _processors(), _THREADS_A_COLUMN * len(self._columns))
         self._pool: ThreadPoolExecutor | None = None
         self._running: list[Future[None]] = []
 
@@ -82,7 +91,7 @@ class LogicalHasher:
                 column.update(values)
             return
         work.sort(key=lambda item: bytes_of(item[1]), reverse=True)  # the longest first, so that threads end together
-        self._running = [self._pool.submit(column.update, values) for column, values in work]
+        self._running = [self._pool.submit(column.update, values, self._pool) for column, values in work]
 
     def finish(self) -> Multihash:
         """The hash of all rows. The hasher is of no use afterwards."""
@@ -128,19 +137,23 @@ def logical_hash_of_parquet(path: PathLike, *, threads: int | None = None) -> Mu
         columns = [_Column(plain_field(field)) for field in file.schema_arrow]
     sizes = _column_sizes(metadata, columns)
 
-    def work(column: _Column) -> None:
-        with reading(path):
-            for batch in bounded_batches(path, metadata, _PIECE_ROWS, columns=[column.name], use_threads=False):
-                column.update(plain_array(batch.column(batch.schema.names.index(column.name))))
+    def values(column: _Column) -> Iterator[pa.Array]:
+        for batch in bounded_batches(path, metadata, _READ_ROWS, columns=[column.name], use_threads=False):
+            yield plain_array(batch.column(batch.schema.names.index(column.name)))
 
-    usable = min(threads or _processors(), len(columns))
+    def work(column: _Column, pool: Executor | None = None) -> None:
+        with reading(path), closing(ahead(values(column), pool)) as read:
+            for array in read:
+                column.update(array)
+
+    usable = min(threads or _processors(), _THREADS_A_COLUMN * len(columns))
     if usable <= 1 or sum(sizes.values()) < _THREADS_PAY_FROM:
         for column in columns:
             work(column)
     else:
         with ThreadPoolExecutor(usable, thread_name_prefix="logical-hash") as pool:
             largest_first = sorted(columns, key=lambda column: sizes[column.name], reverse=True)
-            for future in [pool.submit(work, column) for column in largest_first]:
+            for future in [pool.submit(work, column, pool) for column in largest_first]:
                 future.result()
     return _combine(columns)
 
@@ -191,7 +204,14 @@ class _Column:
             hasher.update(type_bytes(leaf, ".".join(path)))
             self.leaves.append(hasher)
 
-    def update(self, values: pa.Array | pa.ChunkedArray) -> None:
+    def update(self, values: pa.Array | pa.ChunkedArray, pool: Executor | None = None) -> None:
+        with closing(ahead(self._encoded(values), pool)) as pieces:
+            for piece in pieces:
+                for hasher, data in zip(self.leaves, piece, strict=True):
+                    hasher.update(memoryview(data))
+
+    def _encoded(self, values: pa.Array | pa.ChunkedArray) -> Iterator[list[pa.Buffer]]:
+        """The bytes of each leaf, a few rows at a time."""
         chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
         for chunk in chunks:
             rows = min(_PIECE_ROWS, max(1, len(chunk) * _PIECE_BYTES // max(1, bytes_of(chunk))))
@@ -199,8 +219,7 @@ class _Column:
                 piece = chunk.slice(start, rows)
                 if self.is_struct:  # so that nulls of the struct can reach children of any layout
                     piece = plain_array(piece)
-                for hasher, leaf in zip(self.leaves, _leaf_arrays(piece), strict=True):
-                    hasher.update(memoryview(value_bytes(leaf)))
+                yield [value_bytes(leaf) for leaf in _leaf_arrays(piece)]
 
 
 def _leaf_types(field: pa.Field, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], pa.DataType]]:

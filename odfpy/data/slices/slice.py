@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +17,7 @@ from odfpy.data.slices.bounded_batches import bounded_batches
 from odfpy.data.slices.parquet_io import PathLike, open_parquet, reading
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary
 from odfpy.errors import IntegrityError, SchemaError, did_you_mean
+from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,9 +72,9 @@ def value_bytes(array: pa.Array) -> pa.Buffer:
         return _data(_list_elements(array))
     if _is_bytes(array.type):
         return _data(_prefixed(array.cast(pa.large_binary()), None))
+    if pa.types.is_boolean(array.type):
+        return pa.py_buffer(_boolean_bytes(array))
     width = array.type.bit_width // 8
-    if pa.types.is_boolean(array.type):  # 1 and 2, and the null's 0
-        array, width = pc.add(array.cast(pa.uint8()), pa.scalar(1, pa.uint8())), 1
     stored = array.buffers()[1].slice(array.offset * width, len(array) * width)
     return stored if array.null_count == 0 else _without_null_slots(array, stored, width)
 
@@ -91,6 +91,14 @@ def value_sizes(array: pa.Array) -> Sizes:
     else:
         sizes = np.full(len(array), max(array.type.bit_width // 8, 1), np.int64)
     return sizes if array.null_count == 0 else np.where(_valid(array), sizes, len(_NULL))
+
+
+def _boolean_bytes(array: pa.BooleanArray) -> npt.NDArray[np.uint8]:
+    """1 for false and 2 for true: that there is a value, plus the value; so that a null is 0."""
+    stored = _bitmap(pa.Array.from_buffers(array.type, len(array), [None, array.buffers()[1]], offset=array.offset))
+    valid = _validity(array)
+    bits = (np.unpackbits(each, count=len(array), bitorder="little") for each in (valid, valid & stored))
+    return np.add(*bits)
 
 
 def _without_null_slots(array: pa.Array, stored: pa.Buffer, width: int) -> pa.Buffer:
@@ -195,10 +203,14 @@ def _valid(array: pa.Array) -> Flags:
 
 def _validity(array: pa.Array) -> npt.NDArray[np.uint8]:
     """Return which values are not null, as a bitmap that begins with the first."""
-    valid = array.is_valid()
-    if valid.offset:
-        return np.packbits(np.asarray(valid), bitorder="little")
-    return np.frombuffer(valid.buffers()[1], np.uint8, (len(array) + 7) // 8)
+    return _bitmap(array.is_valid())
+
+
+def _bitmap(flags: pa.BooleanArray) -> npt.NDArray[np.uint8]:
+    """Bits of an array without nulls, from its first value on."""
+    if flags.offset % 8:
+        return np.packbits(np.asarray(flags), bitorder="little")
+    return np.frombuffer(flags.buffers()[1], np.uint8, (len(flags) + 7) // 8, flags.offset // 8)
 
 
 # --- Types -----------------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
@@ -26,6 +25,7 @@ from odfpy.data.timestamp import NANOS_PER_MILLI, NANOS_PER_SECOND, SECONDS_PER_
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.errors import InternalError, OdfError
 from odfpy.stages import stage
+from odfpy.values import dataclass
 
 _NANOS = {"s": NANOS_PER_SECOND, "ms": NANOS_PER_MILLI, "us": 1_000, "ns": 1}
 

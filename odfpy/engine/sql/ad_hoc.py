@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from odfpy.data.scalars import U64
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
+from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

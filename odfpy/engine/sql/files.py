@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odfpy.data.scalars import U64
+from odfpy.values import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

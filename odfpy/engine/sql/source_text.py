@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from odfpy.data.sql_text import check_text
 from odfpy.dataset.transform import TransformSql
 from odfpy.errors import InvalidQuery, did_you_mean
+from odfpy.values import dataclass
 
 _MOST_CARETS = 40
 _SHORTEST: Final = 4

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from odfpy.data.scalars import U64
 from odfpy.stages import StageTime, current
+from odfpy.values import dataclass
 
 _LINE: Final = re.compile(r"(\d{1,4}) (\d{1,15}) (\d{1,15}) (\d{1,15}) (\d{1,15}) (.{1,200})")
 

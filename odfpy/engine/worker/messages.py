@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import socket
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias, TypeVar
 
@@ -42,6 +41,7 @@ from odfpy.engine.sql.files import FilesRequest
 from odfpy.engine.tracing import TraceRequest, TraceResponseSuccess
 from odfpy.engine.worker.job_profile import JobProfile
 from odfpy.errors import EngineUnavailable, MalformedData, OdfError
+from odfpy.values import dataclass
 
 LARGEST_MESSAGE = 64 << 20
 T = TypeVar("T")

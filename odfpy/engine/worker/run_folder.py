@@ -22,11 +22,11 @@ import socket
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from odfpy.errors import EngineUnavailable
+from odfpy.values import dataclass
 
 _SCRATCH_PREFIX = "engine-worker-"
 _CLIENTS = "clients"

@@ -7,7 +7,6 @@ A pattern is a text with `*`, `?` and `[...]`, as in names of files.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TypeAlias
@@ -16,6 +15,7 @@ from urllib.parse import urlsplit
 from odfpy.chain.sources import FetchContainer, FetchEthereumLogs, FetchFilesGlob, FetchMqtt, FetchStep, FetchUrl
 from odfpy.errors import FetchError
 from odfpy.ingest.templates import variables_of
+from odfpy.values import dataclass
 
 Patterns: TypeAlias = "tuple[str, ...] | None"
 """Patterns of what is allowed; None for anything."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from odfpy.chain.events import SourceState
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.ingest.fetch.options import SourceOptions
+from odfpy.values import dataclass
 
 DEFAULT_MAX_BYTES = 64 << 30
 DEFAULT_TIMEOUT = 30.0

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from odfpy.ingest.fetch.bounds import SourceBounds
 from odfpy.settings.sections import ContainerSection, EthereumSection, FetchSection, MqttSection
+from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from odfpy.ingest.merge.base import MergeShape, StateNeed, order_by_time, select
+from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

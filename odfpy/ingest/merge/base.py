@@ -28,9 +28,10 @@ NaN and 0.0 equals -0.0, also inside lists and structs.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
+
+from odfpy.values import dataclass
 
 
 class StateNeed(Enum):

@@ -4,10 +4,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from odfpy.ingest.merge.append import AppendMerge
 from odfpy.ingest.merge.base import MergeShape, StateNeed, equal_keys
+from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

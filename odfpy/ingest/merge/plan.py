@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from odfpy.errors import IngestError
 from odfpy.ingest.merge import Merge, MergeShape, StateNeed, merge_of
 from odfpy.ingest.normalize import NormalizedRows, primary_key
 from odfpy.state.comparable import comparable
+from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from odfpy.ingest.merge.base import (
     APPEND,
     CORRECT,
@@ -15,6 +13,7 @@ from odfpy.ingest.merge.base import (
     is_changed,
     order_by_key,
 )
+from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

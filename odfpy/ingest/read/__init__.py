@@ -7,7 +7,6 @@ wanted type, nothing is rounded, cut off or silently nulled, and there are as ma
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from odfpy.data.schemas.schema import DataSchema
 from odfpy.errors import InternalError, SchemaError
 from odfpy.ingest.read.part import WHOLE, FilePart
 from odfpy.ingest.read.progress import tell_rows
+from odfpy.values import dataclass
 
 __all__ = ["FilePart", "inferred_schema", "parts_of", "read", "read_part", "schema_of"]
 

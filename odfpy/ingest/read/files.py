@@ -13,13 +13,13 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from odfpy.errors import IngestError
 from odfpy.ingest.read.encodings import Utf8Copy, codec_of, convert, not_encoded
 from odfpy.ingest.read.progress import tell_rows
+from odfpy.values import dataclass
 
 PIECE_SIZE = 1 << 20
 _UTF8 = ("utf-8", "utf-8-sig")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ import numpy as np
 from odfpy.errors import BadValue
 from odfpy.ingest.read.files import PIECE_SIZE, Incomplete, Piece, TextFile
 from odfpy.ingest.read.json_records import Parser, Records
+from odfpy.values import dataclass
 
 _LARGEST_HEADER = 1 << 26
 _ESCAPED = re.compile(rb"\\.", re.DOTALL)

@@ -7,7 +7,7 @@ Float64. What is null everywhere is String.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ import pyarrow as pa
 from odfpy.ingest.read.json_columns import MOST_DIGITS, is_encodable, to_json
 from odfpy.ingest.read.json_records import Number, Records, Repeated
 from odfpy.ingest.read.typed import Misfit
+from odfpy.values import dataclass
 
 _KINDS = {str: "String", Number: "number", bool: "Bool", dict: "object", list: "array"}
 

@@ -11,12 +11,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from odfpy.errors import BadValue
 from odfpy.ingest.read.files import Incomplete, Piece
 from odfpy.ingest.read.typed import shorten
+from odfpy.values import dataclass
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 

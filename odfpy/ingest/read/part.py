@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from odfpy.data.scalars import U64
+from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,6 @@ import binascii
 import decimal
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +28,7 @@ import pyarrow.compute as pc
 
 from odfpy.data.timestamp import NANOS_PER_MILLI, NANOS_PER_SECOND
 from odfpy.ingest.time_format import MONTHS, TimeFormat, instant, time_format
+from odfpy.values import dataclass
 
 _SPECIAL_FLOATS = pa.array(["nan", "inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"])
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?", re.ASCII)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
@@ -22,6 +21,7 @@ from odfpy.errors import InvalidValue, OdfError, TransferError
 from odfpy.files import locked_folder, replace_file
 from odfpy.http.url import without_user
 from odfpy.repository.places.open import in_bucket, is_writable, normalize_url
+from odfpy.values import dataclass
 
 if TYPE_CHECKING:
     from odfpy.repository.bucket.client import Bucket

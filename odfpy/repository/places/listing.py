@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from odfpy.repository.divergence import read_block
 from odfpy.repository.objects import run_all
 from odfpy.repository.places.index import read_index
 from odfpy.repository.places.open import in_bucket, normalize_url, open_dataset, smart_base
+from odfpy.values import dataclass
 
 _PAGE = 1000
 _MOST_BLOCKS = 1000

@@ -11,7 +11,7 @@ import secrets
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -40,6 +40,7 @@ from odfpy.files import TEMPORARY, make_folder
 from odfpy.repository.objects import BytesProgress, ObjectOfBlock, Watch, run_all
 from odfpy.repository.partial_objects import LARGE, PartialObject
 from odfpy.repository.transfer.linked_names import WITHOUT, linked_in
+from odfpy.values import dataclass
 
 MAX_LINKED_SIZE: Final = 1 << 40
 """Bytes of a linked object of which nobody says how large it is."""

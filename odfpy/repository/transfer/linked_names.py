@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from odfpy.chain.layout import DatasetLayout
@@ -13,6 +12,7 @@ from odfpy.data.link_filter import LinkFilter
 from odfpy.data.multihash import ALGORITHMS, Multihash
 from odfpy.errors import IntegrityError, InvalidValue
 from odfpy.repository.objects import ObjectKind, ObjectOfBlock
+from odfpy.values import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

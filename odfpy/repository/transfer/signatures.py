@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from odfpy.chain import revocations
@@ -39,6 +39,7 @@ from odfpy.chain.signatures import (
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import ActorId, DatasetId
 from odfpy.errors import OdfError
+from odfpy.values import dataclass
 
 _MOST_SIGNERS: Final = 100
 

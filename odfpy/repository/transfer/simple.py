@@ -6,7 +6,7 @@ the very end. Until then the target is what it was; files that arrived whole are
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from functools import partial
 
@@ -29,6 +29,7 @@ from odfpy.repository.transfer.clock import require_past
 from odfpy.repository.transfer.linked import ALL_FILES, LinkedResult, WantedFiles, copy_linked
 from odfpy.repository.transfer.signatures import carry_revocations, collect_signatures
 from odfpy.repository.transfer.slice_checks import check_slices
+from odfpy.values import dataclass
 
 
 class ForeignDataset(TransferError, code="E602"):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from odfpy.data.scalars import U64
 from odfpy.dataset.transform import Transform, TransformSql
 from odfpy.engine.contract import OutputSoFar, TransformRequest
+from odfpy.values import dataclass
 
 JOB: Final = "odfpy.engine.spark.batch.job:compare"
 """The function that answers a `BatchRequest`; see `odfpy.engine.jobs`."""

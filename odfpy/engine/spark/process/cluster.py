@@ -11,7 +11,6 @@ import re
 import socket
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -20,6 +19,7 @@ from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.process.settings import GUARDS, JVM_OPTIONS, TUNING
 from odfpy.errors import EngineUnavailable
 from odfpy.sandbox.python import PROGRAM
+from odfpy.values import dataclass
 
 PAGE: Final = "docs/cluster.md says what a cluster needs."
 HADOOP_FOLDERS: Final = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")

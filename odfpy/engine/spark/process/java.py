@@ -10,10 +10,10 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from odfpy.errors import EngineUnavailable
+from odfpy.values import dataclass
 
 JAVA_HOME = "JAVA_HOME"
 LEAST_JAVA = 17

@@ -14,13 +14,13 @@ import struct
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
 
 from odfpy.engine.spark.process.java import JavaRuntime
 from odfpy.engine.spark.process.settings import GUARDS, JVM_OPTIONS
 from odfpy.errors import EngineUnavailable
+from odfpy.values import dataclass
 
 # What Spark reaches into (JavaModuleOptions of Spark 4.3), without the incubating vector module.
 _OPENED: Final = (

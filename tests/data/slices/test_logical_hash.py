@@ -327,6 +327,24 @@ def test_lengths_of_every_magnitude_are_written():
     assert logical_hash(to_table(data)).digest == model_hash(data)
 
 
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_a_large_column_is_hashed_on_threads(threads):
+    texts = [None if row % 13 == 0 else f"text {row}" for row in range(200_000)]
+    table = to_table([("text", Text(), texts)])
+    hasher = LogicalHasher(table.schema, threads=threads)
+    for start in (0, 150_000):
+        hasher.update(table.slice(start, 150_000))
+    assert hasher.finish().digest == model_hash([("text", Text(), texts)])
+
+
+@pytest.mark.parametrize("start", range(17))
+def test_booleans_begin_at_any_bit(start):
+    flags = [None if row % 5 == 0 else row % 3 == 0 for row in range(40)]
+    table = to_table([("flag", Bool(), flags), ("known", Bool(), [flag is True for flag in flags])])
+    part = [("flag", Bool(), flags[start:]), ("known", Bool(), [flag is True for flag in flags[start:]])]
+    assert logical_hash(table.slice(start)).digest == model_hash(part)
+
+
 def test_fixed_size_lists_are_lists():
     values = [[1, 2], None, [3, None]]
     plain = pa.table({"a": pa.array(values, pa.list_(pa.int8()))})
