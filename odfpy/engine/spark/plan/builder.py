@@ -36,8 +36,10 @@ class Builder:
 
     def cast(self, expression: Node, to: str) -> Node:
         """CAST(expression AS to), where `to` is one of `string`, `bigint`, `int`, `double` and `timestamp`."""
-        data_type = getattr(self._class("org.apache.spark.sql.types.DataTypes"), _SIMPLE_TYPES[to])
-        return self.cast_to(expression, data_type)
+        return self.cast_to(expression, self._data_type(to))
+
+    def _data_type(self, name: str) -> Node:
+        return getattr(self._class("org.apache.spark.sql.types.DataTypes"), _SIMPLE_TYPES[name])
 
     def cast_to(self, expression: Node, data_type: Node) -> Node:
         """CAST(expression AS a type of Spark)."""
@@ -65,6 +67,28 @@ class Builder:
         """The expression with 0.0 for -0.0, and one NaN, also inside of arrays and structs."""
         rule = self._class(_PACKAGE + "optimizer.NormalizeFloatingNumbers$")
         return getattr(rule, "MODULE$").normalize(expression)
+
+    def micros(self, time: Node) -> Node:
+        """Microseconds since the epoch of a TIMESTAMP or TIMESTAMP_NTZ."""
+        return self.expression("PreciseTimestampConversion", time, time.dataType(), self._data_type("bigint"))
+
+    def struct(self, **fields: Node) -> Node:
+        """A struct of these fields."""
+        create, text = self._class(_EXPRESSIONS + "Literal").create, self._data_type("string")
+        parts = [part for name, value in fields.items() for part in (create(name, text), value)]
+        return self.expression("CreateNamedStruct", self.catalyst.seq(parts))
+
+    def marked(self, expression: Node, name: str, metadata: Node) -> Node:
+        """An expression as a column with metadata.
+
+        Args:
+            expression: the expression.
+            name: of the column.
+            metadata: of the column.
+        """
+        number, nothing = self._class(_EXPRESSIONS + "NamedExpression").newExprId(), self.catalyst.seq([])
+        some = self._class("scala.Option").apply(metadata)
+        return self.expression("Alias", expression, name, number, nothing, some, nothing)
 
     # --- Order ---
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import (
     Catalyst,
     Node,
@@ -31,6 +32,20 @@ def is_session(column: Node) -> bool:
     """Return whether Spark has marked a column as a window that grows with the rows that fall into it."""
     is_named = expression_name(column) in ("Alias", "AttributeReference")
     return is_named and bool(column.metadata().contains(SESSION_MARK))
+
+
+def session_of(build: Builder, like: Node, start: Node, end: Node, name: str) -> Node:
+    """A session from start to end, as a column that Spark takes for one that grows.
+
+    Args:
+        build: makes expressions.
+        like: a column of sessions.
+        start: of the session, never NULL.
+        end: of the session, never NULL.
+        name: of the column.
+    """
+    times = (build.catalyst.never_null(time) for time in (start, end))
+    return build.marked(build.struct(start=next(times), end=next(times)), name, like.metadata())
 
 
 def makes_sessions(plan: Node) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from odfpy.engine.spark.analysis.canonical import ordered_aggregate, partial_aggregate
 from odfpy.engine.spark.analysis.determinism import place
+from odfpy.engine.spark.analysis.linked_sessions import linked_sessions
 from odfpy.engine.spark.analysis.one_result import with_one_result
 from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
 from odfpy.engine.spark.incremental.operators.planner import Planner
@@ -31,6 +32,7 @@ from odfpy.engine.spark.plan.monotone import never_decreases, never_exceeds
 from odfpy.engine.spark.plan.session_windows import fence, is_session
 from odfpy.engine.spark.plan.storable_types import can_be_grouped, can_be_key, unsortable_beside_text
 from odfpy.engine.spark.plan.times import MILLISECOND, DerivedWatermark, FirstOpenWindow, FunctionOf, ShiftedBy
+from odfpy.engine.spark.rows.effort import is_gathered
 from odfpy.errors import UnsupportedQuery
 
 WINDOW = "event-time window"
@@ -184,7 +186,9 @@ def _session(
     def build(inputs_at: InputsAt) -> Node:
         inside = catalyst.aggregate(items(plan.groupingExpressions()), [*outputs, shown], below.built(inputs_at))
         closed = replace(complete_when, value=catalyst.field_of(shown.toAttribute(), "end"))
-        sessions = fence(catalyst, ordered_aggregate(catalyst, inside))
+        # To make links of few rows costs more than to sort them.
+        made = (ordered_aggregate if is_gathered(catalyst.spark) else linked_sessions)(catalyst, inside)
+        sessions = fence(catalyst, made)
         kept = catalyst.filter(closed.condition(inputs_at.clock), sessions)
         return catalyst.project(grouped.columns, kept)
 

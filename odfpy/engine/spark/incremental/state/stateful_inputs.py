@@ -245,9 +245,9 @@ class StatefulRows:
         if not parts:
             return InputState(name, kept)
         if stateful_input.session is not None:
-            return InputState(
-                name, kept, open_sessions(self.catalyst, stateful_input, parts, self.pull.after), only_appends=False
-            )
+            scratch = self.pull.scratch / f"since-{name}"
+            rows = open_sessions(self.catalyst, stateful_input, parts, self.pull.after, scratch)
+            return InputState(name, kept, rows, only_appends=False)
         everything = together(self.catalyst, parts)
         only_appends = everything.only_appends
         if stateful_input.log is not None:

@@ -1,0 +1,50 @@
+"""Sessions of many rows: those that belong together for sure are put together before sessions are made.
+
+To make sessions, Spark sorts the rows of each key. But rows with the same gap whose times are less than a gap apart
+belong together, whatever lies between them. So time is cut into pieces as long as the gap: the rows of a key in one
+piece are a *link*, with the partial results of its rows, from the least start to the greatest end of them. To make
+links takes no sort; only links are sorted, which are few where sessions have many rows.
+"""
+
+from __future__ import annotations
+
+from odfpy.engine.spark.analysis.canonical import ordered_aggregate, partial_aggregate
+from odfpy.engine.spark.plan.builder import Builder
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, items
+from odfpy.engine.spark.plan.session_windows import is_session, session_of
+
+
+def linked_sessions(catalyst: Catalyst, node: Node) -> Node:
+    """An `Aggregate` in which rows become sessions; what `ordered_aggregate` gives, by way of links where it can be."""
+    build = Builder(catalyst)
+    phases = partial_aggregate(build, node)
+    if not phases.can_be_kept:
+        return ordered_aggregate(catalyst, node)
+    at = next(at for at, grouping in enumerate(phases.groupings) if is_session(grouping))
+    session = phases.groupings[at]
+    start, end = (catalyst.field_of(session, field) for field in ("start", "end"))
+    piece, gap = link_keys(build, start, end)
+    groupings = [*phases.groupings[:at], piece, *phases.groupings[at + 1 :], gap]
+    reach = [
+        catalyst.alias(build.aggregate(build.expression(f"aggregate.{name}", time)), "__odf_reach")
+        for name, time in (("Min", start), ("Max", end))
+    ]
+    outputs = [*items(node.aggregateExpressions()), *reach]
+    links = partial_aggregate(build, catalyst.aggregate(groupings, outputs, node.child())).of_rows(node.child())
+    *known, first, last = columns(links)
+    whole = session_of(build, session, first, last, known[at].name())
+    kept = [column for number, column in enumerate(known) if number not in (at, len(groupings) - 1)]
+    return phases.results(phases.merged(catalyst.project([whole, *kept], links)))
+
+
+def link_keys(build: Builder, start: Node, end: Node) -> tuple[Node, Node]:
+    """The expressions by which rows of one key are a link: the beginning of the piece of time, and the gap.
+
+    Args:
+        build: makes expressions.
+        start: of the session of a single row.
+        end: of it.
+    """
+    first, last = (build.micros(time) for time in (start, end))
+    gap = build.expression("Subtract", last, first)
+    return build.expression("Subtract", first, build.expression("Pmod", first, gap)), gap
