@@ -1,12 +1,18 @@
-"""Libraries that not everybody needs."""
+"""Libraries that not everybody needs, and what `odf` does without."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Any
 
 from odfpy.errors import FetchError, OdfError
+
+_BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 
 
 @contextmanager
@@ -41,3 +47,39 @@ class _NoPandas:
     def find_spec(name: str, *_: object) -> None:
         if name == "pandas":
             raise ModuleNotFoundError("odf does without pandas", name=name)
+
+
+def do_without_blas_threads() -> None:
+    """Keep numpy from starting threads for algebra, which nobody does here (docs/adr/0033-start.md).
+
+    They take as long as the rest of numpy. Other processes, such as those of Spark, are not told.
+    """
+    sys.meta_path.insert(0, _NumpyWithoutThreads)
+
+
+class _NumpyWithoutThreads:
+    @staticmethod
+    def find_spec(name: str, *more: Any) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(name, *more) if name == "numpy" else None
+        if spec is not None and spec.loader is not None:
+            load = spec.loader.exec_module
+
+            def load_without_threads(module: ModuleType) -> None:
+                with _one_blas_thread():
+                    load(module)
+
+            spec.loader.exec_module = load_without_threads  # type: ignore[method-assign]
+        return spec
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    """Say so in the environment, which the library reads when it is loaded, unless somebody has said something."""
+    if _BLAS_THREADS in os.environ:
+        yield
+        return
+    os.environ[_BLAS_THREADS] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[_BLAS_THREADS]

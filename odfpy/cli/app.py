@@ -48,9 +48,10 @@ def _command() -> NoReturn:
         interruptions.listen()
         lifetime.put_off_collection()
         mend_streams()
-        from odfpy.extras import do_without_pandas
+        from odfpy.extras import do_without_blas_threads, do_without_pandas
 
         do_without_pandas()
+        do_without_blas_threads()
         code = run(began=began)
         interruptions.end()
     except KeyboardInterrupt:  # before there was a session, or when everything was done
