@@ -46,6 +46,7 @@ class Effort:
         self._spark = catalyst.spark
         self._most = {name: str(self._spark.conf.get(name)) for name in (_BROADCAST, _COMPILED, _COMPILED_PARTS)}
         self._most_partitions = int(self._spark.conf.get(_PARTITIONS) or 1)
+        self._rows_in_one_task = rows_in_one_task
         self._rows_in_one = min(rows_in_one_task, _ROWS_IN_ONE_PARTITION)
         self._kept = sum(path.stat().st_size for path in kept)
         self._rows = 0
@@ -54,6 +55,11 @@ class Effort:
         """Prepare for so many rows that are not kept."""
         self._rows = rows
         partitions = max(1, min(self._most_partitions, -(-rows // self._rows_in_one)))
+        if partitions > 1:
+            # More than there are processors are of use only as long as one would have many rows: each is a file for
+            # each task before it, a job for what it results in, and tables of its own.
+            processors = self._spark.sparkContext.defaultParallelism
+            partitions = min(partitions, max(processors, -(-rows // self._rows_in_one_task)))
         are_few = partitions == 1 and rows <= _ROWS_IN_ONE_PARTITION and self._kept <= _KEPT_TO_GATHER
         wanted = {_PARTITIONS: str(partitions), **self._most, _GATHERED: str(are_few).lower()}
         if are_few:
