@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, given, settings
 from support.queries.arranging import case_of
-from support.queries.cases import INTERPRETED, QUICK, Runner, Tuned
+from support.queries.cases import INTERPRETED, QUICK, Runner, Tuned, pull_both
 from support.queries.histories import histories
 from support.queries.stories import told_further
 
@@ -43,13 +43,7 @@ def compare(spark, case, pulls):
     with TemporaryDirectory() as one, TemporaryDirectory() as other:
         few = Runner(Tuned(spark, **QUICK), case, Path(one))
         many = Runner(Tuned(spark, **MANY), case, Path(other), rows_in_one_task=1)
-        for pull in pulls:
-            wanted, found = few.pull(pull), many.pull(pull)
-            assert (found.lines, found.logical_hash, found.reaches) == (
-                wanted.lines,
-                wanted.logical_hash,
-                wanted.reaches,
-            )
+        pull_both(few, many, pulls)
 
 
 @pytest.mark.parametrize("name", TRIED)

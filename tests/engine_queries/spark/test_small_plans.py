@@ -25,14 +25,12 @@ SCHEMA = StructType([StructField("k", StringType()), StructField("v", LongType()
 class Totals:
     """A query with the times that it was asked for."""
 
-    def __init__(self, catalyst: Catalyst) -> None:
-        self.catalyst = catalyst
+    def __init__(self) -> None:
         self.times = 0
 
-    def __call__(self, rows: Node) -> Node:
+    def __call__(self, rows: DataFrame) -> DataFrame:
         self.times += 1
-        frame = self.catalyst.dataframe(rows)
-        return self.catalyst.plan(frame.groupBy("k").agg(functions.sum("v").alias("total")).where("total > 1"))
+        return rows.groupBy("k").agg(functions.sum("v").alias("total")).where("total > 1")
 
 
 def rows_of(frame: DataFrame) -> set[tuple[Any, ...]]:
@@ -47,18 +45,18 @@ def test_a_query_is_analyzed_once_and_gives_the_same_over_all_rows(spark):
     templates = Templates()
     for number, values in enumerate(([("a", 1), ("a", 2), ("b", 1)], [("a", 9)], [(None, 5), ("b", None)])):
         catalyst = Catalyst(request_session(spark))  # each pull has its own
-        query = Totals(catalyst)
+        query = Totals()
         rows = catalyst.plan(catalyst.spark.createDataFrame(values, SCHEMA))
         found = catalyst.dataframe(templates.over(catalyst, rows, "totals", query))
         assert query.times == (number == 0)
-        assert rows_of(found) == rows_of(catalyst.dataframe(Totals(catalyst)(rows)))
-        assert found.schema == catalyst.dataframe(Totals(catalyst)(rows)).schema
+        assert rows_of(found) == rows_of(Totals()(catalyst.dataframe(rows)))
+        assert found.schema == Totals()(catalyst.dataframe(rows)).schema
 
 
 @pytest.mark.spark
 def test_other_columns_and_other_purposes_have_templates_of_their_own(spark):
     catalyst = Catalyst(request_session(spark))
-    templates, query = Templates(), Totals(catalyst)
+    templates, query = Templates(), Totals()
     required = StructType([StructField("k", StringType(), False), StructField("v", LongType(), False)])
     for schema, purpose, times in ((SCHEMA, "one", 1), (required, "one", 2), (SCHEMA, "two", 3), (SCHEMA, "one", 3)):
         rows = catalyst.plan(catalyst.spark.createDataFrame([("a", 7)], schema))
@@ -69,7 +67,7 @@ def test_other_columns_and_other_purposes_have_templates_of_their_own(spark):
 @pytest.mark.spark
 def test_of_many_templates_the_latest_stay(spark):
     catalyst = Catalyst(request_session(spark))
-    templates, query = Templates(most=2), Totals(catalyst)
+    templates, query = Templates(most=2), Totals()
     rows = catalyst.plan(catalyst.spark.createDataFrame([("a", 7)], SCHEMA))
     for purpose in (1, 2, 1, 3, 1, 2):
         templates.over(catalyst, rows, purpose, query)
@@ -79,7 +77,7 @@ def test_of_many_templates_the_latest_stay(spark):
 @pytest.mark.spark
 def test_a_template_can_be_on_both_sides_of_a_union_and_of_a_join(spark):
     catalyst = Catalyst(request_session(spark))
-    templates, query = Templates(), Totals(catalyst)
+    templates, query = Templates(), Totals()
     one, other = (
         templates.over(catalyst, catalyst.plan(catalyst.spark.createDataFrame(values, SCHEMA)), "totals", query)
         for values in ([("a", 2), ("b", 3)], [("b", 5)])
@@ -89,6 +87,20 @@ def test_a_template_can_be_on_both_sides_of_a_union_and_of_a_join(spark):
     renamed = catalyst.project([catalyst.alias(column, f"o{at}") for at, column in enumerate(columns(other))], other)
     same = catalyst.expression("EqualNullSafe", columns(one)[0], columns(renamed)[0])
     assert rows_of(catalyst.dataframe(catalyst.semi_join(one, renamed, same))) == {("b", 3)}
+
+
+@pytest.mark.spark
+def test_a_query_may_give_columns_names_of_its_own_and_more_may_be_put_over_it(spark):
+    catalyst = Catalyst(request_session(spark))
+    twice = StructType([StructField("x", StringType()), StructField("x", LongType())])
+    rows = catalyst.plan(catalyst.spark.createDataFrame([("a", 1), ("a", 2), ("b", 7)], twice))
+
+    def renamed(plan: Node) -> Node:
+        return catalyst.project([catalyst.alias(column, f"c{at}") for at, column in enumerate(columns(plan))], plan)
+
+    found = catalyst.dataframe(Templates().over(catalyst, rows, "one", Totals(), names=["k", "v"], then=renamed))
+    assert found.columns == ["c0", "c1"]
+    assert rows_of(found) == {("a", 3), ("b", 7)}
 
 
 # --- Files ------------------------------------------------------------------------------------------------------------

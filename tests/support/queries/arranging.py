@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from support.queries.cases import QUICK, Case, Runner, Tuned
+from support.queries.cases import QUICK, Case, Runner, Tuned, pull_both
 from support.queries.stories import FIELDS
 
 
@@ -19,11 +19,5 @@ def both(spark, case, pulls):
     with TemporaryDirectory() as one, TemporaryDirectory() as other:
         plain = Runner(Tuned(spark, **QUICK), case, Path(one))
         arranged = Runner(Tuned(spark, **QUICK), case, Path(other), arranged=True)
-        for pull in pulls:
-            wanted, found = plain.pull(pull), arranged.pull(pull)
-            assert (found.lines, found.logical_hash, found.reaches) == (
-                wanted.lines,
-                wanted.logical_hash,
-                wanted.reaches,
-            )
+        pull_both(plain, arranged, pulls)
         return arranged.looked_up

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -337,6 +337,13 @@ class Runner:
     def respond(self, request: TransformRequest) -> TransformResponse:
         """What the engine says."""
         return operations.transform(self.spark, request, rows_in_one_task=self.rows_in_one_task)
+
+
+def pull_both(one: Runner, other: Runner, pulls: Iterable[Pull]) -> None:
+    """Make the same pulls in two ways, which gives the same after each."""
+    for pull in pulls:
+        wanted, found = one.pull(pull), other.pull(pull)
+        assert (found.lines, found.logical_hash, found.reaches) == (wanted.lines, wanted.logical_hash, wanted.reaches)
 
 
 def line_of(row: Row) -> str:

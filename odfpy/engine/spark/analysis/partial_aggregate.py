@@ -198,7 +198,7 @@ class PartialAggregate:
             def query(rows: DataFrame) -> DataFrame:
                 return _grouped(_selected(rows, cut), keys, made)
 
-            return self._over(rows, ("rows", weight is None, by_value), lambda rows: self._planned(query, rows))
+            return self._over(rows, ("rows", weight is None, by_value), query)
         plan = catalyst.plan(_selected(catalyst.dataframe(rows), cut))
         moved = self._moved(child, plan, len(given))
         rest = [catalyst.alias(call, name) for call, name in zip(moved, self._rest_names, strict=True)]
@@ -260,7 +260,7 @@ class PartialAggregate:
             # Where a row came, and another was taken back before it came, `ROWS` alone is 0, but sums are not.
             return merged.where(" or ".join(f"{name} <> 0" for name in self._added())) if keys else merged
 
-        return self._over(plan, ("merged", by_value), lambda rows: self.with_group_columns(self._planned(query, rows)))
+        return self._over(plan, ("merged", by_value), query, self.with_group_columns)
 
     def _added(self) -> list[str]:
         sums = [name for other in self._others if other.kind == "Sum" for name in (other.name, f"{other.name}_n")]
@@ -302,12 +302,11 @@ class PartialAggregate:
                 rows = rows.where(f"{ROWS} > 0")
             return _selected(rows, [f"{text} as __odf_result{at}" for at, text in enumerate(self._totals())])
 
-        def shown(rows: Node) -> Node:
-            catalyst, made = self.build.catalyst, self._planned(query, rows)
-            wanted, outputs = self._shown
+        def shown(made: Node) -> Node:
+            catalyst, (wanted, outputs) = self.build.catalyst, self._shown
             return catalyst.project(outputs, catalyst.project(self._renamed(made, wanted), made))
 
-        return self._over(plan, ("results", by_value, counted), shown)
+        return self._over(plan, ("results", by_value, counted), query, shown)
 
     def _totals(self) -> list[str]:
         """The results of all calls, as SQL over partial results."""
@@ -326,12 +325,14 @@ class PartialAggregate:
         outputs = columns_with(self.build, self.node, by_call, self.groupings, self.group_columns)
         return [*self.group_columns, *results], outputs
 
-    def _over(self, rows: Node, purpose: Hashable, query: Callable[[Node], Node]) -> Node:
-        return self._templates.over(self.build.catalyst, rows, purpose, query)
-
-    def _planned(self, query: Callable[[DataFrame], DataFrame], rows: Node) -> Node:
-        catalyst = self.build.catalyst
-        return catalyst.plan(query(catalyst.dataframe(rows)))
+    def _over(
+        self,
+        rows: Node,
+        purpose: Hashable,
+        query: Callable[[DataFrame], DataFrame],
+        then: Callable[[Node], Node] | None = None,
+    ) -> Node:
+        return self._templates.over(self.build.catalyst, rows, purpose, query, then=then)
 
 
 def _selected(rows: DataFrame, made: list[str]) -> DataFrame:

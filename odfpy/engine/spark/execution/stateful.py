@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -32,6 +32,7 @@ from odfpy.engine.spark.incremental.state.pull import Pull, Stream
 from odfpy.engine.spark.incremental.state.source_rows import leaf_over
 from odfpy.engine.spark.incremental.state.streams import FragmentStream, HistoryNeeded, streams_of
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id
+from odfpy.engine.spark.plan.latest import Latest
 from odfpy.engine.spark.plan.times import MILLISECOND, Clock, DerivedWatermark, check_advance
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK
@@ -44,10 +45,8 @@ from odfpy.stages import stage
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_KNOWN: Final[dict[object, tuple[Steps, pa.Schema]]] = {}
+_KNOWN: Final[Latest[tuple[Steps, pa.Schema]]] = Latest(32)
 """Transforms that have been analyzed, by all that their plans depend on; the plans themselves hold no session."""
-
-_MOST_KNOWN: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ def is_known(catalyst: Catalyst, transform: TransformSql, vocab: DatasetVocabula
     return _key_of(catalyst, transform, vocab, tables) in _KNOWN
 
 
-def _key_of(catalyst: Catalyst, transform: TransformSql, vocab: DatasetVocabulary, tables: Sequence[Table]) -> object:
+def _key_of(catalyst: Catalyst, transform: TransformSql, vocab: DatasetVocabulary, tables: Sequence[Table]) -> Hashable:
     inputs = tuple(
         (table.name, table.vocab, table.primary_key, table.schema().serialize().to_pybytes()) for table in tables
     )
@@ -119,15 +118,12 @@ def stateful(
     Raises:
         InvalidQuery, UnsupportedQuery, NondeterministicQuery: the queries are at fault.
     """
-    key = _key_of(catalyst, transform, vocab, tables)
-    known = _KNOWN.pop(key, None)
-    if known is None:
-        steps = steps_of(catalyst, transform, tables, vocab.event_time_column)
-        known = steps, arrow_schema(catalyst.dataframe(steps.last.step.plan).schema)
-    _KNOWN[key] = known
-    while len(_KNOWN) > _MOST_KNOWN:
-        del _KNOWN[next(iter(_KNOWN))]
-    steps, result = known
+
+    def analyzed() -> tuple[Steps, pa.Schema]:
+        found = steps_of(catalyst, transform, tables, vocab.event_time_column)
+        return found, arrow_schema(catalyst.dataframe(found.last.step.plan).schema)
+
+    steps, result = _KNOWN.of(_key_of(catalyst, transform, vocab, tables), analyzed)
     check_correctable(policy, steps.fragments, len(tables))
     form = output_form(result, vocab, recorded)
     if form.operation_type is not None:

@@ -30,7 +30,7 @@ class Builder:
         return self._class(_EXPRESSIONS + name)(*arguments)
 
     def _object(self, name: str) -> Node:
-        return getattr(self._class(_EXPRESSIONS + name + "$"), "MODULE$")
+        return self.catalyst.java_object(_EXPRESSIONS + name)
 
     # --- Values ---
 
@@ -65,8 +65,7 @@ class Builder:
 
     def one_form(self, expression: Node) -> Node:
         """The expression with 0.0 for -0.0, and one NaN, also inside of arrays and structs."""
-        rule = self._class(_PACKAGE + "optimizer.NormalizeFloatingNumbers$")
-        return getattr(rule, "MODULE$").normalize(expression)
+        return self.catalyst.java_object(_PACKAGE + "optimizer.NormalizeFloatingNumbers").normalize(expression)
 
     def micros(self, time: Node) -> Node:
         """Microseconds since the epoch of a TIMESTAMP or TIMESTAMP_NTZ."""
@@ -77,18 +76,6 @@ class Builder:
         create, text = self._class(_EXPRESSIONS + "Literal").create, self._data_type("string")
         parts = [part for name, value in fields.items() for part in (create(name, text), value)]
         return self.expression("CreateNamedStruct", self.catalyst.seq(parts))
-
-    def marked(self, expression: Node, name: str, metadata: Node) -> Node:
-        """An expression as a column with metadata.
-
-        Args:
-            expression: the expression.
-            name: of the column.
-            metadata: of the column.
-        """
-        number, nothing = self._class(_EXPRESSIONS + "NamedExpression").newExprId(), self.catalyst.seq([])
-        some = self._class("scala.Option").apply(metadata)
-        return self.expression("Alias", expression, name, number, nothing, some, nothing)
 
     # --- Order ---
 
@@ -184,7 +171,7 @@ class Builder:
         return self._join("LeftOuter", left, right, condition)
 
     def _join(self, kind: str, left: Node, right: Node, condition: Node | None) -> Node:
-        join_type = getattr(self._class(f"{_PACKAGE}plans.{kind}$"), "MODULE$")
+        join_type = self.catalyst.java_object(f"{_PACKAGE}plans.{kind}")
         no_hint = self._class(_PACKAGE + "plans.logical.JoinHint").NONE()
         option = self._class("scala.Option").apply(condition)
         return self._class(_PACKAGE + "plans.logical.Join")(left, right, join_type, option, no_hint)

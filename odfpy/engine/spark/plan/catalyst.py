@@ -45,6 +45,10 @@ class Catalyst:
         """A class of Java."""
         return getattr(self._jvm, name)
 
+    def java_object(self, name: str) -> Node:
+        """An object of Scala."""
+        return getattr(self.java_class(name + "$"), "MODULE$")
+
     def _plan(self, name: str) -> Node:
         return self.java_class(_PLANS + name)
 
@@ -159,20 +163,21 @@ class Catalyst:
                 found.addAll(lists.of(*nodes[at : at + _AT_ONCE]))
         return self.java_class("org.apache.spark.api.python.PythonUtils").toSeq(found)
 
-    def alias(self, expression: Node, name: str, expr_id: Node | None = None) -> Node:
+    def alias(self, expression: Node, name: str, expr_id: Node | None = None, metadata: Node | None = None) -> Node:
         """An expression as a column, with an identity of its own unless one is given.
 
         Args:
             expression: the expression.
             name: its name.
             expr_id: its identity, None for a new one.
+            metadata: what is said of it, None for what is said of the expression.
         """
         return self._expression("Alias")(
             expression,
             name,
             expr_id or self._expression("NamedExpression").newExprId(),
             self._no_items,
-            self.nothing,
+            self.nothing if metadata is None else self.java_class("scala.Option").apply(metadata),
             self._no_items,
         )
 
@@ -258,7 +263,7 @@ class Catalyst:
         return self._join("Inner", left, right, condition)
 
     def _join(self, kind: str, left: Node, right: Node, condition: Node) -> Node:
-        join_type = self.java_class(f"{_CATALYST}plans.{kind}$").__getattr__("MODULE$")
+        join_type = self.java_object(f"{_CATALYST}plans.{kind}")
         no_hint = self._plan("JoinHint").NONE()
         return self._plan("Join")(left, right, join_type, self.java_class("scala.Option").apply(condition), no_hint)
 

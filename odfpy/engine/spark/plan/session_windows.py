@@ -44,8 +44,9 @@ def session_of(build: Builder, like: Node, start: Node, end: Node, name: str) ->
         end: of the session, never NULL.
         name: of the column.
     """
-    times = (build.catalyst.never_null(time) for time in (start, end))
-    return build.marked(build.struct(start=next(times), end=next(times)), name, like.metadata())
+    catalyst = build.catalyst
+    session = build.struct(start=catalyst.never_null(start), end=catalyst.never_null(end))
+    return catalyst.alias(session, name, metadata=like.metadata())
 
 
 def makes_sessions(plan: Node) -> bool:

@@ -7,30 +7,31 @@ What the engine puts over rows (groups, differences, their order) is the same at
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable
-from typing import Final
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Final
 
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, columns, operator_name
+from odfpy.engine.spark.plan.latest import Latest
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _LEAF: Final = "LocalRelation"
 
 
 class Template:
-    """The operators that a query puts over its rows, each over the one before, the lowest first."""
+    """The operators that are put over rows, each over the one before, the lowest first."""
 
-    def __init__(self, catalyst: Catalyst, schema: str, query: Callable[[Node], Node]) -> None:
-        from pyspark.sql.types import StructType
-
-        wanted = StructType.fromJson(json.loads(schema))
-        plan = query(catalyst.empty(wanted))
+    def __init__(self, plan: Node) -> None:
+        """Take a plan of operators of one input each over a relation."""
         self._operators: list[Node] = []
         while operator_name(plan) != _LEAF:
             self._operators.insert(0, plan)
             (plan,) = children(plan)
-        self._columns = [(name, column.exprId()) for name, column in zip(wanted.names, columns(plan), strict=True)]
+        self._columns = [(column.name(), column.exprId()) for column in columns(plan)]
 
     def over(self, catalyst: Catalyst, rows: Node) -> Node:
-        """The query over other rows of the same columns."""
+        """The operators over other rows of the same columns."""
         pairs = zip(columns(rows), self._columns, strict=True)
         plan = catalyst.project([catalyst.alias(column, name, known) for column, (name, known) in pairs], rows)
         for operator in self._operators:
@@ -42,22 +43,43 @@ class Templates:
     """The latest templates, by what they depend on."""
 
     def __init__(self, most: int = 64) -> None:
-        self._most = most
-        self._known: dict[Hashable, Template] = {}
+        self._known: Latest[Template] = Latest(most)
 
-    def over(self, catalyst: Catalyst, rows: Node, purpose: Hashable, query: Callable[[Node], Node]) -> Node:
+    def over(
+        self,
+        catalyst: Catalyst,
+        rows: Node,
+        purpose: Hashable,
+        query: Callable[[DataFrame], DataFrame],
+        *,
+        names: Sequence[str] | None = None,
+        then: Callable[[Node], Node] | None = None,
+    ) -> Node:
         """The plan of a query over some rows.
 
         Args:
             catalyst: the session.
-            rows: the rows, of which each column has a name of its own.
-            purpose: all that the query depends on besides the columns of the rows.
+            rows: the rows.
+            purpose: all that query and `then` depend on besides the columns.
             query: puts operators of one input over the rows that it is given.
+            names: what it calls the columns of the rows, in their order; None if they have names of their own.
+            then: puts further operators over the plan of the query.
         """
         schema = str(rows.schema().json())
-        key = catalyst.spark.sparkContext, purpose, schema
-        template = self._known.pop(key, None) or Template(catalyst, schema, query)
-        self._known[key] = template
-        while len(self._known) > self._most:
-            del self._known[next(iter(self._known))]
-        return template.over(catalyst, rows)
+
+        def made() -> Template:
+            plan = catalyst.plan(query(catalyst.dataframe(_no_rows(catalyst, schema, names))))
+            return Template(plan if then is None else then(plan))
+
+        key = catalyst.spark.sparkContext, purpose, schema, None if names is None else tuple(names)
+        return self._known.of(key, made).over(catalyst, rows)
+
+
+def _no_rows(catalyst: Catalyst, schema: str, names: Sequence[str] | None) -> Node:
+    from pyspark.sql.types import StructField, StructType
+
+    found = StructType.fromJson(json.loads(schema))
+    pairs = zip(found.names if names is None else names, found.fields, strict=True)
+    return catalyst.empty(
+        StructType([StructField(name, field.dataType, field.nullable, field.metadata) for name, field in pairs])
+    )

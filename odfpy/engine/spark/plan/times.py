@@ -6,11 +6,12 @@ All times are microseconds since the epoch; None is a watermark that is not know
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node
+from odfpy.engine.spark.plan.latest import Latest
 from odfpy.engine.spark.plan.time_values import evaluate, open_start
 from odfpy.engine.watermark import watermark_at
 from odfpy.errors import InternalError
@@ -27,25 +28,12 @@ class Clock:
     watermarks: Sequence[int | None]
 
 
-_MOST_KNOWN: Final = 8
-
-
-class _Known:
+def _values() -> Latest[int | None]:
     """The latest values of a function of times that Spark computes.
 
     They are asked for again and again during a pull, and where it ends, the next one begins.
     """
-
-    def __init__(self) -> None:
-        self._values: dict[int, int | None] = {}
-
-    def at(self, micros: int, compute: Callable[[int], int | None]) -> int | None:
-        """The value for a time."""
-        if micros not in self._values:
-            while len(self._values) >= _MOST_KNOWN:
-                del self._values[next(iter(self._values))]
-            self._values[micros] = compute(micros)
-        return self._values[micros]
+    return Latest(8)
 
 
 class DerivedWatermark(Protocol):
@@ -105,14 +93,14 @@ class FunctionOf:
     expression: Node
     reads: Node
     part: DerivedWatermark
-    _known: _Known = field(default_factory=_Known, init=False, repr=False, compare=False)
+    _known: Latest[int | None] = field(default_factory=_values, init=False, repr=False, compare=False)
 
     def at(self, clock: Clock) -> int | None:
         """Its value."""
         value = complete_before(self.part).at(clock)
         if value is None:
             return None
-        return self._known.at(value, lambda micros: evaluate(clock.catalyst, self.expression, self.reads, micros))
+        return self._known.of(value, lambda: evaluate(clock.catalyst, self.expression, self.reads, value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +116,14 @@ class FirstOpenWindow:
     windows: tuple[Node, ...]
     reads: Node
     part: DerivedWatermark
-    _known: _Known = field(default_factory=_Known, init=False, repr=False, compare=False)
+    _known: Latest[int | None] = field(default_factory=_values, init=False, repr=False, compare=False)
 
     def at(self, clock: Clock) -> int | None:
         """Its value."""
         value = self.part.at(clock)
         if value is None:
             return None
-        return self._known.at(value, lambda micros: open_start(clock.catalyst, self.windows, self.reads, micros))
+        return self._known.of(value, lambda: open_start(clock.catalyst, self.windows, self.reads, value))
 
 
 def complete_before(watermark: DerivedWatermark) -> DerivedWatermark:

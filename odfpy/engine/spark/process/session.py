@@ -37,30 +37,30 @@ def open_session(master: str = "local[*]", extra: Mapping[str, str] | None = Non
         builder = SparkSession.builder.appName("odfpy").master(master)
         guarded = GUARDED if master.startswith("local") else {}
         # Pinned settings come last: nothing of a place overrides what results depend on.
-        for name, value in {**TUNING, **(extra or {}), **guarded, **SETTINGS}.items():
+        settings = {**TUNING, **(extra or {}), **guarded, **SETTINGS}
+        for name, value in settings.items():
             builder = builder.config(name, value)
         session = builder.getOrCreate()
         know_classes(session._jvm)  # noqa: SLF001
         if guarded:
-            _forget_hadoop_defaults(session)
+            _forget_hadoop_defaults(session, settings)
         count_calls(session)
         return session
 
 
-def _forget_hadoop_defaults(session: SparkSession) -> None:
+def _forget_hadoop_defaults(session: SparkSession, settings: Mapping[str, str]) -> None:
     """Take away the thousand settings of Hadoop's own files, most of which are for its servers.
 
     Spark copies the settings for each scan of files, and sends the copy to tasks. What reads them has the same defaults
     in its code. The settings that Spark and the place have made stay.
     """
-    context = session.sparkContext
     # Classes that bring defaults with them do so when they are loaded, once.
     getattr(session._jvm, "org.apache.hadoop.mapred.JobConf")()  # noqa: SLF001
     session._jsparkSession.sharedState()  # noqa: SLF001
-    hadoop = context._jsc.hadoopConfiguration()  # noqa: SLF001
+    hadoop = session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
     kept = {name: hadoop.get(name) for name in _HADOOP_SETTINGS}
     prefix = "spark.hadoop."
-    kept |= {name.removeprefix(prefix): value for name, value in context.getConf().getAll() if name.startswith(prefix)}
+    kept |= {name.removeprefix(prefix): value for name, value in settings.items() if name.startswith(prefix)}
     hadoop.clear()
     for name, value in kept.items():
         hadoop.set(name, value)

@@ -37,8 +37,8 @@ def parquet_rows(catalyst: Catalyst, schema: StructType, paths: Iterable[str]) -
             raise EngineError(f"The file {path} is not there", hint="Has somebody removed it during the run?")
     java, session, none = catalyst.java_class, catalyst.session, catalyst.nothing
     wanted = java("org.apache.spark.sql.types.DataType").fromJson(schema.json()).asNullable()
-    options = getattr(java("scala.collection.immutable.Map$"), "MODULE$").empty()
-    no_cache = getattr(java(_SOURCES + "NoopCache$"), "MODULE$")
+    options = catalyst.java_object("scala.collection.immutable.Map").empty()
+    no_cache = catalyst.java_object(_SOURCES + "NoopCache")
     no_partitions = java(_SOURCES + "PartitionSpec").emptySpec()
     some = java("scala.Option").apply
     folders = catalyst.seq([java("org.apache.hadoop.fs.Path")(f"file://{path}") for path in paths])
@@ -54,4 +54,4 @@ def parquet_rows(catalyst: Catalyst, schema: StructType, paths: Iterable[str]) -
         options,
         session,
     )
-    return getattr(java(_SOURCES + "LogicalRelation$"), "MODULE$").apply(relation, False)
+    return catalyst.java_object(_SOURCES + "LogicalRelation").apply(relation, False)

@@ -45,7 +45,8 @@ def batches_of(frame: DataFrame) -> Iterator[pa.RecordBatch]:
         schema = arrow_schema(frame.schema)
         frame._jdf.queryExecution().executedPlan()  # noqa: SLF001
     with stage("Spark job"):  # of all but the last stage
-        messages = _collected(frame) if is_gathered(spark) else _one_by_one(frame)
+        is_small = is_gathered(spark)
+        messages = _collected(frame) if is_small else iter(_messages(frame).toLocalIterator(prefetchPartitions=True))
     for message in staged("Spark job", messages, again=True):
         yield pa.ipc.read_record_batch(pa.py_buffer(message), schema)
     with stage("Spark job", again=True):
@@ -93,10 +94,6 @@ def _collected(frame: DataFrame) -> Iterator[bytes]:
     """The batches of few rows, which need no socket of their own to come here."""
     batches = _arrow(frame).collect()
     return (batches.get(at) for at in range(batches.size()))
-
-
-def _one_by_one(frame: DataFrame) -> Iterator[bytes]:
-    return iter(_messages(frame).toLocalIterator(prefetchPartitions=True))
 
 
 def _arrow(frame: DataFrame) -> Any:

@@ -55,7 +55,7 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
     Values,
     fragment_of,
 )
-from odfpy.engine.spark.incremental.state.changes import called, renamed
+from odfpy.engine.spark.incremental.state.changes import renamed
 from odfpy.engine.spark.incremental.state.difference import sortable
 from odfpy.engine.spark.incremental.state.log import MARKS, ORDER, TIME, marks
 from odfpy.engine.spark.incremental.state.versions import (
@@ -248,7 +248,7 @@ def _build(inputs_at: InputsAt, stateful_input: StatefulInput, outputs: Sequence
     data = [f"c{at}" for at in range(len(outputs) - 2)]
     keys = [data[ids.index(column_id(key))] for key in stateful_input.keys]
     rows, names = inputs_at.rows(stateful_input), [*data, *MARKS]
-    versions: Callable[[DataFrame, Sequence[str], Sequence[str]], DataFrame]
+    versions: Callable[..., DataFrame]
     if stateful_input.log is None:
         names, begin = data, data[ids.index(column_id(time))]
         purpose, versions = f"state by {begin}", partial(versions_of_state, time=begin)
@@ -256,9 +256,5 @@ def _build(inputs_at: InputsAt, stateful_input: StatefulInput, outputs: Sequence
         purpose, versions = "growing log", versions_of_growing_log
     else:
         purpose, versions = "log", versions_of_log
-
-    def query(rows: Node) -> Node:
-        return catalyst.plan(versions(catalyst.dataframe(rows), data, keys))
-
-    found = _TEMPLATES.over(catalyst, called(catalyst, rows, names), (purpose, *keys), query)
-    return renamed(catalyst, found, outputs)
+    query = partial(versions, data=data, keys=keys)
+    return renamed(catalyst, _TEMPLATES.over(catalyst, rows, (purpose, *keys), query, names=names), outputs)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from odfpy.data.vocabulary import OperationType
@@ -56,30 +56,25 @@ def together(catalyst: Catalyst, parts: Sequence[Changes]) -> Changes:
 
 def net(catalyst: Catalyst, changes: Changes) -> DataFrame:
     """The rows that are there in the end, columns `c0`, `c1`... and a weight, which is never 0."""
+    frame = catalyst.dataframe(positional(catalyst, changes.plan))
+    return frame if changes.only_appends else _left(frame)
+
+
+def _left(rows: DataFrame) -> DataFrame:
     from pyspark.sql import functions
 
-    frame = catalyst.dataframe(positional(catalyst, changes.plan))
-    if changes.only_appends:
-        return frame
-    summed = frame.groupBy(*frame.columns[:-1]).agg(functions.sum(WEIGHT).alias(WEIGHT))
+    summed = rows.groupBy(*rows.columns[:-1]).agg(functions.sum(WEIGHT).alias(WEIGHT))
     return summed.where(functions.col(WEIGHT) != 0)
 
 
 def positional(catalyst: Catalyst, plan: Node) -> Node:
     """A plan of which the last column is a weight, with its columns called `c0`, `c1`..."""
-    return called(catalyst, plan, [*(f"c{at}" for at in range(len(columns(plan)) - 1)), WEIGHT])
-
-
-def called(catalyst: Catalyst, plan: Node, names: Sequence[str]) -> Node:
-    """A plan with other names for its columns, in their order.
-
-    Args:
-        catalyst: access to Catalyst.
-        plan: the plan.
-        names: the names.
-    """
-    pairs = zip(columns(plan), names, strict=True)
+    pairs = zip(columns(plan), _names(plan), strict=True)
     return catalyst.project([catalyst.alias(column, name) for column, name in pairs], plan)
+
+
+def _names(plan: Node) -> list[str]:
+    return [*(f"c{at}" for at in range(len(columns(plan)) - 1)), WEIGHT]
 
 
 def multiset(catalyst: Catalyst, changes: Changes, wanted: Sequence[Node]) -> Node:
@@ -90,9 +85,9 @@ def multiset(catalyst: Catalyst, changes: Changes, wanted: Sequence[Node]) -> No
         changes: the changelog.
         wanted: the identities that its columns get.
     """
-    plan = positional(catalyst, changes.plan)
+    plan = changes.plan
     if not changes.only_appends:
-        plan = _TEMPLATES.over(catalyst, plan, "each", partial(_each, catalyst))
+        plan = _TEMPLATES.over(catalyst, plan, "each", _each, names=_names(plan))
     # Each has a name of its own. Two columns of one name may be the same column below (`w AS w, w`): Spark then leaves
     # both aliases out and pushes this projection into the branches of `together`, but refuses a union of branches that
     # have a column twice.
@@ -101,14 +96,14 @@ def multiset(catalyst: Catalyst, changes: Changes, wanted: Sequence[Node]) -> No
     return catalyst.project(named, plan)
 
 
-def _each(catalyst: Catalyst, rows: Node) -> Node:
+def _each(rows: DataFrame) -> DataFrame:
     """Each row as often as it is there in the end."""
     from pyspark.sql import functions
 
     # Less than none is cut off only in what a query sees: what is kept stays negative, until the row comes.
-    left = net(catalyst, Changes(rows, only_appends=False)).where(functions.col(WEIGHT) > 0)
+    there = _left(rows).where(functions.col(WEIGHT) > 0)
     times = functions.sequence(functions.lit(1), functions.col(WEIGHT))
-    return catalyst.plan(left.withColumn(WEIGHT, functions.explode(times)))
+    return there.withColumn(WEIGHT, functions.explode(times))
 
 
 def renamed(catalyst: Catalyst, plan: Node, wanted: Iterable[Node]) -> Node:

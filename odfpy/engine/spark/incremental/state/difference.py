@@ -56,18 +56,17 @@ def difference(catalyst: Catalyst, before: Node | None, after: Node) -> Node:
         catalyst.project([*columns(rows), catalyst.alias(catalyst.integer(sign), WEIGHT)], rows)
         for rows, sign in ((after, 1), (before, -1))
     ]
-    return _TEMPLATES.over(catalyst, gather(catalyst, catalyst.union(signed)), "net", partial(_net, catalyst))
+    return _TEMPLATES.over(catalyst, gather(catalyst, catalyst.union(signed)), "net", _net)
 
 
-def _net(catalyst: Catalyst, rows: Node) -> Node:
+def _net(rows: DataFrame) -> DataFrame:
     from pyspark.sql import functions
 
-    frame = catalyst.dataframe(rows)
-    names = [name for name in frame.columns if name != WEIGHT]
+    names = [name for name in rows.columns if name != WEIGHT]
     # As multisets, not joined by a key: results may lack one, and may have a row several times. What has not changed
     # cancels out, so that it does no harm to look at too many keys.
-    summed = frame.groupBy(*names).agg(functions.sum(WEIGHT).cast("int").alias(WEIGHT))
-    return catalyst.plan(summed.where(functions.col(WEIGHT) != 0))
+    summed = rows.groupBy(*names).agg(functions.sum(WEIGHT).cast("int").alias(WEIGHT))
+    return summed.where(functions.col(WEIGHT) != 0)
 
 
 def in_order(catalyst: Catalyst, changed: Node, event_time: str | None, key: Sequence[str] | None) -> DataFrame:
@@ -79,12 +78,9 @@ def in_order(catalyst: Catalyst, changed: Node, event_time: str | None, key: Seq
         event_time: name of the column by which rows are sorted first.
         key: columns by which a row is known among all others of the result, or None.
     """
-
-    def query(rows: Node) -> Node:
-        return catalyst.plan(_in_order(catalyst.dataframe(rows), event_time, key))
-
     purpose = "order", event_time, None if key is None else tuple(key), is_gathered(catalyst.spark)
-    return catalyst.dataframe(_TEMPLATES.over(catalyst, changed, purpose, query))
+    ordered = partial(_in_order, event_time=event_time, key=key)
+    return catalyst.dataframe(_TEMPLATES.over(catalyst, changed, purpose, ordered))
 
 
 def _in_order(changed: DataFrame, event_time: str | None, key: Sequence[str] | None) -> DataFrame:

@@ -6,7 +6,7 @@ travel through a part that is row by row, as one value in the place of the offse
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.spark.classes.base import CARRIED, RESERVED_PREFIX
 from odfpy.engine.spark.incremental.properties.plan_info import StatefulInput
-from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, called, same_nulls
+from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, same_nulls
 from odfpy.engine.spark.incremental.state.source_rows import SourceRows, leaf_over
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, items
 from odfpy.engine.spark.plan.templates import Templates
@@ -73,25 +73,26 @@ def log_over(catalyst: Catalyst, leaf: Node, rows: SourceRows | None) -> Node:
         leaf: the plan of the source.
         rows: the rows to read, None for none.
     """
-    from pyspark.sql import functions
-
     if rows is not None:
         plan = rows.plan
     else:
+        from pyspark.sql import functions
+
         data = [column for column in items(leaf.projectList()) if not column.name().startswith(RESERVED_PREFIX)]
         empty = catalyst.dataframe(catalyst.empty_like(data))
         *names, offset, op = empty.columns
         plan = catalyst.plan(empty.select(*names, functions.lit(None).cast("timestamp").alias("system"), offset, op))
-
-    def query(rows: Node) -> Node:
-        frame = catalyst.dataframe(rows)
-        *names, commit, offset, op = frame.columns
-        together = functions.struct(functions.col(commit).alias("commit"), functions.col(offset).alias("offset"))
-        return catalyst.plan(frame.select(*names, together.alias(offset), op))
-
-    named = called(catalyst, plan, [f"c{at}" for at in range(len(columns(plan)))])
-    placed = _TEMPLATES.over(catalyst, named, "places", query)
+    positions = [f"c{at}" for at in range(len(columns(plan)))]
+    placed = _TEMPLATES.over(catalyst, plan, "places", _placed, names=positions)
     return leaf_over(catalyst, leaf, SourceRows(placed, only_appends=False, count=0))
+
+
+def _placed(rows: DataFrame) -> DataFrame:
+    from pyspark.sql import functions
+
+    *names, commit, offset, op = rows.columns
+    together = functions.struct(functions.col(commit).alias("commit"), functions.col(offset).alias("offset"))
+    return rows.select(*names, together.alias(offset), op)
 
 
 def log_of(catalyst: Catalyst, stateful_input: StatefulInput, delta: Node, latest: int | None) -> Changes:
@@ -112,15 +113,15 @@ def _in_log(catalyst: Catalyst, stateful_input: StatefulInput, delta: Node) -> N
     columns_of_data, time = stateful_input.columns[: -len(MARKS)], stateful_input.log
 
     carried = {column.name(): column for column in columns(delta)[-len(CARRIED) :]}
-    plan = catalyst.project([*columns_of_data, catalyst.alias(time, TIME), *carried.values()], delta)
+    rows = catalyst.project([*columns_of_data, catalyst.alias(time, TIME), *carried.values()], delta)
     names = [f"c{at}" for at in range(len(columns_of_data))]
-    rows = called(catalyst, plan, [*names, TIME, *carried])
-    return _TEMPLATES.over(catalyst, rows, "log", lambda rows: catalyst.plan(_marked(catalyst.dataframe(rows), names)))
+    return _TEMPLATES.over(catalyst, rows, "log", _marked, names=[*names, TIME, *carried])
 
 
-def _marked(rows: DataFrame, names: Sequence[str]) -> DataFrame:
+def _marked(rows: DataFrame) -> DataFrame:
     from pyspark.sql import functions
 
+    names = rows.columns[: -1 - len(CARRIED)]
     source, branch, place, op = CARRIED
     return rows.where(functions.col(TIME).isNotNull()).select(
         *names,

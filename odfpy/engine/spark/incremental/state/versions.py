@@ -6,10 +6,11 @@ What the rows of a changelog do to the versions is said in `odfpy.engine.spark.i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from odfpy.data.vocabulary import OperationType
-from odfpy.engine.spark.incremental.state.changes import WEIGHT, called, same_nulls
+from odfpy.engine.spark.incremental.state.changes import WEIGHT, same_nulls
 from odfpy.engine.spark.incremental.state.difference import sortable
 from odfpy.engine.spark.incremental.state.log import COMMIT, ENDS, GAINED, OFFSET, OP, ORDER, SOURCE, TIME
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
@@ -139,11 +140,8 @@ def differing(catalyst: Catalyst, wanted: Sequence[Node], plan: Node, valid: tup
     names = [f"c{at}" for at in range(len(wanted))]
     ids = [column_id(column) for column in wanted]
     begin, end = (names[ids.index(column_id(column))] for column in valid)
-    rows = called(catalyst, plan, [*names, WEIGHT])
-    purpose = "differing", begin, end
-    found = _TEMPLATES.over(
-        catalyst, rows, purpose, lambda rows: catalyst.plan(_spans(catalyst.dataframe(rows), begin, end))
-    )
+    spans = partial(_spans, begin=begin, end=end)
+    found = _TEMPLATES.over(catalyst, plan, ("differing", begin, end), spans, names=[*names, WEIGHT])
     named = [same_nulls(catalyst, below, column) for below, column in zip(columns(found), wanted, strict=False)]
     return catalyst.project([*named, catalyst.alias(columns(found)[-1], WEIGHT)], found)
 
