@@ -35,9 +35,18 @@ def test_threads_in_the_background_are_not() -> None:
     assert left(program) == (0, "", "")
 
 
-def test_nothing_is_taken_apart() -> None:
-    program = "class Kept:\n    def __del__(self): print('taken apart')\nkept = Kept()\nkept.itself = kept\nleave(0)"
-    assert left(program) == (0, "", "")
+def test_threads_that_wait_for_work_are_told_that_none_comes() -> None:
+    program = (
+        "from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor(2)\n"
+        "pool.submit(print, 'first').result()\npool.submit(lambda: (time.sleep(0.2), print('done')))\nleave(0)"
+    )
+    assert left(program) == (0, "first\ndone\n", "")
+
+
+@pytest.mark.parametrize("before", ["", "threading.Thread(target=time.sleep, args=(0.2,)).start()\n"])
+def test_nothing_is_taken_apart(before: str) -> None:
+    program = "class Kept:\n    def __del__(self): print('taken apart')\nkept = Kept()\nkept.itself = kept\n"
+    assert left(f"{program}{before}leave(0)") == (0, "", "")
 
 
 def test_garbage_is_looked_for_as_usual_once_there_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
