@@ -20,6 +20,7 @@ from odfpy.engine.spark.plan.catalyst import (
     items,
     operator_name,
 )
+from odfpy.engine.spark.plan.session_windows import makes_sessions, needs_whole_sessions, whole_sessions
 
 # --- Window functions -------------------------------------------------------------------------------------------------
 
@@ -112,6 +113,9 @@ def ordered_aggregate(catalyst: Catalyst, node: Node) -> Node:
     values (min, percentile) get floating point numbers in one form.
     """
     build = Builder(catalyst)
+    is_whole = needs_whole_sessions(node)
+    if is_whole:
+        node = whole_sessions(build, node)
     calls = different_calls(node)
     renewed = {call_id(call): changed for call in calls if (changed := _in_one_form(build, call)) is not None}
     adding = [call for call in calls if adds_up(build.replacement(call.aggregateFunction()))]
@@ -122,6 +126,8 @@ def ordered_aggregate(catalyst: Catalyst, node: Node) -> Node:
         phases = partial_aggregate(build, node)
         if phases.can_be_merged:
             return phases.results(phases.of_rows(node.child()))
+    if adding and makes_sessions(node) and not is_whole:  # a window looks at rows before they become sessions
+        node = whole_sessions(build, node)
     below = node.child()
     if adding:
         below, groups, made = _in_order(build, node, adding)

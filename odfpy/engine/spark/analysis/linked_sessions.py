@@ -11,14 +11,14 @@ from __future__ import annotations
 from odfpy.engine.spark.analysis.canonical import ordered_aggregate, partial_aggregate
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, items
-from odfpy.engine.spark.plan.session_windows import is_session, session_of
+from odfpy.engine.spark.plan.session_windows import is_session, needs_whole_sessions, session_of
 
 
 def linked_sessions(catalyst: Catalyst, node: Node) -> Node:
     """An `Aggregate` in which rows become sessions; what `ordered_aggregate` gives, by way of links where it can be."""
     build = Builder(catalyst)
     phases = partial_aggregate(build, node)
-    if not phases.can_be_kept:
+    if not phases.can_be_kept or needs_whole_sessions(node):
         return ordered_aggregate(catalyst, node)
     at = next(at for at, grouping in enumerate(phases.groupings) if is_session(grouping))
     session = phases.groupings[at]

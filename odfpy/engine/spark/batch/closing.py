@@ -48,7 +48,7 @@ from odfpy.engine.spark.plan.catalyst import (
     items,
     operator_name,
 )
-from odfpy.engine.spark.plan.session_windows import fence, is_session
+from odfpy.engine.spark.plan.session_windows import fenced_sessions, is_session
 
 _NAMES: Final = ("SubqueryAlias", "View", "expressions.PipeOperator")
 _BACKWARDS: Final = ("RowNumber", "Rank", "DenseRank")
@@ -257,11 +257,13 @@ class ClosedPlanner(PlanWalk):
         catalyst, outputs = self.catalyst, tuple(columns(plan))
         groups = items(plan.groupingExpressions())
         if known is None:
-            return ClosedPlan(fence(catalyst, self.above(plan, child)), outputs, times)
+            return ClosedPlan(fenced_sessions(catalyst, self.above(plan, child)), outputs, times)
         shown = catalyst.alias(session, "__odf_session")
         inside = catalyst.aggregate(groups, [*items(plan.aggregateExpressions()), shown], child.plan)
         over = has_passed(catalyst, catalyst.field_of(shown.toAttribute(), "end"), known.passed)
-        return ClosedPlan(catalyst.project(outputs, catalyst.filter(over, fence(catalyst, inside))), outputs, times)
+        return ClosedPlan(
+            catalyst.project(outputs, catalyst.filter(over, fenced_sessions(catalyst, inside))), outputs, times
+        )
 
     def _times_of_results(
         self,

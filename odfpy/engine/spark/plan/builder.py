@@ -118,8 +118,15 @@ class Builder:
 
     def rows_until(self, end: str) -> Node:
         """ROWS BETWEEN UNBOUNDED PRECEDING AND end, which is `CurrentRow` or `UnboundedFollowing`."""
+        return self._rows_until(self._object(end))
+
+    def rows_before(self) -> Node:
+        """ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING."""
+        return self._rows_until(self.catalyst.integer(-1))
+
+    def _rows_until(self, end: Node) -> Node:
         kind, first = self._object("RowFrame"), self._object("UnboundedPreceding")
-        return self.expression("SpecifiedWindowFrame", kind, first, self._object(end))
+        return self.expression("SpecifiedWindowFrame", kind, first, end)
 
     def range_until(self, end: Node) -> Node:
         """RANGE BETWEEN UNBOUNDED PRECEDING AND end, a bound of a frame."""

@@ -1,6 +1,10 @@
 """Groups by session windows, as Spark's optimizer has to leave them.
 
-Rows become sessions inside of the aggregate; below it each row is a session by itself, in the same column.
+Rows become sessions inside of the aggregate; below it each row is a session by itself, in the same column. So Spark
+counts a value twice in `count(DISTINCT v), count(DISTINCT w)`, once for each part of a session that has it, and
+`min(session_window.end)` may be the end of a row. Such an aggregate gets rows that have their whole session in that
+column.
+
 The optimizer takes that column for one like others: it moves filters and semi-joins on the start or end of sessions
 below the aggregate, where they take rows away from sessions, and leaves an aggregate out that seems to do no more than
 DISTINCT. Nothing is moved through a filter that is not deterministic, so one stands above each such aggregate.
@@ -15,10 +19,14 @@ from odfpy.engine.spark.plan.catalyst import (
     Catalyst,
     Node,
     children,
+    columns,
+    columns_read,
     expression_name,
     expressions_of,
+    find_column,
     items,
     operator_name,
+    same_column,
     subtree,
 )
 from odfpy.engine.spark.plan.inner_queries import with_inner_queries
@@ -32,6 +40,11 @@ def is_session(column: Node) -> bool:
     """Return whether Spark has marked a column as a window that grows with the rows that fall into it."""
     is_named = expression_name(column) in ("Alias", "AttributeReference")
     return is_named and bool(column.metadata().contains(SESSION_MARK))
+
+
+def makes_sessions(plan: Node) -> bool:
+    """Return whether an operator is an aggregate in which rows become sessions."""
+    return operator_name(plan) == "Aggregate" and any(map(is_session, items(plan.groupingExpressions())))
 
 
 def session_of(build: Builder, like: Node, start: Node, end: Node, name: str) -> Node:
@@ -49,15 +62,83 @@ def session_of(build: Builder, like: Node, start: Node, end: Node, name: str) ->
     return catalyst.alias(session, name, metadata=like.metadata())
 
 
-def makes_sessions(plan: Node) -> bool:
-    """Return whether an operator is an aggregate in which rows become sessions."""
-    return operator_name(plan) == "Aggregate" and any(map(is_session, items(plan.groupingExpressions())))
+def beside_sessions(build: Builder, rows: Node, keys: list[Node], start: Node, end: Node) -> Node:
+    """Rows with two more columns: start and end of the whole session that each of them is in.
+
+    A row spans the time from its start to its end. Rows of one key whose spans touch are one session.
+
+    Args:
+        build: makes expressions.
+        rows: the rows.
+        keys: what rows of one session have in common.
+        start: of the span of a row, never NULL.
+        end: of it, never NULL.
+    """
+    catalyst = build.catalyst
+    order = [build.ascending(start), build.ascending(end)]
+
+    def greatest(time: Node, partition: list[Node], order: list[Node], frame: Node) -> Node:
+        call = build.aggregate(build.expression("aggregate.Max", time))
+        return catalyst.alias(build.over(call, partition, order, frame), "__odf_session")
+
+    # The greatest end so far, not that of the row before: gaps may differ, so an earlier row may reach further.
+    reached = greatest(end, keys, order, build.rows_before())
+    goes_on = build.expression("LessThanOrEqual", start, reached.toAttribute())
+    begun = catalyst.alias(build.expression("If", goes_on, build.null(start.dataType()), start), "__odf_begun")
+    first = greatest(begun.toAttribute(), keys, order, build.rows_until("CurrentRow"))
+    whole = [*keys, first.toAttribute()]
+    last = greatest(end, whole, [], build.rows_until("UnboundedFollowing"))
+    marked = catalyst.project([*columns(rows), begun], build.window([reached], keys, order, rows))
+    made = build.window([last], whole, [], build.window([first], keys, order, marked))
+    return catalyst.project([*columns(rows), first.toAttribute(), last.toAttribute()], made)
+
+
+def whole_sessions(build: Builder, aggregate: Node) -> Node:
+    """The same `Aggregate` over rows that have the whole session in the column of sessions."""
+    catalyst = build.catalyst
+    groupings = items(aggregate.groupingExpressions())
+    own = next(one for one in groupings if is_session(one))
+    keys = [one for one in groupings if one is not own]
+    start, end = (catalyst.field_of(own, field) for field in ("start", "end"))
+    rows = beside_sessions(build, aggregate.child(), keys, start, end)
+    *known, first, last = columns(rows)
+    whole = session_of(build, own, first, last, own.name())
+    below = catalyst.project([*(one for one in known if not same_column(one, own)), whole], rows)
+
+    def found(part: Node) -> Node | None:
+        is_own = expression_name(part) == "AttributeReference" and same_column(part, own)
+        return whole.toAttribute() if is_own else None
+
+    outputs = []
+    for output in items(aggregate.aggregateExpressions()):
+        changed = build.substitute(output, found)
+        is_renamed = changed is not output and expression_name(output) == "AttributeReference"
+        outputs.append(catalyst.alias(changed, output.name(), output.exprId()) if is_renamed else changed)
+    return catalyst.aggregate([build.substitute(one, found) for one in groupings], outputs, below)
+
+
+def needs_whole_sessions(plan: Node) -> bool:
+    """Return whether rows become sessions in an operator that is wrong unless they have whole sessions before that."""
+    if not makes_sessions(plan):
+        return False
+    own = next(filter(is_session, items(plan.groupingExpressions())))
+    return any(
+        name == "aggregate.AggregateExpression"
+        and (part.isDistinct() or find_column(columns_read(part), own) is not None)
+        for output in items(plan.aggregateExpressions())
+        for name, part in subtree(output)
+    )
 
 
 def fence(catalyst: Catalyst, plan: Node) -> Node:
     """The same rows, behind a filter that lets all of them through and that the optimizer moves nothing through."""
     partition = catalyst.expression("SparkPartitionID")
     return catalyst.filter(catalyst.expression("GreaterThanOrEqual", partition, catalyst.integer(0)), plan)
+
+
+def fenced_sessions(catalyst: Catalyst, plan: Node) -> Node:
+    """An `Aggregate` in which rows become sessions, so that Spark gives what the query says (see `fence`)."""
+    return fence(catalyst, whole_sessions(Builder(catalyst), plan) if needs_whole_sessions(plan) else plan)
 
 
 def with_fences(catalyst: Catalyst, plan: Node) -> Node:
@@ -83,4 +164,4 @@ def _with_fences(catalyst: Catalyst, plan: Node) -> Node:
                 hint="Move it to a WITH before the query, and join what it gives.",
             )
         plan = found
-    return fence(catalyst, plan) if makes_sessions(plan) else plan
+    return fenced_sessions(catalyst, plan) if makes_sessions(plan) else plan

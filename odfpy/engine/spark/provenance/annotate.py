@@ -22,7 +22,7 @@ from odfpy.engine.spark.plan.catalyst import (
     operator_name,
     subtree,
 )
-from odfpy.engine.spark.plan.session_windows import fence, is_session
+from odfpy.engine.spark.plan.session_windows import fenced_sessions, is_session
 from odfpy.engine.spark.provenance.identifiers import Identifiers, is_leaf
 from odfpy.engine.spark.provenance.joins import join, set_operation
 from odfpy.engine.spark.provenance.windows import after_offset, window
@@ -128,7 +128,7 @@ class Annotator:
         if not any(map(is_session, groupings)):
             return aggregate
         self.has_sessions = True
-        return fence(self.catalyst, aggregate)
+        return fenced_sessions(self.catalyst, aggregate)
 
     def _of_two(self, plan: Node, made: Callable[[Node, Node, Node], Node]) -> Node:
         left, right = (self.annotate(child) for child in children(plan))

@@ -12,6 +12,7 @@ from odfpy.engine.spark.incremental.properties.plan_info import StatefulInput
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, columns
+from odfpy.engine.spark.plan.session_windows import beside_sessions
 from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.rows.batches import write_parquet
 from odfpy.engine.spark.rows.effort import gathered_rows, is_gathered, read_plan
@@ -59,25 +60,24 @@ def open_sessions(
     rows = gathered_rows(reduce(lambda one, other: one.union(other), frames))
     limit = stateful_input.complete_when[0].limit.at(clock)
     if limit is not None:
-        rows = _open_rows(catalyst, rows, of_key, limit, scratch) if are_many else _with_ends(rows, of_key, limit)
+        rows = (
+            _open_rows(catalyst, rows, of_key, limit, scratch)
+            if are_many
+            else _in_open_sessions(catalyst, rows, of_key, limit)
+        )
     return rows.groupBy(*names).agg(functions.sum(WEIGHT).alias(WEIGHT)).where(functions.col(WEIGHT) != 0)
 
 
-def _with_ends(rows: DataFrame, of_key: Sequence[str], limit: int) -> DataFrame:
-    """Rows from `start` to `end` whose sessions end after a time, in microseconds; the sessions' ends are `ends`."""
-    from pyspark.sql import Window, functions
+def _in_open_sessions(catalyst: Catalyst, rows: DataFrame, of_key: Sequence[str], limit: int) -> DataFrame:
+    """Rows from `start` to `end` whose sessions end after a time, in microseconds; with two more columns."""
+    from pyspark.sql import functions
 
-    by_key = Window.partitionBy(*of_key) if of_key else Window.partitionBy(functions.lit(0))
-    ordered = by_key.orderBy("start", "end")
-    before = ordered.rowsBetween(Window.unboundedPreceding, -1)
-    # The greatest end so far, not that of the row before: gaps may differ, so an earlier row may reach further.
-    begins = functions.coalesce(functions.col("start") > functions.max("end").over(before), functions.lit(True))
-    numbered = rows.withColumn("begins", begins.cast("int"))
-    up_to_here = ordered.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    numbered = numbered.withColumn("session", functions.sum("begins").over(up_to_here))
-    whole = Window.partitionBy(*of_key, "session")
-    ends = numbered.withColumn("ends", functions.max("end").over(whole))
-    return ends.where(functions.unix_micros("ends") > limit)
+    plan = catalyst.plan(rows)
+    named = dict(zip(rows.columns, columns(plan), strict=True))
+    keys = [named[key] for key in of_key]
+    marked = beside_sessions(Builder(catalyst), plan, keys, named["start"], named["end"])
+    whole = catalyst.dataframe(marked).toDF(*rows.columns, "begins", "ends")
+    return whole.where(functions.unix_micros("ends") > limit)
 
 
 def _open_rows(catalyst: Catalyst, rows: DataFrame, of_key: Sequence[str], limit: int, scratch: Path) -> DataFrame:
@@ -89,7 +89,8 @@ def _open_rows(catalyst: Catalyst, rows: DataFrame, of_key: Sequence[str], limit
     from pyspark.sql import functions
 
     links = rows.groupBy(*of_key, *_LINK).agg(functions.min("start").alias("start"), functions.max("end").alias("end"))
-    begin = _with_ends(links, of_key, limit).groupBy(*of_key).agg(functions.min("start").alias("since"))
+    begin = _in_open_sessions(catalyst, links, of_key, limit)
+    begin = begin.groupBy(*of_key).agg(functions.min("start").alias("since"))
     begin = begin.toDF(*(f"of-{key}" for key in of_key), "since")
     write_parquet(scratch, begin, even_if_empty=True)
     begin = catalyst.dataframe(read_plan(catalyst, begin.schema, [scratch]))
