@@ -117,12 +117,14 @@ def right_of(functions: Sequence[str], gap: str, rows: Iterable[tuple]) -> dict[
 
 
 def derived(spark, query: str, pulls: Sequence[Pull], folder: Path, **options) -> dict[str, int]:
+    folder.mkdir(exist_ok=True)
     runner = Runner(spark, Case("sessions", "", [(None, query)], {"a": FIELDS}, {}, ()), folder, **options)
     made = [runner.pull(pull) for pull in [*pulls, Pull({}, {"a": LAST})]]
     return dict(state_of(row for one in made for row in one.rows))
 
 
 def answered(spark, query: str, rows: Iterable[tuple], folder: Path) -> dict[str, int]:
+    folder.mkdir(exist_ok=True)
     source = Source(folder, "a", FIELDS).add([("+A", *row) for row in rows])
     out = folder / "out"
     answer = operations.sql(spark, SqlRequest(query, (source.table(),), str(out)))
@@ -182,3 +184,22 @@ def test_any_functions_see_whole_sessions_in_any_history(spark):
         compare(spark, functions, gap, pulls)
 
     tried()
+
+
+@pytest.mark.parametrize(
+    ("function", "numbers"), [("count(*)", (2, 1, 2, 3, 5)), ("count(DISTINCT v)", (1, 1, 1, 2, 2))]
+)
+def test_rollup_gives_totals_beside_sessions(function, numbers, spark, tmp_path):
+    lines = ["00:00 x 1", "02:00 x 1", "09:00 x 2", "01:00 y 1", "02:00 y 1"]
+    rows = [parsed(f"+A 2024-01-01T{line}", FIELDS)[1:] for line in lines]
+    query = (
+        f"SELECT max(event_time) AS event_time, session_window.start AS since, k, {function} AS n "
+        "FROM a GROUP BY ROLLUP (k, session_window(event_time, '3 hours'))"
+    )
+    groups = ("02:00 00:00 x", "09:00 09:00 x", "02:00 01:00 y", "09:00 - x", "09:00 - -", "02:00 - y")
+    right = {
+        " ".join(f"2024-01-01T{one}" if ":" in one else one for one in f"{group} {number}".split()): 1
+        for group, number in zip(groups, (*numbers, numbers[2]), strict=True)
+    }
+    made = derived(Tuned(spark, **QUICK), query, [Pull({"a": [("+A", *row) for row in rows]}, {})], tmp_path / "made")
+    assert made == answered(Tuned(spark, **QUICK), query, rows, tmp_path / "asked") == right

@@ -113,8 +113,7 @@ def ordered_aggregate(catalyst: Catalyst, node: Node) -> Node:
     values (min, percentile) get floating point numbers in one form.
     """
     build = Builder(catalyst)
-    is_whole = needs_whole_sessions(node)
-    if is_whole:
+    if needs_whole_sessions(node):
         node = whole_sessions(build, node)
     calls = different_calls(node)
     renewed = {call_id(call): changed for call in calls if (changed := _in_one_form(build, call)) is not None}
@@ -126,7 +125,7 @@ def ordered_aggregate(catalyst: Catalyst, node: Node) -> Node:
         phases = partial_aggregate(build, node)
         if phases.can_be_merged:
             return phases.results(phases.of_rows(node.child()))
-    if adding and makes_sessions(node) and not is_whole:  # a window looks at rows before they become sessions
+    if adding and makes_sessions(node):  # a window looks at rows before they become sessions
         node = whole_sessions(build, node)
     below = node.child()
     if adding:

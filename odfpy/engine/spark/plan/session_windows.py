@@ -2,8 +2,8 @@
 
 Rows become sessions inside of the aggregate; below it each row is a session by itself, in the same column. So Spark
 counts a value twice in `count(DISTINCT v), count(DISTINCT w)`, once for each part of a session that has it, and
-`min(session_window.end)` may be the end of a row. Such an aggregate gets rows that have their whole session in that
-column.
+`min(session_window.end)` may be the end of a row. Such an aggregate gets rows that have their whole session in a column
+like others.
 
 The optimizer takes that column for one like others: it moves filters and semi-joins on the start or end of sessions
 below the aggregate, where they take rows away from sessions, and leaves an aggregate out that seems to do no more than
@@ -57,9 +57,11 @@ def session_of(build: Builder, like: Node, start: Node, end: Node, name: str) ->
         end: of the session, never NULL.
         name: of the column.
     """
-    catalyst = build.catalyst
-    session = build.struct(start=catalyst.never_null(start), end=catalyst.never_null(end))
-    return catalyst.alias(session, name, metadata=like.metadata())
+    return build.catalyst.alias(_from_to(build, start, end), name, metadata=like.metadata())
+
+
+def _from_to(build: Builder, start: Node, end: Node) -> Node:
+    return build.struct(start=build.catalyst.never_null(start), end=build.catalyst.never_null(end))
 
 
 def beside_sessions(build: Builder, rows: Node, keys: list[Node], start: Node, end: Node) -> Node:
@@ -94,15 +96,18 @@ def beside_sessions(build: Builder, rows: Node, keys: list[Node], start: Node, e
 
 
 def whole_sessions(build: Builder, aggregate: Node) -> Node:
-    """The same `Aggregate` over rows that have the whole session in the column of sessions."""
+    """The `Aggregate` over rows that have their whole sessions, as a column that Spark takes for one like others."""
     catalyst = build.catalyst
     groupings = items(aggregate.groupingExpressions())
-    own = next(one for one in groupings if is_session(one))
+    own = next(filter(is_session, groupings))
     keys = [one for one in groupings if one is not own]
     start, end = (catalyst.field_of(own, field) for field in ("start", "end"))
     rows = beside_sessions(build, aggregate.child(), keys, start, end)
     *known, first, last = columns(rows)
-    whole = session_of(build, own, first, last, own.name())
+    session = _from_to(build, first, last)
+    if own.nullable():
+        session = build.only_if(catalyst.expression("IsNotNull", own), session)
+    whole = catalyst.alias(session, own.name())
     below = catalyst.project([*(one for one in known if not same_column(one, own)), whole], rows)
 
     def found(part: Node) -> Node | None:
@@ -118,11 +123,14 @@ def whole_sessions(build: Builder, aggregate: Node) -> Node:
 
 
 def needs_whole_sessions(plan: Node) -> bool:
-    """Return whether rows become sessions in an operator that is wrong unless they have whole sessions before that."""
+    """Return whether an operator makes sessions as Spark cannot, unless its rows have their whole sessions before.
+
+    Spark is wrong with functions of DISTINCT or of the session, and fails where a row is in no session, as with ROLLUP.
+    """
     if not makes_sessions(plan):
         return False
     own = next(filter(is_session, items(plan.groupingExpressions())))
-    return any(
+    return own.nullable() or any(
         name == "aggregate.AggregateExpression"
         and (part.isDistinct() or find_column(columns_read(part), own) is not None)
         for output in items(plan.aggregateExpressions())
