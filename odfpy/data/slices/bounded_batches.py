@@ -2,6 +2,10 @@
 
 A column may say a megabyte once and refer to it in every row: its pages are small, and what they stand for is not. So
 columns with dictionaries are read as such, and cut before they are written out; others by what the footer says of them.
+
+A dictionary that has grown too large is given up by most writers: the pages after it have the values themselves. To
+read these as a dictionary takes ten times as long as to read them as they are. So of such columns the dictionary is
+looked at: if nothing in it is long, no batch can become too large, and the column is read as one without.
 """
 
 from __future__ import annotations
@@ -21,6 +25,10 @@ BATCH_BYTES: Final = 1 << 26
 _MOST_ROW_BYTES: Final = 1 << 30
 _NESTED_ROWS: Final = 4096
 _DICTIONARIES: Final = frozenset(("RLE_DICTIONARY", "PLAIN_DICTIONARY"))
+_WORTH_A_LOOK: Final = 1 << 20
+"""Bytes of a column in a row group; writers do not give up dictionaries that are smaller."""
+_LOOK_BYTES: Final = 1 << 16
+_LOOK_ROWS: Final = 64
 
 
 def bounded_batches(
@@ -47,8 +55,14 @@ def bounded_batches(
     """
     read = list(range(metadata.num_row_groups)) if groups is None else list(groups)
     dictionaries, fitting = reading_plan(metadata, rows, read)
+    wanted = None if columns is None else list(columns)
+    with reading(path):
+        dictionaries = [
+            column
+            for column in dictionaries
+            if (wanted is None or column in wanted) and not _reads_faster_without(path, metadata, column, read, fitting)
+        ]
     with reading(path), pq.ParquetFile(path, metadata=metadata, read_dictionary=dictionaries) as file:
-        wanted = None if columns is None else list(columns)
         for batch in file.iter_batches(fitting, read, columns=wanted, use_threads=use_threads):
             yield from split(batch, path)
 
@@ -76,6 +90,41 @@ def _with_dictionaries(metadata: pq.FileMetaData, groups: Sequence[int]) -> list
         if leaf.physical_type == "BYTE_ARRAY"
         and any(_DICTIONARIES.intersection(metadata.row_group(group).column(at).encodings) for group in groups)
     ]
+
+
+def _reads_faster_without(
+    path: PathLike, metadata: pq.FileMetaData, column: str, groups: Sequence[int], rows: int
+) -> bool:
+    """Return whether a column of text with dictionaries can be read without them, and some pages have none.
+
+    Args:
+        path: the file.
+        metadata: its footer.
+        column: the column, which is not within another.
+        groups: the row groups to read.
+        rows: of a batch at most; as many of the longest value in a dictionary have to fit.
+    """
+    at = next(at for at in range(metadata.num_columns) if metadata.schema.column(at).path == column)
+    found = [(group, metadata.row_group(group).column(at)) for group in groups]
+    if not any(chunk.total_uncompressed_size >= _WORTH_A_LOOK for _, chunk in found):
+        return False
+    import pyarrow.compute as pc  # 7 MB, which tables without text do without
+
+    is_given_up = False
+    with pq.ParquetFile(
+        path, metadata=metadata, read_dictionary=[column], pre_buffer=False, buffer_size=_LOOK_BYTES
+    ) as file:
+        for group, chunk in found:
+            batch = next(file.iter_batches(_LOOK_ROWS, [group], columns=[column], use_threads=False), None)
+            if batch is None or not pa.types.is_dictionary(batch.column(0).type):
+                return False
+            # The dictionary is whole as soon as a page refers to it. These rows may have their values themselves.
+            known = batch.column(0).dictionary
+            if len(known) <= _LOOK_ROWS or pc.max(pc.binary_length(known)).as_py() * rows > BATCH_BYTES:
+                return False
+            references = chunk.num_values * len(known).bit_length() / 8
+            is_given_up |= chunk.total_uncompressed_size > 1.25 * (known.nbytes + references)
+    return is_given_up
 
 
 def _rows_that_fit(metadata: pq.FileMetaData, groups: Sequence[int]) -> int:
