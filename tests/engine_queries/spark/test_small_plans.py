@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -147,35 +148,44 @@ def test_of_the_settings_of_hadoop_few_are_copied_for_each_scan(spark):
 # --- Deletions --------------------------------------------------------------------------------------------------------
 
 
-class Client:
-    """A connection to Java, which notes what is deleted."""
-
-    def __init__(self) -> None:
-        self.deleted: list[tuple[str, bool]] = []
-
-    def garbage_collect_object(self, target_id: str, enqueue: bool = True) -> None:
-        self.deleted.append((target_id, enqueue))
-
-
-def session_of(client: Client) -> Any:
-    return SimpleNamespace(sparkContext=SimpleNamespace(_gateway=SimpleNamespace(_gateway_client=client)))
+@pytest.fixture
+def deleting(spark: Any) -> Iterator[tuple[Deletions, list[tuple[str, bool]]]]:
+    """Deletions of the session, and what py4j is told to delete by itself."""
+    client, told = spark.sparkContext._gateway._gateway_client, []
+    before = client.garbage_collect_object
+    client.garbage_collect_object = lambda target_id, enqueue=True: told.append((target_id, enqueue))
+    yield Deletions(spark), told
+    client.garbage_collect_object = before
 
 
-def test_deletions_wait_for_the_end_of_a_job():
-    client: Any = Client()
-    deletions = Deletions(session_of(client))
-    client.garbage_collect_object("o1")
-    client.garbage_collect_object("o2")
-    assert client.deleted == []
-    client.garbage_collect_object("o0", enqueue=False)  # as the thread of py4j does
-    assert client.deleted == [("o0", False)]
+def bindings(spark: Any) -> set[str]:
+    """The objects of Java that Python has, or had."""
+    gateway = spark.sparkContext._gateway
+    text = gateway.jvm.java.lang.String.join(",", gateway.java_gateway_server.getGateway().getBindings().keySet())
+    return set(text.split(","))
+
+
+@pytest.mark.spark
+def test_deletions_wait_for_the_end_of_a_job(spark, deleting):
+    deletions, told = deleting
+    objects = [spark._jvm.java.lang.Object() for _ in range(3000)]
+    kept, ids = objects[7], {one._target_id for one in objects}
+    del objects
+    gc.collect()
+    assert ids < bindings(spark)
     deletions.let_go()
-    assert client.deleted == [("o0", False), ("o1", True), ("o2", True)]
+    assert ids & bindings(spark) == {kept._target_id}
+    assert kept.equals(kept)
+    assert not any(enqueue for _, enqueue in told)
 
 
-def test_not_too_many_deletions_wait():
-    client: Any = Client()
-    Deletions(session_of(client))
+@pytest.mark.spark
+def test_not_too_many_deletions_wait(spark, deleting):
+    _, told = deleting
+    client = spark.sparkContext._gateway._gateway_client
+    client.garbage_collect_object("o0", enqueue=False)  # as the thread of py4j does
+    assert told.pop() == ("o0", False)
     for number in range(MOST + 1):
-        client.garbage_collect_object(f"o{number}")
-    assert len(client.deleted) == MOST + 1
+        client.garbage_collect_object(f"x{number}")
+    assert len(told) >= MOST + 1
+    assert {("x0", True), (f"x{MOST - 1}", True)} < set(told)

@@ -16,7 +16,13 @@ from support.queries.traces import Traces, without
 pytestmark = pytest.mark.spark
 
 EXAMPLES = int(os.environ.get("ODF_LAWS", "1"))
-QUICK_CASES = ("tumbling-window", "session-window-of-different-values", "top-n", "interval-left-join", "equi-semi-and-anti-join")
+QUICK_CASES = (
+    "tumbling-window",
+    "session-window-of-different-values",
+    "top-n",
+    "interval-left-join",
+    "equi-semi-and-anti-join",
+)
 CASES = [case for case in corpus() if EXAMPLES > 1 or case.name in QUICK_CASES]
 GROUPED_BY_COUNTS = ("groups-of-hidden-groups",)
 """Where a row that goes lets others fall into another group: what is said of a group then depends on what is not in it."""

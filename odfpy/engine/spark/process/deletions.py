@@ -1,11 +1,13 @@
-"""Objects of Java that Python needs no longer: Java is told when a job has its answer, not in the middle of it.
+"""Objects of Java that Python needs no longer: Java is told when a job has its answer, and of all of them at once.
 
-py4j tells it for each object, from a thread of its own that takes turns with the one that works.
+py4j tells it for each object, from a thread of its own that takes turns with the one that works: of a small job, for as
+long as a third of the job took.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -13,26 +15,39 @@ if TYPE_CHECKING:
 
 MOST: Final = 20_000
 """So many wait; a long job holds no more of them."""
+_APART: Final = ","
 
 
 class Deletions:
     """The deletions of one connection to Java, which wait from now on."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._client: Any = spark.sparkContext._gateway._gateway_client  # type: ignore[union-attr]  # noqa: SLF001
-        self._delete = self._client.garbage_collect_object
+        gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
+        client = gateway._gateway_client  # noqa: SLF001
+        self._delete = client.garbage_collect_object
+        self._apart = gateway.jvm.java.util.regex.Pattern.compile(_APART)
+        self._known = gateway.java_gateway_server.getGateway().getBindings().keySet()
         self._waiting: deque[str] = deque()
-        self._client.garbage_collect_object = self._wait
+        client.garbage_collect_object = self._wait
 
     def _wait(self, target_id: str, enqueue: bool = True) -> None:
         if not enqueue:  # by the thread of py4j
             self._delete(target_id, enqueue=False)
             return
         self._waiting.append(target_id)
-        if len(self._waiting) > MOST:
-            self.let_go()
+        if len(self._waiting) > MOST:  # Python may be in the middle of a call to Java here
+            for one in self._taken():
+                self._delete(one)
 
     def let_go(self) -> None:
-        """Give what waits to the thread of py4j."""
-        while self._waiting:
-            self._delete(self._waiting.popleft())
+        """Tell Java of what waits."""
+        if taken := self._taken():
+            self._known.removeAll(self._apart.splitAsStream(_APART.join(taken)).toList())
+
+    def _taken(self) -> list[str]:
+        """What waits, which does no more."""
+        taken = []
+        with suppress(IndexError):  # another thread may take some at the same time
+            while True:
+                taken.append(self._waiting.popleft())
+        return taken
