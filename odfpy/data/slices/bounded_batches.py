@@ -105,16 +105,16 @@ def _reads_faster_without(
         rows: of a batch at most; as many of the longest value in a dictionary have to fit.
     """
     at = next(at for at in range(metadata.num_columns) if metadata.schema.column(at).path == column)
-    found = [(group, metadata.row_group(group).column(at)) for group in groups]
-    if not any(chunk.total_uncompressed_size >= _WORTH_A_LOOK for _, chunk in found):
+    chunks = [(group, metadata.row_group(group).column(at)) for group in groups]
+    chunks.sort(key=lambda pair: pair[1].total_uncompressed_size, reverse=True)
+    if not chunks or chunks[0][1].total_uncompressed_size < _WORTH_A_LOOK:
         return False
     import pyarrow.compute as pc  # 7 MB, which tables without text do without
 
-    is_given_up = False
     with pq.ParquetFile(
         path, metadata=metadata, read_dictionary=[column], pre_buffer=False, buffer_size=_LOOK_BYTES
     ) as file:
-        for group, chunk in found:
+        for place, (group, chunk) in enumerate(chunks):
             batch = next(file.iter_batches(_LOOK_ROWS, [group], columns=[column], use_threads=False), None)
             if batch is None or not pa.types.is_dictionary(batch.column(0).type):
                 return False
@@ -123,8 +123,9 @@ def _reads_faster_without(
             if len(known) <= _LOOK_ROWS or pc.max(pc.binary_length(known)).as_py() * rows > BATCH_BYTES:
                 return False
             references = chunk.num_values * len(known).bit_length() / 8
-            is_given_up |= chunk.total_uncompressed_size > 1.25 * (known.nbytes + references)
-    return is_given_up
+            if place == 0 and chunk.total_uncompressed_size <= 1.25 * (known.nbytes + references):
+                return False  # it is not given up here, and in smaller row groups hardly
+    return True
 
 
 def _rows_that_fit(metadata: pq.FileMetaData, groups: Sequence[int]) -> int:
