@@ -121,7 +121,26 @@ def test_the_parser_would_say_the_same_of_every_name() -> None:
             assert [plain] == ddl._parse_sql(line, "here"), name
 
 
-@pytest.mark.parametrize("name", [*ddl._PLAIN_TYPES, "Bigint", "string"])
+@given(
+    st.text("ab 'é-/*.,()$;?:@#%", min_size=1, max_size=8),
+    st.sampled_from(['"', "`", ""]),
+    st.sampled_from(
+        [*ddl._PLAIN_TYPES, "decimal(5)", "DECIMAL (5, 2)", "numeric(38,0)", "DECIMAL(76,76)", "Decimal(07,1)", "INT "]
+    ),
+)
+@example("select", '"', "INT")
+@example("a b", "`", "DECIMAL(5,2)")
+def test_the_parser_would_say_the_same_of_every_quoted_name(name: str, quote: str, kind: str) -> None:
+    line = f"{quote}{name}{quote} {kind}"
+    plain = plain_field(line)
+    assert plain is not None or not quote
+    if plain is not None:
+        assert [plain] == ddl._parse_sql(line, "here")
+
+
+@pytest.mark.parametrize(
+    "name", [*ddl._PLAIN_TYPES, "Bigint", "string", "DECIMAL(5, 2)", "Numeric(38,10)", "DECIMAL(9)"]
+)
 @pytest.mark.parametrize("rest", ["", " NOT NULL", "  not\tnull "])
 def test_the_parser_would_say_the_same_of_every_type(name: str, rest: str) -> None:
     line = f" a\t{name}{rest}"
@@ -131,8 +150,16 @@ def test_the_parser_would_say_the_same_of_every_type(name: str, rest: str) -> No
 @pytest.mark.parametrize(
     "line",
     [
-        "`a` INT",
-        "a DECIMAL(5, 2)",
+        '"a`b" INT',
+        '"a""b" INT',
+        '"" INT',
+        '"a` INT',
+        "a DECIMAL",
+        "a DECIMAL(2, 5)",
+        "a DECIMAL(77, 5)",
+        "a DECIMAL(0)",
+        "a VARCHAR(10)",
+        "a INT(5)",
         "a INT PRIMARY KEY",
         "a INT, b INT",
         "a INT -- note",

@@ -1,6 +1,6 @@
 """Schemas in the older form `ddlSchema`: SQL column definitions (ODF specification, "ReadStep").
 
-Each line is one definition, `name TYPE [NOT NULL]`. Columns without NOT NULL are optional. Most lines are a word and a
+Each line is one definition, `name TYPE [NOT NULL]`. Columns without NOT NULL are optional. Most lines are a name and a
 simple type, which are read here; the parser of SQL is imported for others: that takes longer than a small ingest.
 """
 
@@ -45,11 +45,21 @@ _SIMPLE: dict[str, DataType] = {
     "BINARY": odf.Binary(),
     "VARBINARY": odf.Binary(),
 }
-_PLAIN: Final = re.compile(r"[ \t]*([a-z_]\w*)[ \t]+([a-z]+)([ \t]+not[ \t]+null)?[ \t]*", re.IGNORECASE | re.ASCII)
+_PLAIN: Final = re.compile(
+    r"""
+    [ \t]* (?: (?P<name>[a-z_]\w*) | (?P<quote>["`]) (?P<quoted>[^"`\\\x00-\x1f]+) (?P=quote) )
+    [ \t]+ (?P<type>[a-z]+) (?: [ ]?\( (?P<precision>[0-9]{1,2}) (?: ,[ ]? (?P<scale>[0-9]{1,2}) )? \) )?
+    (?P<required>[ \t]+not[ \t]+null)? [ \t]*
+    """,
+    re.IGNORECASE | re.ASCII | re.VERBOSE,
+)
 _PLAIN_TYPES: Final[dict[str, DataType]] = {
     "STRING": odf.String(),
-    **{name: _SIMPLE[name] for name in ("BOOLEAN", "INT", "BIGINT", "FLOAT", "DOUBLE", "DATE", "TIMESTAMP")},
+    **{name: _SIMPLE[name] for name in ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE")},
+    **{name: _SIMPLE[name] for name in ("DATE", "TIMESTAMP", "VARCHAR", "TEXT", "BINARY")},
 }
+_DECIMAL: Final = frozenset(("DECIMAL", "NUMERIC"))
+_MOST_DIGITS: Final = 76
 _OF_SQL: Final = frozenset(
     [
         "any",
@@ -109,12 +119,26 @@ def _parse_line(line: str, where: str) -> list[DataField]:
 
 
 def plain_field(line: str) -> DataField | None:
-    """The column of a line that is a word and a simple type; None for any other line, also if it is wrong."""
+    """The column of a line that is a name and a simple type; None for any other line, also if it is wrong."""
     found = _PLAIN.fullmatch(line)
-    data_type = _PLAIN_TYPES.get(found[2].upper()) if found else None
-    if found is None or data_type is None or found[1].lower() in _OF_SQL:
+    if found is None or (found["name"] and found["name"].lower() in _OF_SQL):
         return None
-    return DataField(found[1], data_type if found[3] else odf.Option(data_type))
+    data_type = _plain_type(found["type"].upper(), [part for part in found.group("precision", "scale") if part])
+    if data_type is None:
+        return None
+    return DataField(found["name"] or found["quoted"], data_type if found["required"] else odf.Option(data_type))
+
+
+def _plain_type(name: str, arguments: list[str]) -> DataType | None:
+    if not arguments:
+        return _PLAIN_TYPES.get(name)
+    return _decimal(arguments) if name in _DECIMAL else None
+
+
+def _decimal(arguments: list[str]) -> DataType | None:
+    """The type with precision and perhaps scale; None if there are no such numbers."""
+    precision, scale = int(arguments[0]), int(arguments[1]) if len(arguments) > 1 else 0
+    return odf.Decimal(precision, scale) if 1 <= precision <= _MOST_DIGITS and scale <= precision else None
 
 
 def _parse_sql(line: str, where: str) -> list[DataField]:
@@ -160,9 +184,9 @@ def _type(kind: exp.DataType, where: str) -> DataType:
     if name in _SIMPLE:
         return _SIMPLE[name]
     if name == "DECIMAL" and arguments and all(argument.isdigit() for argument in arguments):
-        precision, scale = int(arguments[0]), int(arguments[1]) if len(arguments) > 1 else 0
-        if 1 <= precision <= 76 and scale <= precision:
-            return odf.Decimal(precision, scale)
+        data_type = _decimal(arguments)
+        if data_type is not None:
+            return data_type
     if name == "ARRAY" and len(kind.expressions) == 1 and kind.args.get("nested"):
         return odf.List(odf.Option(_type(kind.expressions[0], where)))
     meant = ddl_type_for(written)
