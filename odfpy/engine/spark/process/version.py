@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from odfpy.engine.spark.process.java import JavaRuntime, find_java
+from odfpy.engine.spark.process.jvm import spark_home
 from odfpy.engine.spark.process.settings import engine_version
+from odfpy.errors import EngineUnavailable
+
+_VERSION: Final = re.compile(r"^__version__\b[^'\"\n]*['\"]([^'\"\n]+)['\"]", re.MULTILINE)
 
 
 def installed_spark_version() -> str:
-    """Version of the installed PySpark.
+    """Version of the installed PySpark, read without importing it, nor what reads its metadata.
 
     Raises:
-        EngineUnavailable: it is not installed.
+        EngineUnavailable: it is not installed, or does not say which version it is.
     """
-    from importlib.metadata import PackageNotFoundError, version
-
-    from odfpy.engine.spark.process.jvm import spark_home
-
-    spark_home()
+    place = spark_home() / "version.py"
     try:
-        return version("pyspark")
-    except PackageNotFoundError:
-        from pyspark.version import __version__
-
-        return str(__version__)
+        found = _VERSION.search(place.read_text("utf-8"))
+    except OSError as error:
+        raise EngineUnavailable(f"The version of PySpark cannot be read: {error}") from error
+    if found is None:
+        raise EngineUnavailable(f"PySpark does not say its version in {place}")
+    return found[1]
 
 
 def installed_engine_version(java: JavaRuntime | None = None) -> str:
