@@ -35,3 +35,15 @@ def test_numpy_starts_no_threads_and_other_processes_are_not_told(said: str | No
     threads, told = done.stdout.split()
     assert told == kept
     assert threads == "1" or said is not None
+
+
+def test_blocks_are_written_without_numpy_and_others_have_it() -> None:
+    program = (
+        "import sys; from odfpy.extras import do_without_numpy_for_blocks; {}\n"
+        "from odfpy.codec import flatbuffers_writer\n"
+        "print('numpy' in sys.modules)\n"
+        "import pyarrow; print(pyarrow.array([1, 2]).to_numpy().sum())"
+    )
+    for how, loaded in (("", "True"), ("do_without_numpy_for_blocks()", "False")):
+        done = subprocess.run([sys.executable, "-c", program.format(how)], capture_output=True, text=True, check=True)
+        assert done.stdout.split() == [loaded, "3"], how

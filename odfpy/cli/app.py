@@ -48,10 +48,11 @@ def _command() -> NoReturn:
         interruptions.listen()
         lifetime.put_off_collection()
         mend_streams()
-        from odfpy.extras import do_without_blas_threads, do_without_pandas
+        from odfpy.extras import do_without_blas_threads, do_without_numpy_for_blocks, do_without_pandas
 
         do_without_pandas()
         do_without_blas_threads()
+        do_without_numpy_for_blocks()
         code = run(began=began)
         interruptions.end()
     except KeyboardInterrupt:  # before there was a session, or when everything was done
