@@ -12,7 +12,6 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 from odfpy.errors import FetchError, OdfError
-from odfpy.values import dataclass
 
 _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 
@@ -80,24 +79,19 @@ def do_without_numpy_for_blocks() -> None:
 _Load: TypeAlias = Callable[[ModuleType], None]
 
 
-@dataclass(frozen=True, slots=True)
 class _LoadedOtherwise:
-    """Finds one module, and has it loaded in another way.
+    """Finds one module, and has it loaded in another way."""
 
-    Attributes:
-        name: of the module.
-        otherwise: loads the module, given what usually does.
-    """
-
-    name: str
-    otherwise: Callable[[_Load, ModuleType], None]
+    def __init__(self, name: str, otherwise: Callable[[_Load, ModuleType], None]) -> None:
+        self._name = name
+        self._otherwise = otherwise
 
     def find_spec(self, name: str, *more: Any) -> ModuleSpec | None:
         """Return the module's specification; None for other modules."""
-        spec = PathFinder.find_spec(name, *more) if name == self.name else None
+        spec = PathFinder.find_spec(name, *more) if name == self._name else None
         if spec is not None and spec.loader is not None:
             usual = spec.loader.exec_module
-            spec.loader.exec_module = partial(self.otherwise, usual)  # type: ignore[method-assign]
+            spec.loader.exec_module = partial(self._otherwise, usual)  # type: ignore[method-assign]
         return spec
 
 
