@@ -23,6 +23,9 @@ class Recent(Generic[K, V]):
         self._kept: OrderedDict[K, V] = OrderedDict()
         self._lock = Lock()
 
+    def __contains__(self, key: K) -> bool:
+        return key in self._kept
+
     def get(self, key: K, make: Callable[[], V]) -> V:
         """The value of a key; made if it is not there. Two threads may make it at the same time; the first one stays.
 

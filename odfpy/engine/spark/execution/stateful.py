@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from odfpy.data.recent import Recent
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
@@ -32,7 +33,6 @@ from odfpy.engine.spark.incremental.state.pull import Pull, Stream
 from odfpy.engine.spark.incremental.state.source_rows import leaf_over
 from odfpy.engine.spark.incremental.state.streams import FragmentStream, HistoryNeeded, streams_of
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id
-from odfpy.engine.spark.plan.latest import Latest
 from odfpy.engine.spark.plan.times import MILLISECOND, Clock, DerivedWatermark, check_advance
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK
@@ -45,7 +45,7 @@ from odfpy.stages import stage
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_KNOWN: Final[Latest[tuple[Steps, pa.Schema]]] = Latest(32)
+_KNOWN: Final[Recent[Hashable, tuple[Steps, pa.Schema]]] = Recent(32)
 """Transforms that have been analyzed, by all that their plans depend on; the plans themselves hold no session."""
 
 
@@ -123,7 +123,7 @@ def stateful(
         found = steps_of(catalyst, transform, tables, vocab.event_time_column)
         return found, arrow_schema(catalyst.dataframe(found.last.step.plan).schema)
 
-    steps, result = _KNOWN.of(_key_of(catalyst, transform, vocab, tables), analyzed)
+    steps, result = _KNOWN.get(_key_of(catalyst, transform, vocab, tables), analyzed)
     check_correctable(policy, steps.fragments, len(tables))
     form = output_form(result, vocab, recorded)
     if form.operation_type is not None:

@@ -10,8 +10,8 @@ import json
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from odfpy.data.recent import Recent
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, columns, operator_name
-from odfpy.engine.spark.plan.latest import Latest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,7 +43,7 @@ class Templates:
     """The latest templates, by what they depend on."""
 
     def __init__(self, most: int = 64) -> None:
-        self._known: Latest[Template] = Latest(most)
+        self._known: Recent[Hashable, Template] = Recent(most)
 
     def over(
         self,
@@ -72,7 +72,7 @@ class Templates:
             return Template(plan if then is None else then(plan))
 
         key = catalyst.spark.sparkContext, purpose, schema, None if names is None else tuple(names)
-        return self._known.of(key, made).over(catalyst, rows)
+        return self._known.get(key, made).over(catalyst, rows)
 
 
 def _no_rows(catalyst: Catalyst, schema: str, names: Sequence[str] | None) -> Node:

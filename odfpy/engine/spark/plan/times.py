@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from odfpy.data.recent import Recent
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node
-from odfpy.engine.spark.plan.latest import Latest
 from odfpy.engine.spark.plan.time_values import evaluate, open_start
 from odfpy.engine.watermark import watermark_at
 from odfpy.errors import InternalError
@@ -28,12 +28,12 @@ class Clock:
     watermarks: Sequence[int | None]
 
 
-def _values() -> Latest[int | None]:
+def _values() -> Recent[int, int | None]:
     """The latest values of a function of times that Spark computes.
 
     They are asked for again and again during a pull, and where it ends, the next one begins.
     """
-    return Latest(8)
+    return Recent(8)
 
 
 class DerivedWatermark(Protocol):
@@ -93,14 +93,14 @@ class FunctionOf:
     expression: Node
     reads: Node
     part: DerivedWatermark
-    _known: Latest[int | None] = field(default_factory=_values, init=False, repr=False, compare=False)
+    _known: Recent[int, int | None] = field(default_factory=_values, init=False, repr=False, compare=False)
 
     def at(self, clock: Clock) -> int | None:
         """Its value."""
         value = complete_before(self.part).at(clock)
         if value is None:
             return None
-        return self._known.of(value, lambda: evaluate(clock.catalyst, self.expression, self.reads, value))
+        return self._known.get(value, lambda: evaluate(clock.catalyst, self.expression, self.reads, value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +116,14 @@ class FirstOpenWindow:
     windows: tuple[Node, ...]
     reads: Node
     part: DerivedWatermark
-    _known: Latest[int | None] = field(default_factory=_values, init=False, repr=False, compare=False)
+    _known: Recent[int, int | None] = field(default_factory=_values, init=False, repr=False, compare=False)
 
     def at(self, clock: Clock) -> int | None:
         """Its value."""
         value = self.part.at(clock)
         if value is None:
             return None
-        return self._known.of(value, lambda: open_start(clock.catalyst, self.windows, self.reads, value))
+        return self._known.get(value, lambda: open_start(clock.catalyst, self.windows, self.reads, value))
 
 
 def complete_before(watermark: DerivedWatermark) -> DerivedWatermark:
