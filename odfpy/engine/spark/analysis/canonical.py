@@ -6,10 +6,10 @@ point numbers. Each is put into a form in which a total order decides; rows that
 
 from __future__ import annotations
 
-from odfpy.engine.spark.analysis.aggregate_calls import call_id, columns_with, different_calls
 from odfpy.engine.spark.analysis.exact_sums import can_be_exact
 from odfpy.engine.spark.analysis.order import PEERS, adds_up, depends_on_order, may_hide, takes_values, total_order
 from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
+from odfpy.engine.spark.plan.aggregate_calls import call_id, columns_with, different_calls
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import (
     Catalyst,

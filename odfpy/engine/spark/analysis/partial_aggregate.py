@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from odfpy.engine.spark.analysis.aggregate_calls import call_id, columns_with
 from odfpy.engine.spark.analysis.exact_sums import Summand, can_be_exact, summands_of
 from odfpy.engine.spark.analysis.order import adds_up
+from odfpy.engine.spark.plan.aggregate_calls import call_id, columns_with
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Node, children, columns, expression_name, items, same_column
 from odfpy.engine.spark.plan.storable_types import can_be_compared, can_be_stored

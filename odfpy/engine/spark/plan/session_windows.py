@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from odfpy.engine.spark.plan.aggregate_calls import call_id, columns_with, different_calls
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import (
     Catalyst,
@@ -111,14 +112,10 @@ def whole_sessions(build: Builder, aggregate: Node) -> Node:
     below = catalyst.project([*(one for one in known if not same_column(one, own)), whole], rows)
 
     def found(part: Node) -> Node | None:
-        is_own = expression_name(part) == "AttributeReference" and same_column(part, own)
-        return whole.toAttribute() if is_own else None
+        return whole.toAttribute() if part.semanticEquals(own) else None
 
-    outputs = []
-    for output in items(aggregate.aggregateExpressions()):
-        changed = build.substitute(output, found)
-        is_renamed = changed is not output and expression_name(output) == "AttributeReference"
-        outputs.append(catalyst.alias(changed, output.name(), output.exprId()) if is_renamed else changed)
+    calls = {call_id(call): build.substitute(call, found) for call in different_calls(aggregate)}
+    outputs = columns_with(build, aggregate, calls, [own], [whole.toAttribute()])
     return catalyst.aggregate([build.substitute(one, found) for one in groupings], outputs, below)
 
 
@@ -131,10 +128,7 @@ def needs_whole_sessions(plan: Node) -> bool:
         return False
     own = next(filter(is_session, items(plan.groupingExpressions())))
     return own.nullable() or any(
-        name == "aggregate.AggregateExpression"
-        and (part.isDistinct() or find_column(columns_read(part), own) is not None)
-        for output in items(plan.aggregateExpressions())
-        for name, part in subtree(output)
+        call.isDistinct() or find_column(columns_read(call), own) is not None for call in different_calls(plan)
     )
 
 
