@@ -8,7 +8,6 @@ A run of all tests tries one history of a few combinations; `ODF_LAWS=50` so man
 
 from __future__ import annotations
 
-import io
 import os
 import statistics
 from collections.abc import Callable, Iterable, Sequence
@@ -19,18 +18,14 @@ from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.engine.requests import Source
-from support.queries.cases import INTERPRETED, QUICK, Case, Pull, Runner, Tuned, parsed
+from support.queries.cases import INTERPRETED, QUICK, Case, Pull, Runner, Tuned, answer_of, parsed
 from support.queries.histories import START
 from support.queries.oracle import net, state_of
 from support.queries.stories import FIELDS
-
-from odfpy.engine.contract import SqlRequest, SqlResponseSuccess
-from odfpy.engine.spark.execution import operations
 
 pytestmark = pytest.mark.spark
 
@@ -126,11 +121,7 @@ def derived(spark, query: str, pulls: Sequence[Pull], folder: Path, **options) -
 def answered(spark, query: str, rows: Iterable[tuple], folder: Path) -> dict[str, int]:
     folder.mkdir(exist_ok=True)
     source = Source(folder, "a", FIELDS).add([("+A", *row) for row in rows])
-    out = folder / "out"
-    answer = operations.sql(spark, SqlRequest(query, (source.table(),), str(out)))
-    assert isinstance(answer, SqlResponseSuccess), answer
-    with pa.ipc.open_stream(io.BytesIO(out.read_bytes())) as stream:
-        return dict(state_of(("+A", *row.values()) for row in stream.read_all().to_pylist()))
+    return dict(state_of(("+A", *row.values()) for row in answer_of(spark, query, source, folder / "out")))
 
 
 def compare(spark, functions: Sequence[str], gap: str, pulls: Sequence[Pull]) -> None:

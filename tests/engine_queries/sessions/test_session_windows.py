@@ -5,17 +5,11 @@ Spark moves filters on the times of sessions below the aggregate. What is right 
 
 from __future__ import annotations
 
-import io
-
-import pyarrow as pa
 import pytest
 from support.engine.requests import Source
 from support.queries.batch_cases import Compared
-from support.queries.cases import QUICK, Case, Pull, Tuned, parsed
+from support.queries.cases import QUICK, Case, Pull, Tuned, answer_of, parsed
 from support.queries.stories import FIELDS
-
-from odfpy.engine.contract import SqlRequest, SqlResponseSuccess
-from odfpy.engine.spark.execution import operations
 
 pytestmark = pytest.mark.spark
 
@@ -97,11 +91,7 @@ def test_derivatives_are_made_of_whole_sessions(name, spark, tmp_path):
 def test_answers_are_made_of_whole_sessions(name, spark, tmp_path):
     query, right = QUERIES[name]
     source = Source(tmp_path, "a", FIELDS).add([parsed(line, FIELDS) for line in ROWS])
-    out = tmp_path / "out"
-    answer = operations.sql(spark, SqlRequest(query, (source.table(),), str(out)))
-    assert isinstance(answer, SqlResponseSuccess), answer
-    with pa.ipc.open_stream(io.BytesIO(out.read_bytes())) as stream:
-        found = stream.read_all().to_pylist()
+    found = answer_of(spark, query, source, tmp_path / "out")
     lines = [
         " ".join(one.strftime("%H:%M") if hasattr(one, "hour") else str(one) for one in row.values()) for row in found
     ]

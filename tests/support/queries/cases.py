@@ -22,7 +22,13 @@ import yaml
 from support.engine.requests import Source, rows_of, success, transform_request
 
 from odfpy.engine.arrangement import Manifest
-from odfpy.engine.contract import TransformRequest, TransformResponse, TransformResponseNeedsHistory
+from odfpy.engine.contract import (
+    SqlRequest,
+    SqlResponseSuccess,
+    TransformRequest,
+    TransformResponse,
+    TransformResponseNeedsHistory,
+)
 from odfpy.engine.spark.execution import operations
 from odfpy.engine.spark.incremental.state import arranged, arranged_groups
 from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK
@@ -337,6 +343,14 @@ class Runner:
     def respond(self, request: TransformRequest) -> TransformResponse:
         """What the engine says."""
         return operations.transform(self.spark, request, rows_in_one_task=self.rows_in_one_task)
+
+
+def answer_of(spark: Any, query: str, source: Source, out: Path) -> list[dict[str, Any]]:
+    """The rows of an ad hoc query, by way of a file."""
+    answer = operations.sql(spark, SqlRequest(query, (source.table(),), str(out)))
+    assert isinstance(answer, SqlResponseSuccess), answer
+    with pa.ipc.open_stream(out.read_bytes()) as stream:
+        return stream.read_all().to_pylist()  # type: ignore[no-any-return]
 
 
 def pull_both(one: Runner, other: Runner, pulls: Iterable[Pull]) -> None:
