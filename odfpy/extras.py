@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from odfpy.errors import FetchError, OdfError
 
 _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
+_Load: TypeAlias = Callable[[ModuleType], None]
 
 
 @contextmanager
@@ -74,9 +75,6 @@ def do_without_numpy_for_blocks() -> None:
         module.import_numpy = lambda: None  # type: ignore[attr-defined]
 
     sys.meta_path.insert(0, _LoadedOtherwise("flatbuffers.compat", load_without_numpy))
-
-
-_Load: TypeAlias = Callable[[ModuleType], None]
 
 
 class _LoadedOtherwise:

@@ -48,16 +48,12 @@ _SIMPLE: dict[str, DataType] = {
 _PLAIN: Final = re.compile(
     r"""
     [ \t]* (?: (?P<name>[a-z_]\w*) | (?P<quote>["`]) (?P<quoted>[^"`\\\x00-\x1f]+) (?P=quote) )
-    [ \t]+ (?P<type>[a-z]+) (?: [ ]?\( (?P<precision>[0-9]{1,2}) (?: ,[ ]? (?P<scale>[0-9]{1,2}) )? \) )?
+    [ \t]+ (?P<type>[a-z]+[0-9]*) (?: [ ]?\( (?P<precision>[0-9]{1,2}) (?: ,[ ]? (?P<scale>[0-9]{1,2}) )? \) )?
     (?P<required>[ \t]+not[ \t]+null)? [ \t]*
     """,
     re.IGNORECASE | re.ASCII | re.VERBOSE,
 )
-_PLAIN_TYPES: Final[dict[str, DataType]] = {
-    "STRING": odf.String(),
-    **{name: _SIMPLE[name] for name in ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE")},
-    **{name: _SIMPLE[name] for name in ("DATE", "TIMESTAMP", "VARCHAR", "TEXT", "BINARY")},
-}
+_PLAIN_TYPES: Final = {"STRING": odf.String(), **_SIMPLE}
 _DECIMAL: Final = frozenset(("DECIMAL", "NUMERIC"))
 _MOST_DIGITS: Final = 76
 _OF_SQL: Final = frozenset(

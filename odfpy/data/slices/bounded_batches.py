@@ -62,9 +62,9 @@ def bounded_batches(
             for column in dictionaries
             if (wanted is None or column in wanted) and not _reads_faster_without(path, metadata, column, read, fitting)
         ]
-    with reading(path), pq.ParquetFile(path, metadata=metadata, read_dictionary=dictionaries) as file:
-        for batch in file.iter_batches(fitting, read, columns=wanted, use_threads=use_threads):
-            yield from split(batch, path)
+        with pq.ParquetFile(path, metadata=metadata, read_dictionary=dictionaries) as file:
+            for batch in file.iter_batches(fitting, read, columns=wanted, use_threads=use_threads):
+                yield from split(batch, path)
 
 
 def reading_plan(metadata: pq.FileMetaData, rows: int, groups: Sequence[int]) -> tuple[list[str], int]:

@@ -1,7 +1,7 @@
 """Objects of Java that Python needs no longer: Java is told when a job has its answer, and of all of them at once.
 
-py4j tells it for each object, from a thread of its own that takes turns with the one that works: of a small job, for as
-long as a third of the job took.
+py4j tells it for each object, from a thread of its own that takes turns with the one that works. A small job leaves a
+thousand objects and more.
 """
 
 from __future__ import annotations
