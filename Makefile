@@ -21,6 +21,9 @@ TESTS ?= tests
 # That many processes run the tests; each may have a Spark engine, of over a gigabyte.
 PROCESSES ?= 2
 
+# Bytecode that is not kept is made anew by each of the thousands of processes that tests start.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help venv demo quick test search attack lowest lint types docs pictures bench clean
 
@@ -47,8 +50,7 @@ demo: $(VENV)/runs
 
 test: $(VENV)/develops
 	@.ci/packages || echo "Some programs are missing; the tests that need them will fail." >&2
-	@PYTHON=$(PYTHON) .ci/clients
-	@PYTHON=$(PYTHON) .ci/flight
+	@export PYTHON=$(PYTHON); .ci/clients & clients=$$!; .ci/flight; flight=$$?; wait $$clients && exit $$flight
 	$(BIN)/python -m pytest --numprocesses $(PROCESSES) $(TESTS)
 
 # A few examples of each property; no Spark, no servers, no processes that are killed.

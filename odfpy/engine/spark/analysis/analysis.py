@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeVar
 
 from odfpy.dataset.transform import SqlQueryStep, TransformSql
 from odfpy.engine.spark.analysis.admission import admit
-from odfpy.engine.spark.analysis.constants import check_constants, check_ranges
+from odfpy.engine.spark.analysis.constants import check_constants, check_gaps, check_ranges
 from odfpy.engine.spark.analysis.determinism import check_deterministic, check_ordered, check_rows, place
 from odfpy.engine.spark.analysis.hints import without_hints
 from odfpy.engine.spark.analysis.lateral import without_lateral_rows
@@ -90,6 +90,7 @@ def analyze_query(
             for name, node in operator.expressions:
                 if (reason := why_unsafe(name, node)) is not None:
                     raise InvalidQuery(f"`{node.prettyName()}` {reason}{place(node, shown)}")
+        check_gaps(catalyst, plan, shown)
         return with_fences(catalyst, plan)
 
 
@@ -141,6 +142,7 @@ def check_step(catalyst: Catalyst, step: Step, *, is_last: bool) -> None:
     check_ordered(step.plan, step.source)
     check_rows(step.plan, step.source)
     check_ranges(step.plan, step.source)
+    check_gaps(catalyst, step.plan, step.source)
     sort = sort_of_result(step.plan) if is_last else None
     if sort is not None:
         raise UnsupportedQuery(

@@ -1,6 +1,6 @@
-"""Tables of constants in queries: VALUES and range(...), which Spark evaluates while it analyzes them.
+"""Constants in queries: VALUES and range(...), which Spark evaluates while it analyzes them, and gaps of sessions.
 
-So what they are made of is looked at before, in the parsed query: afterwards nobody can tell what it was.
+What tables of constants are made of is looked at before, in the parsed query: afterwards nobody can tell what it was.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from odfpy.engine.spark.plan.catalyst import (
     subtree,
 )
 from odfpy.engine.spark.plan.operators import with_subqueries
-from odfpy.errors import UnsupportedQuery
+from odfpy.engine.spark.plan.session_windows import is_session
+from odfpy.errors import InvalidQuery, UnsupportedQuery
 
 if TYPE_CHECKING:
     from odfpy.engine.sql.source_text import SourceText
@@ -62,6 +63,38 @@ def check_ranges(plan: Node, source: SourceText) -> None:
                 f"This range has {rows:,} rows{place(operator.node, source)}",
                 hint=f"A range may have {MOST_ROWS:,}. Longer ones come from a cross join of two, or from a dataset.",
             )
+
+
+def check_gaps(catalyst: Catalyst, plan: Node, source: SourceText) -> None:
+    """Refuse sessions that no row is in, since their gap is a constant that is no interval, or none that lasts.
+
+    Spark leaves such rows out without a word. It does so with single rows whose gap is NULL or negative, too; there a
+    query may mean it.
+
+    Raises:
+        InvalidQuery: there are such sessions.
+    """
+    if "session_window" not in source.text.lower():
+        return
+    for operator in with_subqueries(plan):
+        for name, session in operator.expressions:
+            if name == "Alias" and is_session(session) and not _lasts(catalyst, session):
+                raise InvalidQuery(
+                    f"The gap of these sessions is no interval that lasts{place(session, source)}",
+                    hint="Write it as a number with a unit, for example session_window(event_time, '5 minutes').",
+                )
+
+
+def _lasts(catalyst: Catalyst, session: Node) -> bool:
+    """Return whether a row's own session has an end after its start, unless that is up to the row."""
+    for name, node in subtree(session):
+        if name == "TimestampAddInterval":
+            start, gap = children(node)
+            if gap.foldable():
+                start = catalyst.time(0, start.dataType())
+                end = node.withNewChildren(catalyst.seq([start, gap]))
+                return bool(catalyst.constant(catalyst.expression("GreaterThan", end, start)))
+    return True
 
 
 def _plans(plan: Node) -> Iterator[Node]:
