@@ -223,7 +223,8 @@ class SparkHost:
         # small, would let some go only after hundreds of jobs.
         gc.collect()
         if self._deletions is not None:
-            self._deletions.let_go()
+            with suppress(Exception):  # Java may have died, which whoever waits is told otherwise
+                self._deletions.let_go()
 
     def _forget_files(self) -> None:
         from odfpy.engine.spark.process.shared_files import forget
