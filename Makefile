@@ -1,6 +1,7 @@
 # make demo    watch odfpy do its job, from nothing to a verified, shared dataset
 # make quick   run the tests of what needs no engine and no server, in a minute or so
 # make test    run the tests          make lint, make types   ruff, mypy
+# make test-all  run the slow tests, too; before a release, and after changes of the engine
 # make venv    only make .venv        make bench              print measurements
 # make docs    build the documentation site into site/; open site/index.html in a browser
 # make pictures make again what programs make of the documentation: the map, screenshots, the manual page
@@ -25,7 +26,7 @@ PROCESSES ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo quick test search attack lowest lint types docs pictures bench clean
+.PHONY: help venv demo quick test test-all search attack lowest lint types docs pictures bench clean
 
 help:
 	@sed -n '1,/^$$/s/^# *//p' Makefile
@@ -48,16 +49,17 @@ venv: $(VENV)/develops
 demo: $(VENV)/runs
 	@$(BIN)/python demo/demo.py
 
-test: $(VENV)/develops
+test-all: CHOSEN := -m 'not attack'
+test test-all: $(VENV)/develops
 	@.ci/packages || echo "Some programs are missing; the tests that need them will fail." >&2
 	@export PYTHON=$(PYTHON); .ci/clients & clients=$$!; .ci/flight; flight=$$?; wait $$clients && exit $$flight
-	$(BIN)/python -m pytest --numprocesses $(PROCESSES) $(TESTS)
+	$(BIN)/python -m pytest --numprocesses $(PROCESSES) $(CHOSEN) $(TESTS)
 
 # A few examples of each property; no Spark, no servers, no processes that are killed.
 QUICK := $(addprefix tests/,chain codec data dataset ethereum http ingest provenance query security state test_architecture.py test_files.py)
 quick: $(VENV)/develops
 	$(BIN)/python -m pytest --numprocesses $(PROCESSES) --hypothesis-profile quick \
-		-m 'not spark and not attack and not processes' --ignore tests/ingest/read/test_fuzz_readers.py $(QUICK)
+		-m 'not spark and not attack and not slow and not processes' --ignore tests/ingest/read/test_fuzz_readers.py $(QUICK)
 
 # Findings are manifests and rows in .search; `ARGS=--seed=N` repeats a search.
 SECONDS ?= 3600

@@ -40,12 +40,20 @@ MODULES = sorted((Path(__file__).resolve().parents[1] / "odfpy").rglob("*.py"))
 NO_BEGINNINGS = {"Whether", "What", "Which", "Where", "How", "When", "Who", "See", "As", "From", "Tells", "Gives", "If"}
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: "/".join(path.parts[path.parts.index("odfpy") :]))
-def test_docstrings_begin_with_a_noun_or_a_verb(module: Path) -> None:
+def name_of(module: Path) -> str:
+    return "/".join(module.parts[module.parts.index("odfpy") :])
+
+
+def test_docstrings_begin_with_a_noun_or_a_verb() -> None:
     documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    nodes = [node for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))) if isinstance(node, documented)]
-    first = [(text.split()[0].strip(".,:;"), node) for node in nodes if (text := ast.get_docstring(node))]
-    assert [getattr(node, "name", "the module") for word, node in first if word in NO_BEGINNINGS] == []
+    wrong = []
+    for module in MODULES:
+        nodes = (node for node in ast.walk(ast.parse(module.read_text("utf-8"))) if isinstance(node, documented))
+        first = ((text.split()[0].strip(".,:;"), node) for node in nodes if (text := ast.get_docstring(node)))
+        wrong += [
+            f"{name_of(module)}: {getattr(node, 'name', 'the module')}" for word, node in first if word in NO_BEGINNINGS
+        ]
+    assert wrong == []
 
 
 def public_functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -58,15 +66,16 @@ def public_functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFu
                     yield node
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: "/".join(path.parts[path.parts.index("odfpy") :]))
-def test_functions_with_several_parameters_say_what_these_are(module: Path) -> None:
+def test_functions_with_several_parameters_say_what_these_are() -> None:
     """Methods without a docstring have that of the interface; thin delegates name the function that describes them."""
     silent = []
-    for function in public_functions(ast.parse(module.read_text(encoding="utf-8"))):
-        arguments = function.args
-        names = {one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)} - {"self", "cls"}
-        text = ast.get_docstring(function)
-        if len(names) >= 3 and text and not re.search(r"^Implement |; see `[\w.]+`\.$", text):
-            described = re.findall(r"^ {4}\*{0,2}(\w+): ", text.partition("Args:")[2], re.MULTILINE)
-            silent += [f"{function.name}: {name}" for name in sorted(names - set(described))]
+    for module in MODULES:
+        for function in public_functions(ast.parse(module.read_text(encoding="utf-8"))):
+            arguments = function.args
+            given = {one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+            names = given - {"self", "cls"}
+            text = ast.get_docstring(function)
+            if len(names) >= 3 and text and not re.search(r"^Implement |; see `[\w.]+`\.$", text):
+                described = re.findall(r"^ {4}\*{0,2}(\w+): ", text.partition("Args:")[2], re.MULTILINE)
+                silent += [f"{name_of(module)}: {function.name}: {name}" for name in sorted(names - set(described))]
     assert silent == []

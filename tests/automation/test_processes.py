@@ -28,7 +28,7 @@ from odfpy.coordinator.schedules.schedule import DatasetSchedule, Job, Trigger, 
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.duration import Duration
 
-PATIENCE = 120.0
+PATIENCE = 300.0
 EACH_SECOND = DatasetSchedule(pull=Trigger(every=Duration(1)))
 NEVER = DatasetSchedule(pull=Trigger(cron="0 0 1 1 *"))
 

@@ -21,7 +21,7 @@ from odfpy.engine.datafusion.engine import DataFusionEngine
 from odfpy.errors import InvalidQuery, OdfError, QueryCancelled, QueryEnded, QueryTimedOut, ResultTooLarge
 
 MEMORY = 512 << 20
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 ENDLESS = "SELECT count(*) AS n FROM generate_series(1, 1000000) a CROSS JOIN generate_series(1, 1000000) b"
 LARGE = "SELECT a.value + b.value AS v FROM generate_series(1, 100000) a CROSS JOIN generate_series(1, 100000) b"

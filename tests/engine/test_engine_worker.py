@@ -40,7 +40,7 @@ pytestmark = pytest.mark.spark
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SETTINGS = EngineSettings(memory=MEMORY, master="local[2]")
-PATIENCE = 120.0
+PATIENCE = 300.0
 
 CLIENT = """
 import sys

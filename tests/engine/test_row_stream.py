@@ -14,7 +14,7 @@ from odfpy.engine.row_stream import Spooled
 from odfpy.errors import EngineError, InvalidQuery, QueryCancelled
 
 SCHEMA = pa.schema([("n", pa.int64())])
-PATIENCE = 60
+PATIENCE = 300
 
 
 def batch(*numbers: int) -> pa.RecordBatch:

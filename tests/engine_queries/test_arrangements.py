@@ -49,6 +49,7 @@ NOT_BY_KEY = {
 TRIED = QUERIES if EXAMPLES else ("running sum", "running sum by time", "full join", "except")
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", TRIED)
 def test_rows_are_the_same(name, spark):
     case = case_of(QUERIES[name])
@@ -68,6 +69,7 @@ def test_rows_are_the_same_in_random_histories(name, spark):
     law()
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", NOT_BY_KEY)
 def test_keys_that_are_equal_and_not_the_same_are_not_looked_up(name, spark):
     case = case_of(NOT_BY_KEY[name])

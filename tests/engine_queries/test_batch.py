@@ -246,6 +246,7 @@ EQUAL = {
 """The days and sessions of the story are open after its second pull and closed after its third."""
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.spark
 @pytest.mark.parametrize("name", EQUAL if EXAMPLES else list(EQUAL)[::4])
 def test_the_batch_waits_for_what_the_engine_waits_for(spark, tmp_path, name):
@@ -287,6 +288,7 @@ RATES = {
 }
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.spark
 @pytest.mark.parametrize("name", RATES if EXAMPLES else ["outer", "unused versions beside others", "windows"])
 def test_rows_wait_for_the_versions_of_their_time(spark, tmp_path, name):
@@ -298,6 +300,7 @@ def test_rows_wait_for_the_versions_of_their_time(spark, tmp_path, name):
             assert judged(runner) == AGREES
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_versions_of_a_step_are_those_of_its_changelog_or_of_its_result(spark, tmp_path):
     """Row by row a step has a changelog, in which a retraction ends a version; a GROUP BY has a result only.

@@ -197,6 +197,7 @@ def analyzed(spark, folder, query):
     return operations.analyze(Tuned(spark, **QUICK), analyze_request(query, *sources))
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", TRIED)
 def test_what_is_added_can_be_pulled_again_and_again(spark, tmp_path, name):
     query, refused = PLACES[name]

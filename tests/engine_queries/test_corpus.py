@@ -86,6 +86,7 @@ def test_a_case(case, settings, write, spark, tmp_path):
     assert hashes_of(made) == HASHES[case.name]
 
 
+@pytest.mark.slow
 def test_a_fresh_process_with_one_core_and_another_java_gives_the_same_hashes(tmp_path):
     java = other_java()
     names = [case.name for case in OTHER_MASTER]

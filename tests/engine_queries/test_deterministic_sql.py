@@ -102,6 +102,7 @@ CLOSED = {"constants in windows": IN_6_HOURS}
 NAMES = list(ACCEPTED)
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("name", NAMES if os.environ.get("ODF_LAWS") else NAMES[::3])
 def test_the_state_of_the_output_is_the_batch_answer(name, spark, tmp_path):
     text = ACCEPTED[name]

@@ -116,6 +116,7 @@ laws = settings(
 )
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("case", "counts"), QUERIES)
 def test_what_counts_is_the_same_in_any_cut_from_checkpoints_and_from_history(case, counts, spark):
     @laws

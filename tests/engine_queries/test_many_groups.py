@@ -56,6 +56,7 @@ NOT_LOOKED_UP = {
 TRIED = QUERIES if EXAMPLES else ("counts", "values", "by two", "groups of groups")
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", TRIED)
 def test_rows_are_the_same(name, spark):
     case = case_of(QUERIES[name])
@@ -78,6 +79,7 @@ def test_rows_are_the_same_in_random_histories(name, most_times, spark):
     law()
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", NOT_LOOKED_UP)
 def test_what_cannot_be_looked_up_is_kept_in_the_checkpoint(name, spark):
     case = case_of(NOT_LOOKED_UP[name])
@@ -98,6 +100,7 @@ AGGREGATES = (
 )
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("case", [case for case in corpus() if case.name in AGGREGATES], ids=lambda case: case.name)
 def test_a_case_of_the_corpus(case, spark, tmp_path):
     runner = Runner(Tuned(spark, **QUICK), case, tmp_path, arranged=True)

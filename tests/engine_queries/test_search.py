@@ -12,7 +12,7 @@ from support.search.trial import RIGHT, Outcome, Verdict, tried
 
 from odfpy.chain.encoding import load_snapshots
 
-QUERIES = int(os.environ.get("ODF_SEARCH", "12"))
+QUERIES = int(os.environ.get("ODF_SEARCH", "4"))
 SEED = 20_241_122
 """The same queries and histories in each run of all tests."""
 

@@ -76,6 +76,7 @@ def type_in(commands: list[Typed], folder: Path, home: Path, replaced: Mapping[s
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("XDG_")},
         "HOME": str(home),
+        "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"],  # see tests/conftest.py
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "NO_COLOR": "1",
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -57,23 +58,36 @@ def _spoiled(described: SliceDescription, request: TransformRequest) -> SliceDes
     return replace(described, size=info.size, physical_hash=info.physical_hash, logical_hash=info.logical_hash)
 
 
-@pytest.fixture
-def workspace(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    """A root, a derivative that is right and one that is wrong, with two transforms each; their engine is here."""
-    in_place(monkeypatch, spark)
-    here = Spoiling(Tuned(spark, **QUICK), [])
-    monkeypatch.setattr(EngineRegistry, "standard", lambda *_, **__: EngineRegistry({"spark": lambda: here}))
+@pytest.fixture(scope="module")
+def pulled(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a workspace: a root, derivatives that are right and wrong, with three transforms each."""
     made = workspace_with(
-        tmp_path / "w",
+        tmp_path_factory.mktemp("pulled") / "w",
         root(merge="{kind: Ledger, primaryKey: [id]}"),
         derivative("right", query=DAILY, engine="spark"),
         derivative("wrong", query=DAILY, engine="spark"),
         derivative("other", query="SELECT event_time, id, op AS what FROM source", engine="spark"),
     )
-    for day, rows in enumerate((["1 x", "2 y"], ["3 x", "4 x"], ["5 z"]), start=1):
-        feed(made, "root", *rows, day=day)
-        assert [result.error for result in made.pull(["right", "wrong", "other"])] == [None] * 3
-    return made
+    with pytest.MonkeyPatch.context() as patch:
+        spoil(patch, spark)
+        for day, rows in enumerate((["1 x", "2 y"], ["3 x", "4 x"], ["5 z"]), start=1):
+            feed(made, "root", *rows, day=day)
+            assert [result.error for result in made.pull(["right", "wrong", "other"])] == [None] * 3
+    return made.root
+
+
+@pytest.fixture
+def workspace(pulled: Path, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """A copy of it, whose engine is here."""
+    spoil(monkeypatch, spark)
+    return Workspace.open(shutil.copytree(pulled, tmp_path / "w"))
+
+
+def spoil(patch: pytest.MonkeyPatch, spark: Any) -> None:
+    """Let workspaces use the engine that makes mistakes."""
+    in_place(patch, spark)
+    here = Spoiling(Tuned(spark, **QUICK), [])
+    patch.setattr(EngineRegistry, "standard", lambda *_, **__: EngineRegistry({"spark": lambda: here}))
 
 
 @pytest.fixture

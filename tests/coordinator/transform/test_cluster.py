@@ -22,7 +22,7 @@ from odfpy.engine.contract import TransformRequest, TransformResponse
 from odfpy.engine.registry import Engine
 from odfpy.engine.worker.client import SparkEngine
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 CASES = ("session-window", "doubles", "top-n", "interval-left-join")
 DAILY = "SELECT window.start AS event_time, name, count(*) AS readings FROM source GROUP BY window(event_time, '1 day'), name"

@@ -4,38 +4,49 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.chains.workspaces import derivative, feed, root, workspace_with
-from support.engine.spark_here import SparkHere
+from support.engine.spark_here import SparkHere, in_place
 
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.timestamp import Timestamp
 from odfpy.engine.spark.incremental.state import arranged, arrangement
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("here")]
 
 SUM = "select event_time, name, id, sum(id) over (partition by name order by event_time, id) as s from source"
 
 
-@pytest.fixture(autouse=True)
-def arranged_from_the_first_row_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arranged, "LEAST_ROWS", 0)
-    monkeypatch.setattr(arranged, "WORTH", 0)
+@pytest.fixture(scope="module")
+def pulled(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a workspace with a derivative that has been pulled twice, so that its earlier rows are arranged."""
+    folder = tmp_path_factory.mktemp("pulled")
+    manifests = root("one", "{kind: Append}"), derivative("made", "one", SUM, "spark")
+    with pytest.MonkeyPatch.context() as patch:
+        arranged_from_the_first_row_on(patch, folder)
+        in_place(patch, spark)
+        made = workspace_with(folder / "w", *manifests)
+        feed(made, "one", "1 a", "2 a", "3 b")
+        pull(made)
+        feed(made, "one", "4 b", day=3)
+        pull(made)
+    return made.root
 
 
 @pytest.fixture
-def workspace(here: SparkHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    """A derivative that has been pulled twice, so that its earlier rows are arranged."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    manifests = root("one", "{kind: Append}"), derivative("made", "one", SUM, "spark")
-    made = workspace_with(tmp_path / "w", *manifests)
-    feed(made, "one", "1 a", "2 a", "3 b")
-    pull(made)
-    feed(made, "one", "4 b", day=3)
-    pull(made)
-    here.asked.clear()
-    return made
+def workspace(pulled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """A copy of it."""
+    arranged_from_the_first_row_on(monkeypatch, tmp_path)
+    return Workspace.open(shutil.copytree(pulled, tmp_path / "w"))
+
+
+def arranged_from_the_first_row_on(patch: pytest.MonkeyPatch, home: Path) -> None:
+    """Arrange rows however few there are, in a cache of one's own."""
+    patch.setenv("HOME", str(home))
+    patch.setattr(arranged, "LEAST_ROWS", 0)
+    patch.setattr(arranged, "WORTH", 0)
 
 
 def pull(workspace: Workspace) -> None:

@@ -46,6 +46,7 @@ def compare(spark, case, pulls):
         pull_both(few, many, pulls)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", TRIED)
 def test_rows_are_the_same(name, spark):
     compare(spark, case_of(QUERIES[name]), told_further("a"))

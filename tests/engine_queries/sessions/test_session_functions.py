@@ -158,6 +158,7 @@ TOLD = [
 ]
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("functions", COMBINATIONS, ids=" and ".join)
 def test_functions_see_whole_sessions(functions, spark):
     gap = list(GAPS)[COMBINATIONS.index(functions) % len(GAPS)]

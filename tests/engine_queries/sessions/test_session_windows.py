@@ -69,6 +69,7 @@ def expected(lines):
     return sorted(" ".join(f"2024-01-01T{one}" if ":" in one else one for one in line.split()) for line in lines)
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("name", QUERIES)
 def test_derivatives_are_made_of_whole_sessions(name, spark, tmp_path):
     query, right = QUERIES[name]

@@ -29,6 +29,7 @@ NEVER_ASKS = ("steps",)
 """Late rows are added to partial results (see also `test_spark_groups.py`)."""
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_pull_gives_the_same_with_and_without_a_checkpoint(spark, tmp_path, name):
     dice = random.Random(name)

@@ -72,6 +72,7 @@ def at(hours):
     return str(START + timedelta(hours=hours)).replace(" ", "T")
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("name", QUERIES)
 def test_what_is_kept_gives_what_all_rows_give(spark, tmp_path, name):
     changelog, source = Changelog(name), Source(tmp_path, "a", COLUMNS)

@@ -285,6 +285,7 @@ def query_over_state(model, a, b):
     return state(total)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("query", "model"), QUERIES, ids=["filter", "union", "explode"])
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(a=changelogs(), b=changelogs(), data=st.data())

@@ -24,6 +24,7 @@ FIRST = {
 }
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", FIRST)
 def test_the_first_rows_are_all_that_is_kept_until_one_is_taken_back(spark, tmp_path, name):
     dice = random.Random(name)

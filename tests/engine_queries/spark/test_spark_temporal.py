@@ -236,6 +236,7 @@ def test_what_is_late_corrects_the_rows_it_has_to_do_with(story):
     assert found.asked == 2, "nothing was late at the end"
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("query", [JOIN, JOIN.replace("f.cur = r.cur AND ", ""), LEFT, FULL, LISTED])
 def test_no_window_has_all_rows_in_one_partition_and_what_is_equal_is_not_looped_over(story, query):
     found = story(query)

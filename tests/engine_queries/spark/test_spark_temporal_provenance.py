@@ -74,6 +74,7 @@ def as_of(quick: Tuned, tmp_path: Path) -> AsOf:
     return AsOf(quick, tmp_path)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("kind", "valid"), [("", IN_FORCE), ("LEFT", IN_FORCE), ("", "f.event_time BETWEEN r.valid_from AND r.valid_to")]
 )
@@ -84,6 +85,7 @@ def test_the_version_in_force_is_cited_and_not_what_ended_it(kind: str, valid: s
     assert as_of.cited() == expected | ({"+A 2024-01-01T00:00 3 -": {(0, 2)}} if kind else {})
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("rates", "first", "second"),
     [

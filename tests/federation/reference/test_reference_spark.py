@@ -37,6 +37,7 @@ def asked(spark: Any, web: RunningWeb, relay: str, user: str, sql: str, **more: 
         return list(frame.collect())
 
 
+@pytest.mark.slow_after(1)
 def test_each_source_is_a_partition_and_gives_as_many_rows_as_are_wanted(
     registered: Any, web: RunningWeb, relay: str, user: str
 ) -> None:
@@ -71,6 +72,7 @@ def test_tpch_q1_over_the_whole_web(registered: Any, web: RunningWeb, relay: str
     assert mean == pytest.approx(25.4589361183355 if user == GUEST else 25.5228115020284, rel=1e-14)
 
 
+@pytest.mark.slow_after(2)
 def test_tpch_q3_as_duckdb_answers_it_over_the_rows_that_the_user_may_see(
     registered: Any, web: RunningWeb, relay: str, user: str
 ) -> None:

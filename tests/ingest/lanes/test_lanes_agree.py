@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -79,8 +80,15 @@ def assert_same(found: IngestedData, expected: IngestedData) -> None:
         assert mine.path.read_bytes() == theirs.path.read_bytes()
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.KIND)
-@pytest.mark.parametrize("name", FORMATS)
+def pairs() -> Iterator[Any]:
+    """Each format with each strategy; some show each of them once, the others are slow."""
+    for at, name in enumerate(FORMATS):
+        for number, strategy in enumerate(STRATEGIES):
+            marks = () if at % len(STRATEGIES) == number else (pytest.mark.slow,)
+            yield pytest.param(name, strategy, marks=marks, id=f"{name}-{strategy.KIND}")
+
+
+@pytest.mark.parametrize(("name", "strategy"), pairs())
 def test_both_lanes_make_the_same_slices(spark: Any, tmp_path: Path, name: str, strategy: type[MergeStrategy]) -> None:
     """On any number of parts and partitions, on top of what the local lane has made of other rows."""
     form = FORMATS[name]

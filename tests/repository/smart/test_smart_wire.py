@@ -34,7 +34,7 @@ from odfpy.repository.transfer.simple import HistoryTakenBack
 from odfpy.serving.callers.tokens import Scope, Tokens
 
 VERSION = {"x-odf-smtp-version": "1"}
-PATIENCE = 60
+PATIENCE = 300
 
 
 @pytest.fixture(scope="module")

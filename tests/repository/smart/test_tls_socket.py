@@ -16,7 +16,7 @@ from support.servers.certificates import self_signed
 
 from odfpy.repository.smart_transfer.tls_socket import SharedTlsSocket
 
-PATIENCE = 30.0
+PATIENCE = 300.0
 LARGE = bytes(range(256)) * (1 << 14)  # 4 MiB: more than both sides' buffers take
 
 

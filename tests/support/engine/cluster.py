@@ -16,7 +16,7 @@ from support.engine.session import QUICK
 from odfpy.engine.spark.process.java import find_java
 from odfpy.engine.spark.process.jvm import class_path, end, spark_home, spawn
 
-PATIENCE = 120.0
+PATIENCE = 300.0
 WORKERS = ("one", "two")
 CLUSTER_JAVA = (*QUICK, "-XX:+UseSerialGC")
 """Options of the processes of a cluster, each of which has little to do: no threads of a collector of garbage."""

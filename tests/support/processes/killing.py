@@ -26,7 +26,7 @@ from odfpy.coordinator.workspace import Workspace
 from odfpy.data.slices.slice import read_slice
 from odfpy.engine.worker.admin import engine_status, stop_engine
 
-PATIENCE = 120.0
+PATIENCE = 300.0
 NEVER = 1_000_000
 ROOTS = ("orders", "shipments")
 IN_6_HOURS = "b.event_time >= a.event_time AND b.event_time < a.event_time + INTERVAL 6 HOURS"

@@ -26,7 +26,7 @@ from odfpy.serving.http.tls import Tls
 from odfpy.serving.server import DatasetServer, listen
 from odfpy.serving.settings import ServeSettings
 
-PATIENCE = 60
+PATIENCE = 300
 """Seconds after which a test gives up waiting for something."""
 
 

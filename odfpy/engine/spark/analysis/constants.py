@@ -71,6 +71,11 @@ def check_gaps(catalyst: Catalyst, plan: Node, source: SourceText) -> None:
     Spark leaves such rows out without a word. It does so with single rows whose gap is NULL or negative, too; there a
     query may mean it.
 
+    Args:
+        catalyst: the session.
+        plan: the analyzed query.
+        source: its text.
+
     Raises:
         InvalidQuery: there are such sessions.
     """
