@@ -61,15 +61,15 @@ def _spoiled(described: SliceDescription, request: TransformRequest) -> SliceDes
 @pytest.fixture(scope="module")
 def pulled(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a workspace: a root, derivatives that are right and wrong, with three transforms each."""
-    made = workspace_with(
-        tmp_path_factory.mktemp("pulled") / "w",
-        root(merge="{kind: Ledger, primaryKey: [id]}"),
-        derivative("right", query=DAILY, engine="spark"),
-        derivative("wrong", query=DAILY, engine="spark"),
-        derivative("other", query="SELECT event_time, id, op AS what FROM source", engine="spark"),
-    )
     with pytest.MonkeyPatch.context() as patch:
         spoil(patch, spark)
+        made = workspace_with(
+            tmp_path_factory.mktemp("pulled") / "w",
+            root(merge="{kind: Ledger, primaryKey: [id]}"),
+            derivative("right", query=DAILY, engine="spark"),
+            derivative("wrong", query=DAILY, engine="spark"),
+            derivative("other", query="SELECT event_time, id, op AS what FROM source", engine="spark"),
+        )
         for day, rows in enumerate((["1 x", "2 y"], ["3 x", "4 x"], ["5 z"]), start=1):
             feed(made, "root", *rows, day=day)
             assert [result.error for result in made.pull(["right", "wrong", "other"])] == [None] * 3

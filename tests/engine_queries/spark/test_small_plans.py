@@ -1,4 +1,4 @@
-"""What a small pull does without: analysis of the engine's own operators, readers of files, messages to Java."""
+"""What a small pull does without: analysis of what is known, readers of files, messages to Java."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, functions
 from pyspark.sql.types import LongType, StringType, StructField, StructType
+from support.engine.requests import Source, success, transform_request
 
+from odfpy.data.recent import Recent
+from odfpy.data.timestamp import Timestamp
+from odfpy.engine.spark.execution import row_by_row
+from odfpy.engine.spark.execution.operations import transform
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns, operator_name
 from odfpy.engine.spark.plan.templates import Templates
 from odfpy.engine.spark.process.deletions import MOST, Deletions
@@ -102,6 +107,42 @@ def test_a_query_may_give_columns_names_of_its_own_and_more_may_be_put_over_it(s
     found = catalyst.dataframe(Templates().over(catalyst, rows, "one", Totals(), names=["k", "v"], then=renamed))
     assert found.columns == ["c0", "c1"]
     assert rows_of(found) == {("a", 3), ("b", 7)}
+
+
+# --- Row by row -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spark
+def test_a_transform_row_by_row_is_analyzed_once_over_the_same_columns(spark, tmp_path: Path, monkeypatch):
+    classify, analyzed = row_by_row.classify_transform, []
+
+    def classified(*of: Any) -> Any:
+        analyzed.append(of)
+        return classify(*of)
+
+    def pulls(*, again: bool) -> list[str]:
+        """The logical hashes of two pulls; the second one may be analyzed anew."""
+        folder = tmp_path / str(again)
+        folder.mkdir()
+        source, made = Source(folder, "a", [pa.field("k", pa.string()), pa.field("v", pa.int64())]), []
+        for hour, value in enumerate((7, 9)):
+            if again:
+                monkeypatch.setattr(row_by_row, "_KNOWN", Recent(4))
+            start = source.end
+            source.add([("+A", f"2024-01-01T{hour:02d}:00", "x", value), ("+A", "2024-01-01", None, 1)])
+            wanted = source.input(start, watermark=f"2024-01-01T{hour:02d}:00:00Z")
+            response = success(transform(spark, transform_request(folder, query, wanted, next_offset=2 * hour)))
+            assert response.new_watermark == Timestamp.parse(f"2024-01-01T{hour:02d}:00:00Z")
+            made.append(str(response.slices[0].logical_hash))
+        return made
+
+    query = "select event_time, k, v + 1 as w from a union all select event_time, upper(k), v from a where v > 1"
+    monkeypatch.setattr(row_by_row, "_KNOWN", Recent(4))
+    monkeypatch.setattr(row_by_row, "classify_transform", classified)
+    known = pulls(again=False)
+    assert len(analyzed) == 1
+    assert pulls(again=True) == known
+    assert len(analyzed) == 3
 
 
 # --- Files ------------------------------------------------------------------------------------------------------------

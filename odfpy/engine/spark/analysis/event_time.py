@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from odfpy.data.timestamp import Timestamp
-from odfpy.engine.spark.classes.base import Delta
+from odfpy.engine.spark.classes.base import Branch, Delta
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node
 from odfpy.engine.spark.plan.lineage import ColumnOrigin, origins
 from odfpy.engine.spark.plan.monotone import NEVER_DECREASING, never_decreases
@@ -29,22 +29,24 @@ def event_time_origins(delta: Delta, column: Node) -> list[ColumnOrigin]:
     return origins(delta.plan, column)
 
 
-def watermark_passes(catalyst: Catalyst, found: Sequence[ColumnOrigin], delta: Delta, tables: Sequence[Table]) -> bool:
+def watermark_passes(
+    catalyst: Catalyst, found: Sequence[ColumnOrigin], branches: Sequence[Branch], tables: Sequence[Table]
+) -> bool:
     """Return whether the watermark of the inputs says anything about the result.
 
     Args:
         catalyst: access to Catalyst.
         found: the ways by which the event time of the result comes about.
-        delta: the changes of the last step.
-        tables: the tables that the query can name.
+        branches: the branches of the plan.
+        tables: the inputs, in declared order.
     """
-    return bool(found) and all(_is_monotone(catalyst, origin, delta, tables) for origin in found)
+    return bool(found) and all(_is_monotone(catalyst, origin, branches, tables) for origin in found)
 
 
 def output_watermark(
     catalyst: Catalyst,
-    delta: Delta,
-    column: Node,
+    found: Sequence[ColumnOrigin],
+    branches: Sequence[Branch],
     tables: Sequence[Table],
     inputs: Sequence[Timestamp | None],
     before: Sequence[Timestamp | None] = (),
@@ -53,20 +55,19 @@ def output_watermark(
 
     Args:
         catalyst: the session.
-        delta: the rows of the result.
-        column: its event time.
+        found: the ways by which its event time comes about.
+        branches: the branches of the plan.
         tables: the inputs, in declared order.
         inputs: the latest watermark of each of them.
         before: those of the pull before.
     """
-    found = event_time_origins(delta, column)
-    if least_watermark(inputs) is None or not watermark_passes(catalyst, found, delta, tables):
+    if least_watermark(inputs) is None or not watermark_passes(catalyst, found, branches, tables):
         return None
-    used = {delta.branches[branch].input for branch in (origin.branch for origin in found) if branch is not None}
+    used = {branches[branch].input for branch in (origin.branch for origin in found) if branch is not None}
     unused = [watermark for at, watermark in enumerate(inputs) if at not in used]
     passed = []
     for origin in found:
-        at = _input_of(origin, delta)
+        at = _input_of(origin, branches)
         passed.append(_watermark_after(catalyst, origin, inputs[at]))
         if origin.steps and before and before[at] is not None:
             see_advance(_micros(_watermark_after(catalyst, origin, before[at])), _micros(passed[-1]))
@@ -77,12 +78,12 @@ def _micros(watermark: Timestamp | None) -> int | None:
     return None if watermark is None else watermark.millis * MILLISECOND
 
 
-def _input_of(origin: ColumnOrigin, delta: Delta) -> int:
-    return delta.branches[origin.branch or 0].input
+def _input_of(origin: ColumnOrigin, branches: Sequence[Branch]) -> int:
+    return branches[origin.branch or 0].input
 
 
-def _is_monotone(catalyst: Catalyst, origin: ColumnOrigin, delta: Delta, tables: Sequence[Table]) -> bool:
-    if origin.branch is None or origin.column != tables[_input_of(origin, delta)].vocab.event_time_column:
+def _is_monotone(catalyst: Catalyst, origin: ColumnOrigin, branches: Sequence[Branch], tables: Sequence[Table]) -> bool:
+    if origin.branch is None or origin.column != tables[_input_of(origin, branches)].vocab.event_time_column:
         return False
     return all(never_decreases(catalyst, step.expression.child(), _PASSES) for step in origin.steps)
 

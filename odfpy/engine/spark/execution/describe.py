@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from odfpy.data.schemas.arrow import from_arrow
@@ -10,11 +10,10 @@ from odfpy.data.schemas.primary_key import with_primary_key
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.engine.contract import ROW_BY_ROW, AnalyzeResponseSuccess, StepAnalysis
 from odfpy.engine.lateness.policy import Late, LatePolicy
-from odfpy.engine.spark.analysis.event_time import event_time_origins, watermark_passes
+from odfpy.engine.spark.analysis.event_time import watermark_passes
 from odfpy.engine.spark.execution.stateful import Stateful
 from odfpy.engine.spark.incremental.properties.plan_info import PlanInfo
-from odfpy.engine.spark.plan.catalyst import column_id, columns, columns_read, operator_name
-from odfpy.engine.spark.plan.lineage import above_inputs, origins
+from odfpy.engine.spark.plan.catalyst import column_id
 from odfpy.engine.spark.plan.times import (
     DerivedWatermark,
     FirstOpenWindow,
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from odfpy.engine.spark.execution.prepare import PreparedTransform
     from odfpy.engine.spark.plan.catalyst import Node
 
-_MAKE_SEVERAL = ("Generate", "Expand")
 _UNITS = ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min"), (1_000_000, "s"), (1_000, "ms"), (1, "us"))
 
 
@@ -50,7 +48,7 @@ def describe(ready: PreparedTransform | Stateful, tables: Sequence[Table]) -> An
     else:
         steps = tuple(
             StepAnalysis(found.step.alias, found.step.source.text, ROW_BY_ROW, found.reason, "nothing")
-            for found in ready.steps
+            for found in ready.plan.steps
         )
         watermark = _row_by_row_watermark(ready, tables)
         time = ready.form.vocab.event_time_column
@@ -87,40 +85,11 @@ def primary_key(ready: PreparedTransform | Stateful) -> tuple[str, ...] | None:
     """The columns of which no two rows of the output's state have the same values, as far as the query tells."""
     final = {at: ready.form.schema.field(3 + number).name for number, at in enumerate(ready.form.sources)}
     if not isinstance(ready, Stateful):
-        return _passed_key(ready, final)
+        return None if ready.plan.key is None else tuple(final[at] for at in ready.plan.key)
     info = ready.steps.last.info
     if info.unique is None:
         return None
     return tuple(final[at] for at, column in enumerate(info.columns) if column_id(column) in info.unique)
-
-
-def _passed_key(ready: PreparedTransform, final: Mapping[int, str]) -> tuple[str, ...] | None:
-    """The key of the one input, if all of its columns pass unchanged, and no row is made several."""
-    plan, branches = ready.delta.plan, ready.delta.branches
-    if len(branches) != 1:
-        return None
-    table = ready.tables[branches[0].input]
-    key = table.primary_key
-    if key is None or any(
-        operator_name(one) in _MAKE_SEVERAL or _may_keep_half(one, table) for one in above_inputs(plan)
-    ):
-        return None
-    passed: dict[str | None, str] = {}
-    for at, name in final.items():
-        (way, *others) = origins(plan, columns(plan)[at])
-        if way.is_unchanged and not others:
-            passed.setdefault(way.column, name)
-    return tuple(passed[name] for name in key) if passed.keys() >= set(key) else None
-
-
-def _may_keep_half(operator: Node, table: Table) -> bool:
-    """Return whether a filter looks at more than the data of a row: it may keep a row and not its retraction."""
-    if operator_name(operator) != "Filter":
-        return False
-    below, vocab = operator.child(), table.vocab
-    ways = [way for column in columns_read(operator.condition()) for way in origins(below, column)]
-    hidden = (None, vocab.offset_column, vocab.operation_type_column, vocab.system_time_column)
-    return any(way.column in hidden for way in ways)
 
 
 def _stateful_step(alias: str | None, text: str, info: PlanInfo) -> StepAnalysis:
@@ -169,12 +138,12 @@ def _compared(times: DerivedWatermark) -> Iterator[DerivedWatermark]:
 
 
 def _row_by_row_watermark(ready: PreparedTransform, tables: Sequence[Table]) -> str | None:
-    found = event_time_origins(ready.delta, ready.event_time)
-    if not watermark_passes(ready.catalyst, found, ready.delta, tables):
+    found, branches = ready.plan.time_origins, ready.delta.branches
+    if not watermark_passes(ready.catalyst, found, branches, tables):
         return None
     words = []
     for origin in found:
-        source = 0 if origin.branch is None else ready.delta.branches[origin.branch].input
+        source = 0 if origin.branch is None else branches[origin.branch].input
         made = "".join(f"{_sql(step.expression)} at " for step in reversed(origin.steps))
         words.append(f"{'just before ' if made else ''}{made}the watermark of `{tables[source].name}`")
     used = " ".join(words)

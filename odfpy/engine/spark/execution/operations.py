@@ -101,7 +101,9 @@ def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task:
             known = [input_watermark(source) for source in request.query_inputs]
             before = [source.prev_watermark for source in request.query_inputs]
             with stage("watermark"):
-                watermark = output_watermark(ready.catalyst, ready.delta, ready.event_time, tables, known, before)
+                watermark = output_watermark(
+                    ready.catalyst, ready.plan.time_origins, ready.delta.branches, tables, known, before
+                )
             names = [table.name for table in tables]
             rows = [table.num_rows for table in tables]
             with stage("output"):

@@ -1,12 +1,12 @@
-"""Preparation of a transform: inputs named, queries analyzed and classified, the result's form known.
+"""Preparation of a transform: queries analyzed and classified, the rows and the form of the result known.
 
-An analysis does this over empty tables, a run over the new rows of the inputs; the checks are the same, so that a run
-never relies on an analysis that somebody made before.
+Queries are analyzed over inputs without rows. The engine keeps what it has analyzed, by all that it depends on, and
+checks it in the same way for an analysis and for a run: a run relies on no analysis of another engine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,19 +18,16 @@ from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.transform import TransformSql
 from odfpy.engine.lateness.policy import Late, LatePolicy
 from odfpy.engine.output import OutputForm, output_form
-from odfpy.engine.spark.analysis.classification import ClassifiedStep, classify_transform
 from odfpy.engine.spark.analysis.hints import late_policy
-from odfpy.engine.spark.analysis.stars import without_assigned
 from odfpy.engine.spark.classes.base import Delta
+from odfpy.engine.spark.execution.row_by_row import RowByRowPlan, row_by_row_plan
 from odfpy.engine.spark.execution.stateful import Stateful, is_known, stateful
 from odfpy.engine.spark.incremental.state.correctable import no_windows
-from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, items
+from odfpy.engine.spark.plan.catalyst import Catalyst, columns
 from odfpy.engine.spark.plan.failures import spark_errors
 from odfpy.engine.spark.plan.lineage import origins
-from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.session import request_session
-from odfpy.engine.spark.rows.late_table import chosen
-from odfpy.engine.spark.rows.tables import Table, name_input
+from odfpy.engine.spark.rows.tables import Table
 from odfpy.engine.sql.source_text import step_texts
 from odfpy.errors import InvalidQuery
 from odfpy.stages import stage
@@ -41,12 +38,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PreparedTransform:
-    """A transform that is ready to run.
+    """A transform row by row that is ready to run.
 
     Attributes:
         catalyst: the session of this request.
         tables: the inputs, in declared order.
-        steps: what the queries are.
+        plan: what the queries are.
         delta: the rows of the result.
         form: their final columns.
         late: what becomes of late rows.
@@ -54,15 +51,10 @@ class PreparedTransform:
 
     catalyst: Catalyst
     tables: tuple[Table, ...]
-    steps: tuple[ClassifiedStep, ...]
+    plan: RowByRowPlan
     delta: Delta
     form: OutputForm
     late: LatePolicy
-
-    @property
-    def event_time(self) -> Node:
-        """The event time among the columns of the result."""
-        return columns(self.delta.plan)[self.form.sources[0]]
 
 
 @contextmanager
@@ -96,38 +88,37 @@ def prepare(
         with stage("parse"):
             policy = late_policy(catalyst, transform, names)
         tables = tuple(_as_known(table, kind) for table, kind in zip(tables, policy.inputs, strict=True))
-        if transform.temporal_tables or is_known(catalyst, transform, vocab, tables):
+        key = _key_of(catalyst, transform, vocab, tables)
+        if transform.temporal_tables or is_known(key):
             with stage("analysis"):
-                ready = stateful(catalyst, transform, vocab, tables, policy, Path(folder), recorded)
+                ready = stateful(catalyst, key, transform, vocab, tables, policy, Path(folder), recorded)
             yield ready
             return
-        for position, table in enumerate(tables):
-            with stage("inputs"):
-                name_input(catalyst, table, position, Path(folder))
         with stage("analysis"):
-            steps = classify_transform(catalyst, transform, names)
-        last = steps[-1]
-        if last.query_class is None or any(step.query_class is None for step in steps):
+            plan = row_by_row_plan(catalyst, key, transform, vocab, tables)
+        if plan is None:
             with stage("session"):
                 fresh = Catalyst(request_session(spark))
             with stage("analysis", again=True):
-                ready = stateful(fresh, transform, vocab, tables, policy, Path(folder), recorded)
+                ready = stateful(fresh, key, transform, vocab, tables, policy, Path(folder), recorded)
             yield ready
             return
         if policy.correctable is not None:
             raise no_windows()
-
-        def chosen_rows(number: int, leaf: Node) -> Node:
-            rows = chosen(catalyst, policy.inputs[number], tables[number], leaf.child(), Path(folder))
-            return catalyst.project(items(leaf.projectList()), rows)
-
         with stage("plan"):
-            step = without_assigned(last.step, last.query_class, catalyst, tables, vocab)
-            steps[-1] = replace(last, step=step)
-            delta = last.query_class.run(catalyst, step, chosen_rows)
-            form = output_form(arrow_schema(catalyst.dataframe(step.plan).schema), vocab, recorded)
-            _check_operation_type(delta, form, tables)
-        yield PreparedTransform(catalyst, tables, tuple(steps), delta, form, policy)
+            form = output_form(plan.result, vocab, recorded)
+            _check_operation_type(plan.delta, form, tables)
+            delta = plan.over(catalyst, tables, policy.inputs, Path(folder))
+        yield PreparedTransform(catalyst, tables, plan, delta, form, policy)
+
+
+def _key_of(catalyst: Catalyst, transform: TransformSql, vocab: DatasetVocabulary, tables: Sequence[Table]) -> Hashable:
+    """All that the plans of a transform depend on."""
+    inputs = tuple(
+        (table.name, table.vocab, table.primary_key, table.schema().serialize().to_pybytes()) for table in tables
+    )
+    # The version is recorded with the first pull; plans do not depend on it.
+    return catalyst.spark.sparkContext, replace(transform, version=None), vocab, inputs
 
 
 def _as_known(table: Table, late: Late) -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -75,28 +75,14 @@ class Stateful:
         return None if time is None or time.windows else time.watermark
 
 
-def is_known(catalyst: Catalyst, transform: TransformSql, vocab: DatasetVocabulary, tables: Sequence[Table]) -> bool:
-    """Return whether a transform has been prepared before, over inputs of the same schemas.
-
-    Args:
-        catalyst: access to Catalyst.
-        transform: the transform.
-        vocab: names of the system columns.
-        tables: the tables that the query can name.
-    """
-    return _key_of(catalyst, transform, vocab, tables) in _KNOWN
-
-
-def _key_of(catalyst: Catalyst, transform: TransformSql, vocab: DatasetVocabulary, tables: Sequence[Table]) -> Hashable:
-    inputs = tuple(
-        (table.name, table.vocab, table.primary_key, table.schema().serialize().to_pybytes()) for table in tables
-    )
-    # The version is recorded with the first pull; plans do not depend on it.
-    return catalyst.spark.sparkContext, replace(transform, version=None), vocab, inputs
+def is_known(key: Hashable) -> bool:
+    """Return whether a transform has been prepared before, by all that its plans depend on."""
+    return key in _KNOWN
 
 
 def stateful(
     catalyst: Catalyst,
+    key: Hashable,
     transform: TransformSql,
     vocab: DatasetVocabulary,
     tables: Sequence[Table],
@@ -108,6 +94,7 @@ def stateful(
 
     Args:
         catalyst: a session that does not know the inputs yet.
+        key: all that the plans depend on.
         transform: the queries.
         vocab: names of the system columns of the output.
         tables: the inputs, in declared order.
@@ -123,7 +110,7 @@ def stateful(
         found = steps_of(catalyst, transform, tables, vocab.event_time_column)
         return found, arrow_schema(catalyst.dataframe(found.last.step.plan).schema)
 
-    steps, result = _KNOWN.get(_key_of(catalyst, transform, vocab, tables), analyzed)
+    steps, result = _KNOWN.get(key, analyzed)
     check_correctable(policy, steps.fragments, len(tables))
     form = output_form(result, vocab, recorded)
     if form.operation_type is not None:

@@ -141,7 +141,9 @@ def _marker(made: Sequence[Node]) -> Node | None:
 
 def column_origins(ready: PreparedTransform | Stateful) -> tuple[ColumnOrigin, ...]:
     """Return from which columns of the inputs the columns of a transform's result come."""
-    plans = [step.step.plan for step in (ready.steps if isinstance(ready, PreparedTransform) else ready.steps.steps)]
+    plans = [
+        step.step.plan for step in (ready.plan.steps if isinstance(ready, PreparedTransform) else ready.steps.steps)
+    ]
     origins = _Origins(ready, plans)
     by_rows = isinstance(ready, PreparedTransform)
     found: dict[tuple[object, ...], ColumnOrigin] = {}

@@ -1,0 +1,152 @@
+"""Transforms row by row: analyzed once, over inputs without rows, then run over the new rows of each pull."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from odfpy.data.recent import Recent
+from odfpy.data.vocabulary import DatasetVocabulary
+from odfpy.dataset.transform import TransformSql
+from odfpy.engine.lateness.policy import Late
+from odfpy.engine.output import output_form
+from odfpy.engine.spark.analysis.classification import ClassifiedStep, classify_transform
+from odfpy.engine.spark.analysis.event_time import event_time_origins
+from odfpy.engine.spark.analysis.stars import without_assigned
+from odfpy.engine.spark.classes.base import Delta
+from odfpy.engine.spark.classes.row_by_row import carry
+from odfpy.engine.spark.incremental.state.changes import same_nulls
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, columns_read, items, operator_name
+from odfpy.engine.spark.plan.lineage import ColumnOrigin, above_inputs, origins
+from odfpy.engine.spark.plan.types import arrow_schema
+from odfpy.engine.spark.rows.late_table import chosen
+from odfpy.engine.spark.rows.tables import Table, name_input, scan
+
+_MAKE_SEVERAL: Final = ("Generate", "Expand")
+
+
+@dataclass(frozen=True, slots=True)
+class RowByRowPlan:
+    """A transform row by row, and what is known of it. It holds no session.
+
+    Attributes:
+        steps: what the queries are.
+        delta: the result, of no rows: shows where its columns come from.
+        result: its columns.
+        time_origins: the ways by which its event time comes about.
+        key: positions of columns of which no two rows of its state have the same values; None when none are known.
+    """
+
+    steps: tuple[ClassifiedStep, ...]
+    delta: Delta
+    result: pa.Schema
+    time_origins: tuple[ColumnOrigin, ...]
+    key: tuple[int, ...] | None
+
+    def over(self, catalyst: Catalyst, tables: Sequence[Table], late: Sequence[Late], scratch: Path) -> Delta:
+        """The result of the rows of some tables, which have the schemas of those it was analyzed over.
+
+        Args:
+            catalyst: the session.
+            tables: the inputs, in declared order.
+            late: what becomes of the late rows of each of them.
+            scratch: a folder for temporary files.
+
+        Raises:
+            EngineError: a slice is damaged or does not fit the schema.
+        """
+
+        def leaf_over(number: int, leaf: Node) -> Node:
+            table = tables[number]
+            rows = chosen(catalyst, late[number], table, scan(catalyst, table, scratch), scratch)
+            return _leaf_over(catalyst, leaf, table, rows)
+
+        return carry(catalyst, self.steps[-1].step.plan, leaf_over)
+
+
+def _leaf_over(catalyst: Catalyst, leaf: Node, table: Table, rows: Node) -> Node:
+    """An input over other rows: its columns keep their identities (see `name_input`)."""
+    found, names = columns(rows), table.schema().names
+    *named, source, _, _ = items(leaf.projectList())
+    selected = [same_nulls(catalyst, below, column) for below, column in zip(found, named, strict=True)]
+    offset, operation = (
+        found[names.index(name)] for name in (table.vocab.offset_column, table.vocab.operation_type_column)
+    )
+    marks = [source, catalyst.alias(offset, "__odf_offset"), catalyst.alias(operation, "__odf_op")]
+    return catalyst.project([*selected, *marks], rows)
+
+
+_KNOWN: Final[Recent[Hashable, RowByRowPlan | None]] = Recent(32)
+"""Transforms that have been analyzed, by all that their plans depend on; None for those that are not row by row."""
+
+
+def row_by_row_plan(
+    catalyst: Catalyst, key: Hashable, transform: TransformSql, vocab: DatasetVocabulary, tables: Sequence[Table]
+) -> RowByRowPlan | None:
+    """Return what a transform is, or None when a step is not row by row. The session need not know its inputs.
+
+    Args:
+        catalyst: the session.
+        key: all that the plan depends on.
+        transform: the queries.
+        vocab: names of the system columns of the output.
+        tables: the inputs, in declared order.
+
+    Raises:
+        InvalidQuery, UnsupportedQuery, NondeterministicQuery: a query is at fault.
+    """
+    return _KNOWN.get(key, lambda: _analyzed(catalyst, transform, vocab, tables))
+
+
+def _analyzed(
+    catalyst: Catalyst, transform: TransformSql, vocab: DatasetVocabulary, tables: Sequence[Table]
+) -> RowByRowPlan | None:
+    for position, table in enumerate(tables):
+        name_input(catalyst, replace(table, data_paths=(), interval=None), position, Path())
+    steps = classify_transform(catalyst, transform, [table.name for table in tables])
+    last = steps[-1]
+    if last.query_class is None or any(step.query_class is None for step in steps):
+        return None
+    step = without_assigned(last.step, last.query_class, catalyst, tables, vocab)
+    delta = last.query_class.run(catalyst, step)
+    result = arrow_schema(catalyst.dataframe(step.plan).schema)
+    form = output_form(result, vocab, None)
+    return RowByRowPlan(
+        (*steps[:-1], replace(last, step=step)),
+        delta,
+        result,
+        tuple(event_time_origins(delta, columns(delta.plan)[form.sources[0]])),
+        _passed_key(delta, tables, form.sources),
+    )
+
+
+def _passed_key(delta: Delta, tables: Sequence[Table], shown: Sequence[int]) -> tuple[int, ...] | None:
+    """The key of the one input, if all of its columns pass unchanged, and no row is made several."""
+    if len(delta.branches) != 1:
+        return None
+    table = tables[delta.branches[0].input]
+    key = table.primary_key
+    if key is None or any(
+        operator_name(one) in _MAKE_SEVERAL or _may_keep_half(one, table) for one in above_inputs(delta.plan)
+    ):
+        return None
+    passed: dict[str | None, int] = {}
+    for at in shown:
+        (way, *others) = origins(delta.plan, columns(delta.plan)[at])
+        if way.is_unchanged and not others:
+            passed.setdefault(way.column, at)
+    return tuple(passed[name] for name in key) if passed.keys() >= set(key) else None
+
+
+def _may_keep_half(operator: Node, table: Table) -> bool:
+    """Return whether a filter looks at more than the data of a row: it may keep a row and not its retraction."""
+    if operator_name(operator) != "Filter":
+        return False
+    below, vocab = operator.child(), table.vocab
+    ways = [way for column in columns_read(operator.condition()) for way in origins(below, column)]
+    hidden = (None, vocab.offset_column, vocab.operation_type_column, vocab.system_time_column)
+    return any(way.column in hidden for way in ways)
