@@ -83,7 +83,8 @@ def check_gaps(catalyst: Catalyst, plan: Node, source: SourceText) -> None:
         return
     for operator in with_subqueries(plan):
         for name, session in operator.expressions:
-            if name == "Alias" and is_session(session) and not _lasts(catalyst, session):
+            is_made = name == "Alias" and expression_name(session.child()) == "CreateNamedStruct"
+            if is_made and is_session(session) and not _lasts(catalyst, session):
                 raise InvalidQuery(
                     f"The gap of these sessions is no interval that lasts{place(session, source)}",
                     hint="Write it as a number with a unit, for example session_window(event_time, '5 minutes').",
@@ -92,13 +93,14 @@ def check_gaps(catalyst: Catalyst, plan: Node, source: SourceText) -> None:
 
 def _lasts(catalyst: Catalyst, session: Node) -> bool:
     """Return whether a row's own session has an end after its start, unless that is up to the row."""
-    for name, node in subtree(session):
-        if name == "TimestampAddInterval":
-            start, gap = children(node)
-            if gap.foldable():
-                start = catalyst.time(0, start.dataType())
-                end = node.withNewChildren(catalyst.seq([start, gap]))
-                return bool(catalyst.constant(catalyst.expression("GreaterThan", end, start)))
+    for name, added in subtree(children(session.child())[-1]):
+        if name == "TimestampAddInterval":  # the outermost in the end: the time may be made by others
+            _, gap = children(added)
+            if not gap.foldable():
+                return True
+            start = catalyst.time(0, added.dataType())
+            after = added.withNewChildren(catalyst.seq([start, gap]))
+            return bool(catalyst.constant(catalyst.expression("GreaterThan", after, start)))
     return True
 
 
