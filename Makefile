@@ -49,7 +49,7 @@ venv: $(VENV)/develops
 demo: $(VENV)/runs
 	@$(BIN)/python demo/demo.py
 
-test-all: CHOSEN := -m 'not attack'
+test-all: CHOSEN := -m 'not attack' --hypothesis-profile thorough
 test test-all: $(VENV)/develops
 	@.ci/packages || echo "Some programs are missing; the tests that need them will fail." >&2
 	@export PYTHON=$(PYTHON); .ci/clients & clients=$$!; .ci/flight; flight=$$?; wait $$clients && exit $$flight

@@ -20,7 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from support.engine.session import MEMORY
 
 # The machine may be busy with other tests: how long an example takes says nothing.
-settings.register_profile("odfpy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("thorough", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("odfpy", settings.get_profile("thorough"), max_examples=50)
 settings.register_profile("quick", settings.get_profile("odfpy"), max_examples=10)
 settings.load_profile("odfpy")
 

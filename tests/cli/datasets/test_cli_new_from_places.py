@@ -233,6 +233,7 @@ def test_the_example_of_the_page_is_what_comes_of_its_file(odf: Odf, folder: Pat
     assert (folder / "rates-2024.yaml").read_text() == manifest
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("file", ["large.csv.gz", "large.zip", "large.parquet"])
 @pytest.mark.parametrize("is_on_server", [False, True])
 def test_of_a_large_packed_file_only_the_beginning_is_looked_at(
