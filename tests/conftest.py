@@ -17,18 +17,14 @@ from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from support.engine.session import MEMORY
-
 # The machine may be busy with other tests: how long an example takes says nothing.
 settings.register_profile("thorough", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("odfpy", settings.get_profile("thorough"), max_examples=50)
 settings.register_profile("quick", settings.get_profile("odfpy"), max_examples=10)
 settings.load_profile("odfpy")
 
-# Tests with a home of their own need no start-up cache of their own, whose making takes longer than they do. A cache is
-# for one size of memory, so all engines that tests start have the same.
+# Tests with a home of their own need no start-up cache of their own, whose making takes longer than they do.
 os.environ.setdefault("XDG_CACHE_HOME", str(Path.home() / ".cache"))
-os.environ.setdefault("ODF_ENGINE_MEMORY", MEMORY)
 
 # A shell lets what it starts in the background ignore Ctrl-C, and so would all that tests start, and wait for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

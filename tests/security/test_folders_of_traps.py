@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.engine.session import MEMORY
 
 from odfpy.sandbox.python import python_command, python_environment
 
@@ -67,7 +68,7 @@ def caught(traps: Path) -> str:
 
 
 def run(traps: Path, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
-    variables = {**os.environ, "XDG_CONFIG_HOME": str(traps.parent), **more}
+    variables = {**os.environ, "XDG_CONFIG_HOME": str(traps.parent), "ODF_ENGINE_MEMORY": MEMORY, **more}
     return subprocess.run(
         command, cwd=traps, env=variables, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )

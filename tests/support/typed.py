@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from support.engine.session import MEMORY
+
 NOT_RUN = re.compile(r"<!-- not run: .+? -->\n```console\n.*?^```$", re.MULTILINE | re.DOTALL)
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _END = "--- end of a command:"
@@ -76,7 +78,9 @@ def type_in(commands: list[Typed], folder: Path, home: Path, replaced: Mapping[s
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("XDG_")},
         "HOME": str(home),
-        "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"],  # see tests/conftest.py
+        # Otherwise each engine would make a start-up cache, which takes longer than what is typed.
+        "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"],
+        "ODF_ENGINE_MEMORY": MEMORY,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "NO_COLOR": "1",
     }
