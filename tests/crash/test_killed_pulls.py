@@ -15,7 +15,7 @@ from support.processes.zygote import Zygote
 
 from odfpy.coordinator.workspace import Workspace
 
-KILLS = max(100, 10 * MORE)
+KILLS = max(25, 10 * MORE)
 MANIFESTS = ["ledger.yaml", "snapshot.yaml", "big-trades.yaml", "large-cities.yaml", "activity.yaml"]
 
 
