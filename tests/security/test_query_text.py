@@ -113,6 +113,7 @@ def test_what_nests_deeply_is_answered_or_refused_in_plain_words(server: Dataset
             assert len(message) < 5_000
 
 
+@pytest.mark.slow_after(20)
 @pytest.mark.parametrize("dialect", ["spark", "datafusion"])
 @pytest.mark.parametrize("name", NESTING)
 def test_planning_knows_no_other_errors(workspace: Workspace, name: str, dialect: str) -> None:
