@@ -54,6 +54,7 @@ def width(page: Page) -> int:
     return found
 
 
+@pytest.mark.slow_after(8)
 def test_axe_finds_nothing_serious_and_no_page_is_wider_than_the_window(reader: Visit, shown: tuple[str, str]) -> None:
     page = open_all(reader, shown)
     check_for_everybody(page)

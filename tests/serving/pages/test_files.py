@@ -282,6 +282,7 @@ def test_letters_of_other_scripts_and_long_names_have_room(look: Callable[[str],
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 360
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize(
     ("name", "said"),
     [
