@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 
-PATIENCE = 20_000
+PATIENCE = 60_000
 """Milliseconds after which a test gives up waiting for something on a page."""
 
 expect.set_options(timeout=PATIENCE)
