@@ -57,7 +57,7 @@ def has(profile: StageTime, *path: str) -> bool:
 
 def test_row_by_row(workspace: Workspace, spark: SparkSession) -> None:
     found = pulled(workspace, spark, "select event_time, id * 2 as twice from source")
-    wanted = ["session", "inputs", "analysis", "plan", "watermark", "output", "late rows", "answer", "commit"]
+    wanted = ["session", "analysis", "plan", "watermark", "output", "late rows", "answer", "commit"]
     assert [name for name in found.parts if name in wanted] == wanted
     assert list(found.parts["output"].parts) == ["optimize", "Spark job", "Parquet", "logical hash", "flush to disk"]
     job = found.at("output", "Spark job")
@@ -66,9 +66,8 @@ def test_row_by_row(workspace: Workspace, spark: SparkSession) -> None:
     assert found.all_calls > 100
 
 
-def test_a_known_query_with_state_names_inputs_no_more(workspace: Workspace, spark: SparkSession) -> None:
+def test_a_query_with_state(workspace: Workspace, spark: SparkSession) -> None:
     found = pulled(workspace, spark, TOTALS)
-    assert not has(found, "inputs")
     assert has(found, "plan", "groups", "Spark job")
     assert has(found, "plan", "touched keys")
     assert has(found, "output", "Spark job")
