@@ -148,6 +148,7 @@ for served in serve_in(disk):
 """
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     "story",
     [LOCAL, REMOTE, PARTS, FETCH, COMMANDS],

@@ -18,6 +18,7 @@ from support.ingest.new_from import comes_as_shown, folder, inside
 __all__ = ["folder"]
 
 
+@pytest.mark.slow_after(30)
 @pytest.mark.parametrize("sample", WORKING)
 def test_the_manifest_gives_the_rows_that_were_shown(sample: str, odf: Odf, folder: Path):
     file, data = WORKING[sample]

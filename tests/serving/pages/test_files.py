@@ -363,6 +363,7 @@ def test_who_may_not_read_it_learns_nothing(nobody: Visit, records: Mapping[str,
 SHOWN = ["", "?what=sensor&when=always", "plain.log", "table.csv", "picture.png", "drawing.svg", "secret.txt", "removed.txt", "odd.txt"]  # fmt: skip
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("shown", SHOWN)
 def test_axe_finds_nothing_and_phones_have_room(reader: Visit, records: Mapping[str, FileRecord], shown: str) -> None:
     page = reader.go(FILES + (f"/{records[shown].id}" if shown in records else shown))
