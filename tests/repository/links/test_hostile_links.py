@@ -65,7 +65,7 @@ LIES: dict[str, Callable[[SimpleHTTPRequestHandler], object]] = {
     "other bytes": lambda handler: send(handler, b"!" * len(DATA)),
     "fewer bytes": lambda handler: send(handler, DATA[:-1]),
     "more bytes": lambda handler: send(handler, DATA + b"!"),
-    "without end": endless,
+    "without end": endless(),
 }
 
 
