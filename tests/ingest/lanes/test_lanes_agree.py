@@ -88,7 +88,7 @@ def pairs() -> Iterator[Any]:
             yield pytest.param(name, strategy, marks=marks, id=f"{name}-{strategy.KIND}")
 
 
-@pytest.mark.parametrize(("name", "strategy"), pairs())
+@pytest.mark.parametrize(("name", "strategy"), list(pairs()))
 def test_both_lanes_make_the_same_slices(spark: Any, tmp_path: Path, name: str, strategy: type[MergeStrategy]) -> None:
     """On any number of parts and partitions, on top of what the local lane has made of other rows."""
     form = FORMATS[name]
