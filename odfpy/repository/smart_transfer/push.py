@@ -12,6 +12,8 @@ The connection may end anywhere: what arrived whole is kept, the head is where i
 
 from __future__ import annotations
 
+from typing import Final
+
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.data.multihash import Multihash
@@ -61,6 +63,9 @@ from odfpy.repository.smart_transfer.session import (
 )
 from odfpy.repository.transfer.linked import NO_FILES, LinkedResult, WantedFiles
 from odfpy.repository.transfer.simple import ForeignDataset, TransferOutcome, TransferResult
+
+_MOST_QUESTIONS: Final = 1_000
+"""So many questions how the uploads go may have been on their way; a server that asks on and on is none."""
 
 
 def push(
@@ -226,12 +231,16 @@ def _upload(uploads: tuple[Located, ...]) -> Conversation[bool]:
 def _confirmed(head: Multihash, *, in_doubt: bool) -> Conversation[None]:
     """Wait until the push is committed.
 
-    A confirmation looks the same as a question how the uploads go, and one of these may have been on its way: then the
-    server's head tells.
+    A confirmation looks the same as a question how the uploads go, and some of these may have been on their way: then
+    the server's head tells. While it is what it was, the confirmation is still to come.
     """
     yield from receive(Confirmed)
-    if not in_doubt or (yield AskHead()) == head:
+    if not in_doubt or (before := (yield AskHead())) == head:
         return
-    yield from receive(Confirmed)
-    if (found := (yield AskHead())) != head:
-        raise RemoteHeadMoved(f"The server has confirmed the push of {head}, but its head is {head_text(found)}")
+    for _ in range(_MOST_QUESTIONS):
+        yield from receive(Confirmed)
+        if (found := (yield AskHead())) == head:
+            return
+        if found != before:
+            break
+    raise RemoteHeadMoved(f"The server has confirmed the push of {head}, but its head is {head_text(found)}")

@@ -96,6 +96,15 @@ def test_confirmation_that_may_be_a_question_is_not_believed_before_the_head_has
     assert pushed.ends(pushed.head).new_head == pushed.head
 
 
+def test_many_questions_may_have_been_on_their_way(pushed: Push):
+    pushed.done(10.5)
+    for _ in range(5):
+        assert isinstance(pushed.talk.send("{}"), AskHead)
+        assert isinstance(pushed.talk.send(None), Receive)
+    assert isinstance(pushed.talk.send("{}"), AskHead)
+    assert pushed.ends(pushed.head).new_head == pushed.head
+
+
 def test_confirmation_of_another_head_is_an_error(pushed: Push):
     pushed.done(10.5)
     pushed.talk.send("{}")
