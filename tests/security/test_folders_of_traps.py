@@ -142,7 +142,8 @@ def other_ways(module: Path) -> Iterator[str]:
     name = module.relative_to(PACKAGE).with_suffix("").as_posix()
     for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
         at = f"{name}, line {getattr(node, 'lineno', 0)}"
-        if isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.executable" and name not in MAY_NAME_IT:
+        named = isinstance(node, ast.Attribute) and node.attr == "executable" and ast.unparse(node) == "sys.executable"
+        if named and name not in MAY_NAME_IT:
             yield f"{at}: use odfpy.sandbox.python"
         if isinstance(node, ast.Import | ast.ImportFrom):
             found = [alias.name for alias in node.names]

@@ -65,7 +65,7 @@ from odfpy.repository.transfer.linked import NO_FILES, LinkedResult, WantedFiles
 from odfpy.repository.transfer.simple import ForeignDataset, TransferOutcome, TransferResult
 
 _MOST_QUESTIONS: Final = 1_000
-"""So many questions how the uploads go may have been on their way; a server that asks on and on is none."""
+"""So many questions how the uploads go may have been on their way; a server that goes on after that is at fault."""
 
 
 def push(

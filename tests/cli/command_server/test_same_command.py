@@ -116,8 +116,8 @@ def test_variables_are_those_of_the_caller(servers: CommandServers, workspace: P
 
 
 def test_no_variable_of_the_server_is_one_of_a_command(own_servers: CommandServers, workspace: Path) -> None:
-    own_servers.serve(workspace, env=own_servers.environment(ODF_ENGINE_HOST="10.0.0.1", TZ="Asia/Tokyo"))
-    assert own_servers.run(SERVED, "config", "get", "engine.host", cwd=workspace) == Done(0, "", "")
+    own_servers.serve(workspace, env=own_servers.environment(ODF_ENGINE_MEMORY="3g", TZ="Asia/Tokyo"))
+    assert own_servers.run(SERVED, "config", "get", "engine.memory", cwd=workspace) == Done(0, "", "")
 
 
 # --- What else a process is given ------------------------------------------------------------------------------------

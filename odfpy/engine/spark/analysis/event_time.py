@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from odfpy.data.timestamp import Timestamp
-from odfpy.engine.spark.classes.base import Branch, Delta
-from odfpy.engine.spark.plan.catalyst import Catalyst, Node
-from odfpy.engine.spark.plan.lineage import ColumnOrigin, origins
+from odfpy.engine.spark.classes.base import Branch
+from odfpy.engine.spark.plan.catalyst import Catalyst
+from odfpy.engine.spark.plan.lineage import ColumnOrigin
 from odfpy.engine.spark.plan.monotone import NEVER_DECREASING, never_decreases
 from odfpy.engine.spark.plan.time_values import evaluate
 from odfpy.engine.spark.plan.times import MILLISECOND, see_advance
@@ -22,11 +22,6 @@ from odfpy.engine.watermark import least_watermark, watermark_at
 
 _PASSES: Final = NEVER_DECREASING.keys() - {"TimestampAdd"}
 """Without what did not pass a watermark when datasets row by row were begun: their chains must replay as they are."""
-
-
-def event_time_origins(delta: Delta, column: Node) -> list[ColumnOrigin]:
-    """Return where the event time of the result comes from."""
-    return origins(delta.plan, column)
 
 
 def watermark_passes(

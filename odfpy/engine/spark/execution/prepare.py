@@ -21,7 +21,7 @@ from odfpy.engine.output import OutputForm, output_form
 from odfpy.engine.spark.analysis.hints import late_policy
 from odfpy.engine.spark.classes.base import Delta
 from odfpy.engine.spark.execution.row_by_row import RowByRowPlan, row_by_row_plan
-from odfpy.engine.spark.execution.stateful import Stateful, is_known, stateful
+from odfpy.engine.spark.execution.stateful import Stateful, stateful
 from odfpy.engine.spark.incremental.state.correctable import no_windows
 from odfpy.engine.spark.plan.catalyst import Catalyst, columns
 from odfpy.engine.spark.plan.failures import spark_errors
@@ -89,18 +89,11 @@ def prepare(
             policy = late_policy(catalyst, transform, names)
         tables = tuple(_as_known(table, kind) for table, kind in zip(tables, policy.inputs, strict=True))
         key = _key_of(catalyst, transform, vocab, tables)
-        if transform.temporal_tables or is_known(key):
-            with stage("analysis"):
-                ready = stateful(catalyst, key, transform, vocab, tables, policy, Path(folder), recorded)
-            yield ready
-            return
         with stage("analysis"):
-            plan = row_by_row_plan(catalyst, key, transform, vocab, tables)
+            plan = None if transform.temporal_tables else row_by_row_plan(spark, key, transform, vocab, tables)
         if plan is None:
-            with stage("session"):
-                fresh = Catalyst(request_session(spark))
             with stage("analysis", again=True):
-                ready = stateful(fresh, key, transform, vocab, tables, policy, Path(folder), recorded)
+                ready = stateful(catalyst, key, transform, vocab, tables, policy, Path(folder), recorded)
             yield ready
             return
         if policy.correctable is not None:

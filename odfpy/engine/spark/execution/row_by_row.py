@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -15,7 +15,6 @@ from odfpy.dataset.transform import TransformSql
 from odfpy.engine.lateness.policy import Late
 from odfpy.engine.output import output_form
 from odfpy.engine.spark.analysis.classification import ClassifiedStep, classify_transform
-from odfpy.engine.spark.analysis.event_time import event_time_origins
 from odfpy.engine.spark.analysis.stars import without_assigned
 from odfpy.engine.spark.classes.base import Delta
 from odfpy.engine.spark.classes.row_by_row import carry
@@ -23,8 +22,12 @@ from odfpy.engine.spark.incremental.state.changes import same_nulls
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, columns_read, items, operator_name
 from odfpy.engine.spark.plan.lineage import ColumnOrigin, above_inputs, origins
 from odfpy.engine.spark.plan.types import arrow_schema
+from odfpy.engine.spark.process.session import request_session
 from odfpy.engine.spark.rows.late_table import chosen
 from odfpy.engine.spark.rows.tables import Table, name_input, scan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _MAKE_SEVERAL: Final = ("Generate", "Expand")
 
@@ -80,17 +83,17 @@ def _leaf_over(catalyst: Catalyst, leaf: Node, table: Table, rows: Node) -> Node
     return catalyst.project([*selected, *marks], rows)
 
 
-_KNOWN: Final[Recent[Hashable, RowByRowPlan | None]] = Recent(32)
+_KNOWN: Final[Recent[Hashable, RowByRowPlan | None]] = Recent(64)
 """Transforms that have been analyzed, by all that their plans depend on; None for those that are not row by row."""
 
 
 def row_by_row_plan(
-    catalyst: Catalyst, key: Hashable, transform: TransformSql, vocab: DatasetVocabulary, tables: Sequence[Table]
+    spark: SparkSession, key: Hashable, transform: TransformSql, vocab: DatasetVocabulary, tables: Sequence[Table]
 ) -> RowByRowPlan | None:
-    """Return what a transform is, or None when a step is not row by row. The session need not know its inputs.
+    """Return what a transform is, or None when a step is not row by row. It is analyzed in a session of its own.
 
     Args:
-        catalyst: the session.
+        spark: the session of the process.
         key: all that the plan depends on.
         transform: the queries.
         vocab: names of the system columns of the output.
@@ -99,7 +102,7 @@ def row_by_row_plan(
     Raises:
         InvalidQuery, UnsupportedQuery, NondeterministicQuery: a query is at fault.
     """
-    return _KNOWN.get(key, lambda: _analyzed(catalyst, transform, vocab, tables))
+    return _KNOWN.get(key, lambda: _analyzed(Catalyst(request_session(spark)), transform, vocab, tables))
 
 
 def _analyzed(
@@ -119,7 +122,7 @@ def _analyzed(
         (*steps[:-1], replace(last, step=step)),
         delta,
         result,
-        tuple(event_time_origins(delta, columns(delta.plan)[form.sources[0]])),
+        tuple(origins(delta.plan, columns(delta.plan)[form.sources[0]])),
         _passed_key(delta, tables, form.sources),
     )
 

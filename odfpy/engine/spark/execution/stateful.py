@@ -75,11 +75,6 @@ class Stateful:
         return None if time is None or time.windows else time.watermark
 
 
-def is_known(key: Hashable) -> bool:
-    """Return whether a transform has been prepared before, by all that its plans depend on."""
-    return key in _KNOWN
-
-
 def stateful(
     catalyst: Catalyst,
     key: Hashable,
