@@ -17,7 +17,6 @@ from odfpy.engine.contract import AnalyzeRequest, JobRequest, PreprocessRequest,
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.plan.failures import cause_of
 from odfpy.engine.spark.process.cluster import PAGE, Cluster, find_cluster
-from odfpy.engine.spark.process.deletions import Deletions
 from odfpy.engine.spark.process.java import JavaRuntime
 from odfpy.engine.spark.process.jvm import Jvm, JvmDied, connect, end, java_command, java_environment, spark_home, spawn
 from odfpy.engine.tracing import TraceRequest
@@ -61,7 +60,6 @@ class SparkHost:
         self._cluster: Cluster | None = None
         self._jvm: Jvm | None = None
         self._spark: SparkSession | None = None
-        self._deletions: Deletions | None = None
         self._operations: dict[type, Callable[[SparkSession, Any], Result]] = {}
 
     @property
@@ -83,7 +81,6 @@ class SparkHost:
         except BaseException:
             self.end(0)
             raise
-        self._deletions = Deletions(self._spark)
         self._note("spark")
         gc.freeze()  # what is there now stays, and is not looked through after each job
 
@@ -222,9 +219,11 @@ class SparkHost:
         # Objects of Java live as long as those of Python that stand for them, of which Python, to which they are
         # small, would let some go only after hundreds of jobs.
         gc.collect()
-        if self._deletions is not None:
+        if self._spark is not None:
+            from odfpy.engine.spark.process.calls import calls_of
+
             with suppress(Exception):  # Java may have died, which whoever waits is told otherwise
-                self._deletions.let_go()
+                calls_of(self._spark._jvm).let_go()  # noqa: SLF001
 
     def _forget_files(self) -> None:
         from odfpy.engine.spark.process.shared_files import forget

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,6 @@ from odfpy.engine.spark.execution import row_by_row
 from odfpy.engine.spark.execution.operations import transform
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns, operator_name
 from odfpy.engine.spark.plan.templates import Templates
-from odfpy.engine.spark.process.deletions import MOST, Deletions
 from odfpy.engine.spark.process.session import request_session
 from odfpy.engine.spark.rows.relation import parquet_rows
 from odfpy.errors import EngineError
@@ -184,49 +181,3 @@ def test_of_the_settings_of_hadoop_few_are_copied_for_each_scan(spark):
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()
     assert hadoop.get("io.file.buffer.size") == "65536"
     assert hadoop.size() < 20
-
-
-# --- Deletions --------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def deleting(spark: Any) -> Iterator[tuple[Deletions, list[tuple[str, bool]]]]:
-    """Deletions of the session, and what py4j is told to delete by itself."""
-    client, told = spark.sparkContext._gateway._gateway_client, []
-    before = client.garbage_collect_object
-    client.garbage_collect_object = lambda target_id, enqueue=True: told.append((target_id, enqueue))
-    yield Deletions(spark), told
-    client.garbage_collect_object = before
-
-
-def bindings(spark: Any) -> set[str]:
-    """The objects of Java that Python has, or had."""
-    gateway = spark.sparkContext._gateway
-    text = gateway.jvm.java.lang.String.join(",", gateway.java_gateway_server.getGateway().getBindings().keySet())
-    return set(text.split(","))
-
-
-@pytest.mark.spark
-def test_deletions_wait_for_the_end_of_a_job(spark, deleting):
-    deletions, told = deleting
-    objects = [spark._jvm.java.lang.Object() for _ in range(3000)]
-    kept, ids = objects[7], {one._target_id for one in objects}
-    del objects
-    gc.collect()
-    assert ids < bindings(spark)
-    deletions.let_go()
-    assert ids & bindings(spark) == {kept._target_id}
-    assert kept.equals(kept)
-    assert not any(enqueue for _, enqueue in told)
-
-
-@pytest.mark.spark
-def test_not_too_many_deletions_wait(spark, deleting):
-    _, told = deleting
-    client = spark.sparkContext._gateway._gateway_client
-    client.garbage_collect_object("o0", enqueue=False)  # as the thread of py4j does
-    assert told.pop() == ("o0", False)
-    for number in range(MOST + 1):
-        client.garbage_collect_object(f"x{number}")
-    assert len(told) >= MOST + 1
-    assert {("x0", True), (f"x{MOST - 1}", True)} < set(told)

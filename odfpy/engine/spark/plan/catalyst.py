@@ -334,7 +334,9 @@ def parsed_name(expression: Node) -> str:
 
 def items(sequence: Node) -> list[Node]:
     """A Scala sequence as a list."""
-    return [sequence.apply(at) for at in range(sequence.size())]
+    from odfpy.engine.spark.process.calls import calls_of  # which needs py4j
+
+    return calls_of(sequence).items(sequence)
 
 
 def children(node: Node) -> list[Node]:
@@ -363,12 +365,12 @@ def columns(plan: Node) -> list[Node]:
 
 def column_id(column: Node) -> int:
     """The number that identifies a column within a plan."""
-    return int(column.exprId().id())
+    return _asked_once(column, "id", lambda: int(column.exprId().id()))
 
 
 def same_column(left: Node, right: Node) -> bool:
     """Return whether two attributes are one column."""
-    return bool(left.exprId().equals(right.exprId()))
+    return column_id(left) == column_id(right)
 
 
 def columns_read(expression: Node) -> list[Node]:

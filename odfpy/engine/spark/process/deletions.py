@@ -24,23 +24,22 @@ class Deletions:
     def __init__(self, spark: SparkSession) -> None:
         gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
         client = gateway._gateway_client  # noqa: SLF001
-        self._delete = client.garbage_collect_object
         self._apart = gateway.jvm.java.util.regex.Pattern.compile(_APART)
         self._known = gateway.java_gateway_server.getGateway().getBindings().keySet()
         self._waiting: deque[str] = deque()
         client.garbage_collect_object = self._wait
 
+    @property
+    def are_many(self) -> bool:
+        """True if so many wait that Java should be told."""
+        return len(self._waiting) > MOST
+
     def _wait(self, target_id: str, enqueue: bool = True) -> None:
-        if not enqueue:  # by the thread of py4j
-            self._delete(target_id, enqueue=False)
-            return
+        del enqueue  # whether it is py4j's own thread that asks, makes no difference
         self._waiting.append(target_id)
-        if len(self._waiting) > MOST:  # Python may be in the middle of a call to Java here
-            for one in self._taken():
-                self._delete(one)
 
     def let_go(self) -> None:
-        """Tell Java of what waits."""
+        """Tell Java of what waits; no call may be under way, or be about to be made, that names any of it."""
         if taken := self._taken():
             self._known.removeAll(self._apart.splitAsStream(_APART.join(taken)).toList())
 

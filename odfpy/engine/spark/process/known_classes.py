@@ -21,12 +21,19 @@ class KnownClasses(JVMView):  # type: ignore[misc]
         return found
 
 
+_SINGLETON = "MODULE$"
+_CONSTANTS = "org.apache.spark.sql.types.DataTypes"
+
+
 class KnownClass(JavaClass):  # type: ignore[misc]
-    """A class; a static method that was found stays known, and what a static field is worth is asked each time."""
+    """A class; a static method that was found stays known, and so does a constant of Spark.
+
+    What other static fields are worth is asked each time.
+    """
 
     def __getattr__(self, name: str) -> Any:
         found = super().__getattr__(name)
-        if type(found) is JavaMember:
+        if type(found) is JavaMember or name == _SINGLETON or self._fqn == _CONSTANTS:
             self.__dict__[name] = found
         return found
 

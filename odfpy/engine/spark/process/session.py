@@ -31,6 +31,7 @@ def open_session(master: str = "local[*]", extra: Mapping[str, str] | None = Non
         warnings.simplefilter("ignore")  # PySpark's remarks on the version of pandas; pandas is not used
         from pyspark.sql import SparkSession
 
+        from odfpy.engine.spark.process.calls import Calls
         from odfpy.engine.spark.process.counting import count_calls
         from odfpy.engine.spark.process.known_classes import know_classes
 
@@ -45,6 +46,7 @@ def open_session(master: str = "local[*]", extra: Mapping[str, str] | None = Non
         if guarded:
             _forget_hadoop_defaults(session, settings)
         count_calls(session)
+        Calls(session)
         return session
 
 

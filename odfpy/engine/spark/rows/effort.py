@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from weakref import WeakSet
 
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node
 from odfpy.engine.spark.process.session import tell_tasks
@@ -23,8 +24,8 @@ _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _BROADCAST: Final = "spark.sql.autoBroadcastJoinThreshold"
 _COMPILED: Final = "spark.sql.codegen.wholeStage"
 _COMPILED_PARTS: Final = "spark.sql.codegen.factoryMode"
-_GATHERED: Final = "spark.odfpy.gathered"
-"""Property of a session: whether rows of files are taken to one partition."""
+_GATHERED: Final[WeakSet[SparkSession]] = WeakSet()
+"""Sessions in which rows of files are taken to one partition."""
 
 _ROWS_IN_ONE_PARTITION: Final = 100_000
 _ROWS_TO_INTERPRET: Final = 20_000
@@ -44,8 +45,9 @@ class Effort:
             kept: files with what was kept of earlier rows, which are read besides.
         """
         self._spark = catalyst.spark
-        self._most = {name: str(self._spark.conf.get(name)) for name in (_BROADCAST, _COMPILED, _COMPILED_PARTS)}
-        self._most_partitions = int(self._spark.conf.get(_PARTITIONS) or 1)
+        names = (_PARTITIONS, _BROADCAST, _COMPILED, _COMPILED_PARTS)
+        self._most = {name: str(self._spark.conf.get(name)) for name in names}
+        self._is_set = self._most
         self._rows_in_one_task = rows_in_one_task
         self._rows_in_one = min(rows_in_one_task, _ROWS_IN_ONE_PARTITION)
         self._kept = sum(path.stat().st_size for path in kept)
@@ -54,24 +56,26 @@ class Effort:
     def set(self, rows: int) -> None:
         """Prepare for so many rows that are not kept."""
         self._rows = rows
-        partitions = max(1, min(self._most_partitions, -(-rows // self._rows_in_one)))
+        partitions = max(1, min(int(self._most[_PARTITIONS]), -(-rows // self._rows_in_one)))
         if partitions > 1:
             # More than there are processors are of use only as long as one would have many rows: each is a file for
             # each task before it, a job for what it results in, and tables of its own.
             processors = self._spark.sparkContext.defaultParallelism
             partitions = min(partitions, max(processors, -(-rows // self._rows_in_one_task)))
         are_few = partitions == 1 and rows <= _ROWS_IN_ONE_PARTITION and self._kept <= _KEPT_TO_GATHER
-        wanted = {_PARTITIONS: str(partitions), **self._most, _GATHERED: str(are_few).lower()}
+        wanted = {**self._most, _PARTITIONS: str(partitions)}
+        _GATHERED.discard(self._spark)
         if are_few:
+            _GATHERED.add(self._spark)
             wanted[_BROADCAST] = "-1"
         if are_few and rows <= _ROWS_TO_INTERPRET and self._kept <= _KEPT_TO_INTERPRET:
             wanted |= {_COMPILED: "false", _COMPILED_PARTS: "NO_CODEGEN"}
-        conf = self._spark.conf
-        changed = {name: value for name, value in wanted.items() if conf.get(name, None) != value}
+        changed = {name: value for name, value in wanted.items() if self._is_set[name] != value}
         for name, value in changed.items():
-            conf.set(name, value)
+            self._spark.conf.set(name, value)
         if changed:
             tell_tasks(self._spark)
+        self._is_set = wanted
 
     def add(self, rows: int) -> None:
         """Prepare for so many rows more."""
@@ -80,7 +84,7 @@ class Effort:
 
 def is_gathered(spark: SparkSession) -> bool:
     """Return whether the rows of a fragment are few, and in one partition from the beginning."""
-    return spark.conf.get(_GATHERED, "false") == "true"
+    return spark in _GATHERED
 
 
 def gather(catalyst: Catalyst, plan: Node) -> Node:

@@ -1,0 +1,147 @@
+"""Calls to Java that travel together (promise pipelining).
+
+A call takes a fifth of a millisecond on its way, more on machines whose idle processors sleep, and a small pull makes a
+thousand of them. Most are answered by an object that is only a part of what is built next. Such a call waits: Python
+gives its result a name, and goes on. The calls that wait travel with the next one whose answer is needed, and Java runs
+all of them in their order. What fails is told as an error of the call that they travelled with.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from importlib.resources import files
+from itertools import count, starmap
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from py4j.java_gateway import JavaObject
+from py4j.protocol import REFERENCE_TYPE, RETURN_MESSAGE, SUCCESS
+
+from odfpy.engine.spark.process.deletions import Deletions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_KNOWN_AS: Final = "_odf_calls"
+_MOST: Final = 1_000
+"""So many calls wait."""
+_CALL: Final = "c"
+_CONSTRUCTOR: Final = "i"
+_OURS: Final = "org.apache.spark.sql."
+_METHODS: Final = """
+aggregateExpressions aggregateFunction asNullable child children dataType emptySpec exprId expressions
+groupingExpressions metadata newExprId of orderSpec output partitionColumns partitionSpec projectList queryExecution
+resultId schema sessionState toAttribute toSeq windowExpressions windowFunction windowSpec withNewChildren
+"""
+_ALWAYS_AN_OBJECT: Final = frozenset(_METHODS.split())
+"""Methods that cannot fail, and answer with an object whatever they are asked of: not with a value, nor with null."""
+_STATIC: Final = {
+    "z:org.apache.spark.sql.types.DataType": frozenset({"fromJson"}),
+    "z:scala.Option": frozenset({"apply", "empty"}),
+}
+
+
+class Calls:
+    """The calls of one connection to Java, and the objects of Java that Python has dropped.
+
+    One thread may build plans; others may make calls that do not wait.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        """Let calls wait from now on."""
+        gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
+        self._client: Any = gateway._gateway_client  # noqa: SLF001
+        compiler = getattr(gateway.jvm, "org.codehaus.janino.SimpleCompiler")()
+        compiler.cook(files("odfpy.engine.spark.process").joinpath("Calls.java").read_text("utf-8"))
+        (made,) = compiler.getClassLoader().loadClass("odfpy.Calls").getConstructors()
+        arguments = gateway.new_array(gateway.jvm.java.lang.Object, 1)
+        arguments[0] = gateway.java_gateway_server.getGateway()
+        java = made.newInstance(arguments)
+        self._run, self._items = java.run, java.items
+        self._waiting = _Waiting()
+        self._deletions = Deletions(spark)
+        self._numbers = count()
+        self._send = self._client.send_command
+        self._client.send_command = self._sent
+        self._client.__dict__[_KNOWN_AS] = self
+
+    def _sent(self, command: str, retry: bool = True, binary: bool = False) -> Any:
+        """In the place of the method of py4j that sends a command and returns the answer."""
+        calls = self._waiting.calls
+        kind, target, method, *_ = command.split("\n", 3)
+        if _may_wait(kind, target, method) and len(calls) < _MOST:
+            name = self._new_name()
+            calls.append(f"{name}\n{command}")
+            return f"{SUCCESS}{REFERENCE_TYPE}{name}"
+        if not calls:
+            return self._send(command, retry, binary)
+        travels_along = kind in (_CALL, _CONSTRUCTOR) and not binary
+        together = "".join(calls) + (f"\n{command}" if travels_along else "")
+        calls.clear()
+        answer = self._run(together)
+        if self._deletions.are_many:
+            self._deletions.let_go()
+        return answer.removeprefix(RETURN_MESSAGE) if travels_along or answer else self._send(command, retry, binary)
+
+    def _new_name(self) -> str:
+        return f"odf{next(self._numbers)}"
+
+    def let_go(self) -> None:
+        """Tell Java of the objects that Python has dropped, when a job has its answer."""
+        self._deletions.let_go()
+
+    def items(self, sequence: Any) -> list[Any]:
+        """The items of a sequence of Scala; what is told of them needs not be asked of them."""
+        prefix = f"{self._new_name()}."
+        texts = _texts(self._items(sequence, prefix))
+        return [
+            told.name if told.java_class == "java.lang.String" else self._item(f"{prefix}{at}", told)
+            for at, told in enumerate(starmap(_Told, zip(texts, texts, texts, texts, strict=True)))
+        ]
+
+    def _item(self, reference: str, told: _Told) -> JavaObject:
+        found = JavaObject(reference, self._client)
+        known = found.__dict__
+        known["_odf_class"] = told.java_class
+        if told.number:
+            known["_odf_id"] = int(told.number)
+            known["name"] = lambda: told.name
+        if told.nullable:
+            known["nullable"] = lambda: told.nullable == "true"
+        return found
+
+
+class _Told(NamedTuple):
+    """What Java tells of an item; what does not apply is empty."""
+
+    java_class: str
+    name: str
+    number: str
+    nullable: str
+
+
+class _Waiting(threading.local):
+    """The calls of this thread that wait."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+
+def calls_of(node: Any) -> Calls:
+    """The calls of the connection that an object of Java came by."""
+    calls: Calls = node._gateway_client.__dict__[_KNOWN_AS]  # noqa: SLF001
+    return calls
+
+
+def _may_wait(kind: str, target: str, method: str) -> bool:
+    if kind == _CONSTRUCTOR:
+        return target.startswith(_OURS)
+    return kind == _CALL and (method in _ALWAYS_AN_OBJECT or method in _STATIC.get(target, ()))
+
+
+def _texts(told: str) -> Iterator[str]:
+    at = 0
+    while at < len(told):
+        begin = told.index(" ", at) + 1
+        at = begin + int(told[at : begin - 1])
+        yield told[begin:at]

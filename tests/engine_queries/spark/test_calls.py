@@ -1,0 +1,185 @@
+"""Calls to Java that travel together, and objects of Java that Python has dropped."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JError
+from pyspark.sql.types import LongType, StructField, StructType
+
+from odfpy.engine.spark.plan.catalyst import Catalyst, columns, expression_name, items, operator_name
+from odfpy.engine.spark.process.calls import Calls, calls_of
+from odfpy.engine.spark.process.deletions import MOST
+from odfpy.engine.spark.process.session import request_session
+
+pytestmark = pytest.mark.spark
+
+ODD = [
+    "plain",
+    "",
+    " 7 of them ",
+    "two\nlines\r\n",
+    "\x01\x00",
+    "a.`b`",
+    "Größe",
+    "\U0001f9ea\U0001f468\u200d\U0001f52c",
+]
+
+
+@pytest.fixture
+def catalyst(spark: Any) -> Catalyst:
+    return Catalyst(request_session(spark))
+
+
+@pytest.fixture
+def calls(spark: Any) -> Calls:
+    return calls_of(spark._jvm)
+
+
+@pytest.fixture
+def asked(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What really goes to Java."""
+    found: list[str] = []
+    send = calls._send
+
+    def sent(command: str, *arguments: Any) -> Any:
+        found.append(command)
+        return send(command, *arguments)
+
+    monkeypatch.setattr(calls, "_send", sent)
+    return found
+
+
+def bindings(spark: Any) -> set[str]:
+    """The objects of Java that Python has, or had."""
+    gateway = spark.sparkContext._gateway
+    text = gateway.jvm.java.lang.String.join(",", gateway.java_gateway_server.getGateway().getBindings().keySet())
+    return set(text.split(","))
+
+
+def projected(catalyst: Catalyst, times: int) -> Any:
+    """So many projections, one over the other."""
+    plan = catalyst.one_row()
+    for number in range(times):
+        plan = catalyst.project([catalyst.alias(catalyst.integer(number), f"c{number}")], plan)
+    return plan
+
+
+# --- Calls ------------------------------------------------------------------------------------------------------------
+
+
+def test_calls_wait_for_one_whose_answer_is_needed(catalyst, asked):
+    columns_before = columns(catalyst.empty(StructType([StructField("n", LongType())])))
+    projected(catalyst, 1).output()  # classes are known from now on
+    asked.clear()
+    made = projected(catalyst, 50).output()
+    assert asked == []
+    assert [column.name() for column in items(made)] == ["c49"]
+    assert len(asked) == 1, "those that waited went with the question"
+    assert columns_before[0].name() == "n"
+
+
+def test_many_calls_go_now_and_then(catalyst, asked):
+    plan = catalyst.one_row()
+    for _ in range(2_500):
+        plan = catalyst.filter(catalyst.boolean(True), plan)
+    assert 2 <= len(asked) < 100
+    assert operator_name(plan) == "Filter"
+
+
+def test_an_answer_is_that_of_a_call_that_goes_alone(catalyst):
+    fresh = catalyst.alias(catalyst.integer(5), " a\\nb ")
+    assert fresh.name() == " a\\nb "
+    assert fresh.child().value() == 5
+    assert fresh.nullable() is False
+    assert fresh.child().dataType().json() == '"integer"'
+    assert catalyst.nothing.isDefined() is False
+    assert catalyst.java_class("scala.Option").apply("there").get() == "there"
+
+
+def test_a_call_that_fails_is_told_with_the_next_question(catalyst):
+    broken = catalyst.expression("Alias", catalyst.integer(1))  # which has more arguments
+    never = catalyst.project([broken], catalyst.one_row())
+    with pytest.raises(Py4JError, match=r"Alias.* does not exist"):
+        operator_name(never)
+    assert operator_name(projected(catalyst, 1)) == "Project", (
+        "what waited after it has been given up, and nothing else"
+    )
+
+
+def test_what_never_came_to_be_is_told(catalyst, calls):
+    missing = calls._item("odf-nothing", _told("java.lang.Object"))
+    with pytest.raises(Exception, match=r"null|does not exist"):
+        catalyst.project([missing], catalyst.one_row()).output().size()
+
+
+def _told(java_class: str) -> Any:
+    from odfpy.engine.spark.process.calls import _Told
+
+    return _Told(java_class, "", "", "")
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_items_are_told_with_their_names(catalyst, name, asked):
+    schema = StructType([StructField(name, LongType(), nullable) for nullable in (True, False)])
+    found = columns(catalyst.empty(schema))
+    asked.clear()
+    assert [column.name() for column in found] == [name, name]
+    assert [column.nullable() for column in found] == [True, False]
+    assert [expression_name(column) for column in found] == ["AttributeReference"] * 2
+    assert asked == []
+    assert [column.exprId().id() for column in found] == [column.__dict__["_odf_id"] for column in found]
+
+
+def test_items_that_are_texts_are_texts(catalyst):
+    parts = catalyst.java_class("org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute").parseAttributeName
+    assert items(parts("`a.b`.c")) == ["a.b", "c"]
+    assert items(catalyst.seq([])) == []
+
+
+def test_each_thread_has_calls_of_its_own(catalyst, asked):
+    plan = catalyst.project([catalyst.alias(catalyst.integer(1), "x")], catalyst.one_row())
+    asked.clear()
+    heard = []
+    other = threading.Thread(target=lambda: heard.append(str(catalyst.spark.version)))
+    other.start()
+    other.join()
+    assert heard
+    assert not any("Project" in command for command in asked)
+    assert operator_name(plan) == "Project"
+
+
+# --- Deletions --------------------------------------------------------------------------------------------------------
+
+
+def test_deletions_wait_for_the_end_of_a_job(spark, calls):
+    objects = [spark._jvm.java.lang.Object() for _ in range(3000)]
+    kept, ids = objects[7], {one._target_id for one in objects}
+    del objects
+    gc.collect()
+    assert ids < bindings(spark)
+    calls.let_go()
+    assert ids & bindings(spark) == {kept._target_id}
+    assert kept.equals(kept)
+
+
+def test_what_is_dropped_before_it_came_to_be_is_let_go(spark, catalyst, calls):
+    calls.let_go()
+    dropped = catalyst.project([catalyst.alias(catalyst.integer(1), "x")], catalyst.one_row())
+    name = dropped._target_id
+    del dropped
+    gc.collect()
+    calls.let_go()
+    assert name not in bindings(spark)
+
+
+def test_not_too_many_deletions_wait(spark, catalyst, calls):
+    calls.let_go()
+    before = len(bindings(spark))
+    for _ in range(MOST // 2 + 2_000):
+        catalyst.integer(1)
+        catalyst.nothing.isDefined()
+    assert len(bindings(spark)) < before + MOST
