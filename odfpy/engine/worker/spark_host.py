@@ -25,6 +25,7 @@ from odfpy.errors import EngineUnavailable, OdfError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from odfpy.engine.spark.process.calls import Calls
     from odfpy.engine.worker.messages import Job, Result
 
 _END_SECONDS: Final = 10.0
@@ -220,10 +221,8 @@ class SparkHost:
         # small, would let some go only after hundreds of jobs.
         gc.collect()
         if self._spark is not None:
-            from odfpy.engine.spark.process.calls import calls_of
-
             with suppress(Exception):  # Java may have died, which whoever waits is told otherwise
-                calls_of(self._spark._jvm).let_go()  # noqa: SLF001
+                _calls(self._spark).let_go()
 
     def _forget_files(self) -> None:
         from odfpy.engine.spark.process.shared_files import forget
@@ -236,6 +235,7 @@ class SparkHost:
         """Cancel what Spark is doing; from another thread than the one that serves."""
         if self._spark is not None:
             self._spark.sparkContext.cancelAllJobs()
+            _calls(self._spark).cancel()
 
     def settles(self, seconds: float) -> bool:
         """Return whether no task is running any more, now or within some seconds; if Spark has died, none is."""
@@ -253,7 +253,7 @@ class SparkHost:
         # The status tracker hears of tasks that have begun now and then only, the scheduler knows.
         scheduler = self._spark.sparkContext._jsc.sc().taskScheduler()  # noqa: SLF001
         by_executor = scheduler.runningTasksByExecutors().values().iterator()
-        count = 0
+        count = int(_calls(self._spark).is_running)
         while by_executor.hasNext():
             count += by_executor.next()
         return count
@@ -284,6 +284,12 @@ class SparkHost:
         if self._jvm is not None:
             self._jvm.process.kill()
             self._jvm.process.wait()
+
+
+def _calls(spark: SparkSession) -> Calls:
+    from odfpy.engine.spark.process.calls import calls_of
+
+    return calls_of(spark._jvm)  # noqa: SLF001
 
 
 def _say_nothing(_server: object, _request: object, _address: object) -> None:

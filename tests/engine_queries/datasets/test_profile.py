@@ -63,7 +63,7 @@ def test_row_by_row(workspace: Workspace, spark: SparkSession) -> None:
     job = found.at("output", "Spark job")
     assert job is not None
     assert (job.times, job.all_jobs) == (1, 1)
-    assert found.all_calls > 100
+    assert 20 < found.all_calls < 150
 
 
 def test_a_query_with_state(workspace: Workspace, spark: SparkSession) -> None:
@@ -107,7 +107,7 @@ def test_a_worker_tells_its_stages(tmp_path: Path) -> None:
     assert job.times == 2
     assert cold.parts["start"].times == 1
     assert {"sandbox", "session", "analysis", "output"} <= job.parts.keys()
-    assert job.all_calls > 100
+    assert job.all_calls > 50
     assert job.all_jobs >= 2
     for _, one in cold.walk():
         assert sum(part.seconds for part in one.parts.values()) <= one.seconds or not one.parts, one.name

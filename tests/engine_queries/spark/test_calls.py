@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructField, StructType
 
 from odfpy.engine.spark.plan.catalyst import Catalyst, columns, expression_name, items, operator_name
@@ -150,6 +153,82 @@ def test_each_thread_has_calls_of_its_own(catalyst, asked):
     assert heard
     assert not any("Project" in command for command in asked)
     assert operator_name(plan) == "Project"
+
+
+# --- Tasks in the thread of the caller --------------------------------------------------------------------------------
+
+
+def jobs_of(spark: Any) -> int:
+    return int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
+
+
+def numbers(calls: Calls, frame: DataFrame) -> list[int]:
+    """The one column of a frame, as `rows` gives it."""
+    schema = pa.schema([pa.field(frame.columns[0], pa.int64())])
+    batches = [pa.ipc.read_record_batch(pa.py_buffer(one), schema) for one in calls.rows(frame)]
+    return [number for batch in batches for number in batch.column(0).to_pylist()]
+
+
+def test_one_task_runs_without_a_job(spark, calls):
+    before = jobs_of(spark)
+    assert numbers(calls, spark.range(0, 25_000, 1, 1).selectExpr("id * 2 AS twice")) == list(range(0, 50_000, 2))
+    assert numbers(calls, spark.range(0, 0, 1, 1)) == []
+    assert numbers(calls, spark.range(9, 0, -1, 1).sortWithinPartitions("id")) == list(range(1, 10))
+    assert jobs_of(spark) == before
+    assert not calls.is_running
+
+
+def test_what_has_several_tasks_is_a_job(spark, calls):
+    before = jobs_of(spark)
+    assert numbers(calls, spark.range(0, 100, 1, 3)) == list(range(100))
+    assert sorted(numbers(calls, spark.range(0, 100, 1, 2).repartition(1))) == list(range(100))
+    assert jobs_of(spark) == before + 2
+
+
+def test_a_task_has_the_settings_of_its_session(catalyst, calls):
+    from odfpy.engine.spark.process.session import tell_tasks
+
+    for is_ansi in ("false", "true"):
+        catalyst.spark.conf.set("spark.sql.ansi.enabled", is_ansi)
+        tell_tasks(catalyst.spark)
+        found = catalyst.spark.range(0, 1, 1, 1).selectExpr("element_at(array(id), int(id + 2)) AS none")
+        if is_ansi == "true":
+            with pytest.raises(Exception, match="INVALID_ARRAY_INDEX"):
+                numbers(calls, found)
+        else:
+            assert numbers(calls, found) == [None]
+
+
+def test_a_task_that_fails_leaves_nothing(spark, calls):
+    for _ in range(3):
+        with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+            numbers(calls, spark.range(0, 10, 1, 1).sortWithinPartitions("id").selectExpr("id div (id - id) AS n"))
+        assert not calls.is_running
+    assert numbers(calls, spark.range(0, 10, 1, 1)) == list(range(10))
+
+
+def test_a_task_is_cancelled_from_another_thread(spark, calls):
+    endless = spark.range(0, 1 << 60, 1, 1).where("id < 0")
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            numbers(calls, endless)
+        except Exception as error:  # noqa: BLE001  whatever it is
+            failures.append(error)
+
+    waiting = threading.Thread(target=run)
+    waiting.start()
+    deadline = time.monotonic() + 60
+    while not calls.is_running:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    calls.cancel()
+    waiting.join(60)
+    assert not waiting.is_alive()
+    assert len(failures) == 1
+    assert "TaskKilled" in str(failures[0])
+    assert not calls.is_running
 
 
 # --- Deletions --------------------------------------------------------------------------------------------------------

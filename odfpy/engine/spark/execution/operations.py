@@ -39,6 +39,7 @@ from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.session import request_session, version_of
 from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK
+from odfpy.engine.spark.rows.effort import gather_few
 from odfpy.engine.spark.rows.tables import Table, name_projected
 from odfpy.engine.spark.rows.write import batches_of
 from odfpy.engine.sql.source_text import SourceText
@@ -106,6 +107,8 @@ def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task:
                 )
             names = [table.name for table in tables]
             rows = [table.num_rows for table in tables]
+            if not any(branch.fans_out for branch in ready.delta.branches):
+                gather_few(ready.catalyst.spark, sum(rows))
             with stage("output"):
                 slices = write_delta(ready.catalyst, ready.delta, ready.form, request, rows, names, rows_in_one_task)
         with stage("late rows"):

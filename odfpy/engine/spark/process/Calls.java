@@ -2,19 +2,42 @@ package odfpy;
 
 import java.io.BufferedReader;
 import java.io.BufferedWriter;
+import java.io.IOException;
 import java.io.StringReader;
 import java.io.StringWriter;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import java.util.ArrayList;
+import java.util.Base64;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.Properties;
+import java.util.concurrent.atomic.AtomicLong;
 
-import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.JobArtifactSet;
+import org.apache.spark.ShuffleDependency;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.TaskContext;
+import org.apache.spark.executor.TaskMetrics;
+import org.apache.spark.memory.MemoryManager;
+import org.apache.spark.memory.TaskMemoryManager;
+import org.apache.spark.metrics.MetricsSystem;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.scheduler.Task;
+import org.apache.spark.serializer.Serializer;
 import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.storage.BlockManager;
 
 import py4j.Gateway;
 import py4j.commands.CallCommand;
 import py4j.commands.Command;
 import py4j.commands.ConstructorCommand;
+
+import scala.reflect.ClassTag;
+import scala.reflect.ClassTag$;
 
 /**
  * Calls from Python that travel together, and what Python wants to know of the items of a sequence, in one answer.
@@ -43,7 +66,7 @@ public final class Calls {
      *     one means that its answer is wanted.
      * @return the answer of the last call, or of the one that failed; nothing if none is wanted.
      */
-    public String run(String calls) throws Exception {
+    public String run(String calls) throws IOException {
         BufferedReader reader = new BufferedReader(new StringReader(calls));
         String name;
         while ((name = reader.readLine()) != null) {
@@ -110,5 +133,143 @@ public final class Calls {
 
     private static void tell(StringBuilder told, String text) {
         told.append(text.codePointCount(0, text.length())).append(' ').append(text);
+    }
+
+    /** Compute few rows, as Arrow batches. */
+    public Batches rows(RDD batches) throws Throwable {
+        if (batches.getNumPartitions() == 0) {
+            return new Batches(new Object[0]);
+        }
+        boolean isOneTask = batches.getNumPartitions() == 1 && !hasShuffle(batches);
+        return new Batches(isOneTask ? OneTask.rowsOf(batches) : (Object[]) batches.collect());
+    }
+
+    private static boolean hasShuffle(RDD rows) {
+        scala.collection.Seq found = rows.dependencies();
+        for (int at = 0; at < found.size(); at++) {
+            Object dependency = found.apply(at);
+            if (dependency instanceof ShuffleDependency || hasShuffle(((org.apache.spark.Dependency) dependency).rdd())) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** Return how many tasks have run in a thread of their caller. */
+    public int tasks() {
+        return (int) (OneTask.NEXT.get() - OneTask.FIRST);
+    }
+
+    /** Cancel the task that runs in a thread of its caller, if there is one. */
+    public void cancel() {
+        OneTask.cancel();
+    }
+
+    /** Return whether a task runs in a thread of its caller. */
+    public boolean isRunning() {
+        return OneTask.running != null;
+    }
+
+    /** Arrow batches on their way to Python. */
+    public static final class Batches {
+        private static final int ENOUGH = 1 << 20;
+
+        private final Object[] found;
+        private int at;
+
+        Batches(Object[] found) {
+            this.found = found;
+        }
+
+        /** Return the next batches in Base64, each with a comma before it; the last answer ends with a full stop. */
+        public String next() {
+            StringBuilder told = new StringBuilder();
+            while (at < found.length && told.length() < ENOUGH) {
+                told.append(',').append(Base64.getEncoder().encodeToString((byte[]) found[at]));
+                found[at++] = null;
+            }
+            return at < found.length ? told.toString() : told.append('.').toString();
+        }
+    }
+}
+
+/**
+ * A task that runs in the thread of whoever wants its rows.
+ *
+ * For a task of few rows, Spark's scheduler costs more than the task: a job goes through five threads, and its plan is
+ * written and read once more on the way to an executor in the same process.
+ */
+final class OneTask extends Task {
+    static volatile OneTask running;
+
+    /** Numbers of tasks, far above those of Spark's scheduler. */
+    static final long FIRST = 1L << 40;
+    static final AtomicLong NEXT = new AtomicLong(FIRST);
+
+    private static final scala.math.BigDecimal ONE = scala.math.BigDecimal$.MODULE$.apply(1);
+    private static final ClassTag METRICS = ClassTag$.MODULE$.apply(TaskMetrics.class);
+    private static final scala.collection.immutable.Map NOTHING = scala.collection.immutable.Map$.MODULE$.empty();
+    private static byte[] metrics;
+
+    private final RDD rows;
+
+    private OneTask(RDD rows, Properties properties) {
+        super(
+            0, 0, 0, 1, JobArtifactSet.emptyJobArtifactSet(), properties, metrics,
+            scala.Option.empty(), scala.Option.empty(), scala.Option.empty(), false
+        );
+        this.rows = rows;
+    }
+
+    static Object[] rowsOf(RDD rows) throws Throwable {
+        long number = NEXT.getAndIncrement();
+        MemoryManager memory = (MemoryManager) ofSpark("memoryManager", MemoryManager.class);
+        BlockManager blocks = (BlockManager) ofSpark("blockManager", BlockManager.class);
+        MetricsSystem system = (MetricsSystem) ofSpark("metricsSystem", MetricsSystem.class);
+        if (metrics == null) {
+            Serializer serializer = (Serializer) ofSpark("closureSerializer", Serializer.class);
+            metrics = serializer.newInstance().serialize(TaskMetrics.registered(), METRICS).array();
+        }
+        OneTask task = new OneTask(rows, rows.sparkContext().getLocalProperties());
+        TaskMemoryManager own = new TaskMemoryManager(memory, number);
+        task.setTaskMemoryManager(own);
+        running = task;
+        try {
+            return (Object[]) task.run(number, 0, system, ONE, NOTHING, scala.Option.empty());
+        } finally {
+            running = null;
+            own.cleanUpAllAllocatedMemory();
+            blocks.releaseAllLocksForTask(number);
+        }
+    }
+
+    /**
+     * A part of Spark's environment.
+     *
+     * Of its methods, one names a class that Spark does not bring, so that they cannot be called in Java's own way, for
+     * which all of them are looked at.
+     */
+    private static Object ofSpark(String name, Class type) throws Throwable {
+        MethodHandles.Lookup methods = MethodHandles.publicLookup();
+        Object spark = methods.findStatic(SparkEnv.class, "get", MethodType.methodType(SparkEnv.class))
+            .invokeWithArguments(new Object[0]);
+        return methods.findVirtual(SparkEnv.class, name, MethodType.methodType(type))
+            .invokeWithArguments(new Object[] {spark});
+    }
+
+    static void cancel() {
+        OneTask task = running;
+        if (task != null) {
+            task.kill(false, "cancelled");
+        }
+    }
+
+    public Object runTask(TaskContext context) {
+        List found = new ArrayList();
+        scala.collection.Iterator batches = rows.iterator(rows.partitions()[0], context);
+        while (batches.hasNext()) {
+            found.add(batches.next());
+        }
+        return found.toArray();
     }
 }

@@ -9,6 +9,7 @@ all of them in their order. What fails is told as an error of the call that they
 from __future__ import annotations
 
 import threading
+from base64 import b64decode
 from collections.abc import Iterator
 from importlib.resources import files
 from itertools import count, starmap
@@ -20,21 +21,24 @@ from py4j.protocol import REFERENCE_TYPE, RETURN_MESSAGE, SUCCESS
 from odfpy.engine.spark.process.deletions import Deletions
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _KNOWN_AS: Final = "_odf_calls"
 _MOST: Final = 1_000
 """So many calls wait."""
+_LAST: Final = "."
 _CALL: Final = "c"
 _CONSTRUCTOR: Final = "i"
 _OURS: Final = "org.apache.spark.sql."
 _METHODS: Final = """
 aggregateExpressions aggregateFunction asNullable child children dataType emptySpec exprId expressions
 groupingExpressions metadata newExprId of orderSpec output partitionColumns partitionSpec projectList queryExecution
-resultId schema sessionState toAttribute toSeq windowExpressions windowFunction windowSpec withNewChildren
+resultId rows schema sessionState toArrowBatchRdd toAttribute toSeq windowExpressions windowFunction windowSpec
+withNewChildren
 """
 _ALWAYS_AN_OBJECT: Final = frozenset(_METHODS.split())
-"""Methods that cannot fail, and answer with an object whatever they are asked of: not with a value, nor with null."""
+"""Methods that answer with an object whatever they are asked of: not with a value, nor with null. They cannot fail,
+except for `toArrowBatchRdd` and `rows`, whose next question follows at once."""
 _STATIC: Final = {
     "z:org.apache.spark.sql.types.DataType": frozenset({"fromJson"}),
     "z:scala.Option": frozenset({"apply", "empty"}),
@@ -57,6 +61,7 @@ class Calls:
         arguments = gateway.new_array(gateway.jvm.java.lang.Object, 1)
         arguments[0] = gateway.java_gateway_server.getGateway()
         java = made.newInstance(arguments)
+        self._java = java
         self._run, self._items = java.run, java.items
         self._waiting = _Waiting()
         self._deletions = Deletions(spark)
@@ -85,6 +90,25 @@ class Calls:
 
     def _new_name(self) -> str:
         return f"odf{next(self._numbers)}"
+
+    def rows(self, frame: DataFrame) -> Iterator[bytes]:
+        """The Arrow batches of few rows; if one task computes them, it runs in the thread of Java that is asked."""
+        batches = self._java.rows(frame._jdf.toArrowBatchRdd())  # noqa: SLF001
+        return _decoded(batches, batches.next())
+
+    @property
+    def tasks(self) -> int:
+        """The number of tasks that have run so, without a job."""
+        return int(self._java.tasks())
+
+    def cancel(self) -> None:
+        """Cancel the task that `rows` waits for, if there is one; from another thread."""
+        self._java.cancel()
+
+    @property
+    def is_running(self) -> bool:
+        """True while `rows` waits for a task; from any thread."""
+        return bool(self._java.isRunning())
 
     def let_go(self) -> None:
         """Tell Java of the objects that Python has dropped, when a job has its answer."""
@@ -137,6 +161,15 @@ def _may_wait(kind: str, target: str, method: str) -> bool:
     if kind == _CONSTRUCTOR:
         return target.startswith(_OURS)
     return kind == _CALL and (method in _ALWAYS_AN_OBJECT or method in _STATIC.get(target, ()))
+
+
+def _decoded(batches: Any, told: str) -> Iterator[bytes]:
+    while True:
+        _, *encoded = told.removesuffix(_LAST).split(",")
+        yield from map(b64decode, encoded)
+        if told.endswith(_LAST):
+            return
+        told = batches.next()
 
 
 def _texts(told: str) -> Iterator[str]:

@@ -1,4 +1,7 @@
-"""Counts of what a job asks of Java: calls from Python, and jobs of Spark. They go to the stage that is under way."""
+"""Counts of what a job asks of Java: calls from Python, and jobs of Spark. They go to the stage that is under way.
+
+A task that runs without a job counts as one. Calls that travel with another are none.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +35,13 @@ def count_jobs(spark: SparkSession) -> None:
     here = current()
     if here is None:
         return
+    from odfpy.engine.spark.process.calls import calls_of  # which needs py4j
+
     context = spark.sparkContext
     application = context.applicationId
     known = _SEEN.get(application)
     scheduler = context._jsc.sc().dagScheduler() if known is None else known[0]  # noqa: SLF001
-    count = int(scheduler.numTotalJobs())
+    count = int(scheduler.numTotalJobs()) + calls_of(spark._jvm).tasks  # noqa: SLF001
     _SEEN[application] = scheduler, count
     if known is not None:
         here.add(0.0, 0, jobs=count - known[1])

@@ -82,6 +82,12 @@ class Effort:
         self.set(self._rows + rows)
 
 
+def gather_few(spark: SparkSession, rows: int) -> None:
+    """Take rows of files to one partition from now on if they are few, and leave all else as it is."""
+    if rows <= _ROWS_IN_ONE_PARTITION:
+        _GATHERED.add(spark)
+
+
 def is_gathered(spark: SparkSession) -> bool:
     """Return whether the rows of a fragment are few, and in one partition from the beginning."""
     return spark in _GATHERED

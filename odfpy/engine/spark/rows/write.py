@@ -92,8 +92,9 @@ def write_file(frame: DataFrame, path: Path, write: Write[R]) -> R:
 
 def _collected(frame: DataFrame) -> Iterator[bytes]:
     """The batches of few rows, which need no socket of their own to come here."""
-    batches = _arrow(frame).collect()
-    return (batches.get(at) for at in range(batches.size()))
+    from odfpy.engine.spark.process.calls import calls_of  # which needs py4j
+
+    return calls_of(frame._jdf).rows(frame)  # noqa: SLF001
 
 
 def _arrow(frame: DataFrame) -> Any:
