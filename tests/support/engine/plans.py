@@ -30,6 +30,7 @@ def plans_run() -> Iterator[list[Any]]:
 
     with (
         patch.object(write, "_messages", seen(write._messages)),
+        patch.object(write, "_collected", seen(write._collected)),
         patch.object(DataFrame, "collect", seen(DataFrame.collect)),
         patch.object(DataFrame, "isEmpty", seen(DataFrame.isEmpty)),
         patch.object(DataFrame, "count", seen(DataFrame.count)),

@@ -25,6 +25,8 @@ _PLANS = _CATALYST + "plans.logical."
 _EXPRESSIONS = _CATALYST + "expressions."
 _LEAVES = frozenset(_EXPRESSIONS + name for name in ("AttributeReference", "Literal"))
 _NAME_OF = "_odf_name_of"
+CALLS = "_odf_calls"
+"""Where a connection to Java keeps its `process.calls.Calls`."""
 _AT_ONCE = 10
 """Java has a method that makes a list of so many items."""
 
@@ -334,9 +336,8 @@ def parsed_name(expression: Node) -> str:
 
 def items(sequence: Node) -> list[Node]:
     """A Scala sequence as a list."""
-    from odfpy.engine.spark.process.calls import calls_of  # which needs py4j
-
-    return calls_of(sequence).items(sequence)
+    found: list[Node] = sequence._gateway_client.__dict__[CALLS].items(sequence)  # noqa: SLF001
+    return found
 
 
 def children(node: Node) -> list[Node]:

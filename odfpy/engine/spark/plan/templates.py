@@ -23,7 +23,11 @@ class Template:
     """The operators that are put over rows, each over the one before, the lowest first."""
 
     def __init__(self, plan: Node) -> None:
-        """Take a plan of operators of one input each over a relation."""
+        """Take a plan of operators of one input each over a relation.
+
+        Raises:
+            ValueError: an operator has several inputs.
+        """
         self._operators: list[Node] = []
         while operator_name(plan) != _LEAF:
             self._operators.insert(0, plan)

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from py4j.java_gateway import JavaObject
 from py4j.protocol import REFERENCE_TYPE, RETURN_MESSAGE, SUCCESS
 
+from odfpy.engine.spark.plan.catalyst import CALLS
 from odfpy.engine.spark.process.deletions import Deletions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_KNOWN_AS: Final = "_odf_calls"
 _MOST: Final = 1_000
 """So many calls wait."""
 _LAST: Final = "."
@@ -68,7 +68,7 @@ class Calls:
         self._numbers = count()
         self._send = self._client.send_command
         self._client.send_command = self._sent
-        self._client.__dict__[_KNOWN_AS] = self
+        self._client.__dict__[CALLS] = self
 
     def _sent(self, command: str, retry: bool = True, binary: bool = False) -> Any:
         """In the place of the method of py4j that sends a command and returns the answer."""
@@ -153,7 +153,7 @@ class _Waiting(threading.local):
 
 def calls_of(node: Any) -> Calls:
     """The calls of the connection that an object of Java came by."""
-    calls: Calls = node._gateway_client.__dict__[_KNOWN_AS]  # noqa: SLF001
+    calls: Calls = node._gateway_client.__dict__[CALLS]  # noqa: SLF001
     return calls
 
 

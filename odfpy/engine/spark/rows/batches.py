@@ -13,9 +13,11 @@ import pyarrow.parquet as pq
 
 from odfpy.engine.corrections import CarriedRows, Numbers
 from odfpy.engine.spark.classes.base import CARRIED, Delta
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.shared_files import on_cluster
-from odfpy.engine.spark.rows.write import write_file
+from odfpy.engine.spark.rows.effort import is_gathered
+from odfpy.engine.spark.rows.write import batches_of, write_file
 from odfpy.errors import InternalError, UnsupportedQuery
 from odfpy.stages import stage
 
@@ -28,6 +30,14 @@ that only one of them is in memory while the next is made."""
 
 _FAN_OUT: Final = 10
 """How many rows one input row may be expected to become where it may become several."""
+
+
+def has_rows(catalyst: Catalyst, plan: Node) -> bool:
+    """Return whether a plan gives any rows."""
+    if not is_gathered(catalyst.spark):
+        return not catalyst.dataframe(plan).isEmpty()
+    any_of = catalyst.dataframe(catalyst.project([catalyst.alias(catalyst.integer(1), "one")], plan))
+    return bool(sum(batch.num_rows for batch in batches_of(any_of)))
 
 
 def write_parquet(path: Path, frame: DataFrame, *, even_if_empty: bool = False) -> int:

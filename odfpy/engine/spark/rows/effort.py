@@ -24,6 +24,9 @@ _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _BROADCAST: Final = "spark.sql.autoBroadcastJoinThreshold"
 _COMPILED: Final = "spark.sql.codegen.wholeStage"
 _COMPILED_PARTS: Final = "spark.sql.codegen.factoryMode"
+_EXCLUDED: Final = "spark.sql.optimizer.excludedRules"
+_BELOW_GATHERING: Final = "org.apache.spark.sql.catalyst.optimizer.PushDownLeftSemiAntiJoin"
+"""Pushes a semi-join below the operator that takes rows to one partition: its rows would have to be exchanged again."""
 _GATHERED: Final[WeakSet[SparkSession]] = WeakSet()
 """Sessions in which rows of files are taken to one partition."""
 
@@ -47,6 +50,7 @@ class Effort:
         self._spark = catalyst.spark
         names = (_PARTITIONS, _BROADCAST, _COMPILED, _COMPILED_PARTS)
         self._most = {name: str(self._spark.conf.get(name)) for name in names}
+        self._most[_EXCLUDED] = str(self._spark.conf.get(_EXCLUDED, ""))
         self._is_set = self._most
         self._rows_in_one_task = rows_in_one_task
         self._rows_in_one = min(rows_in_one_task, _ROWS_IN_ONE_PARTITION)
@@ -67,7 +71,7 @@ class Effort:
         _GATHERED.discard(self._spark)
         if are_few:
             _GATHERED.add(self._spark)
-            wanted[_BROADCAST] = "-1"
+            wanted |= {_BROADCAST: "-1", _EXCLUDED: ",".join(filter(None, [self._most[_EXCLUDED], _BELOW_GATHERING]))}
         if are_few and rows <= _ROWS_TO_INTERPRET and self._kept <= _KEPT_TO_INTERPRET:
             wanted |= {_COMPILED: "false", _COMPILED_PARTS: "NO_CODEGEN"}
         changed = {name: value for name, value in wanted.items() if self._is_set[name] != value}

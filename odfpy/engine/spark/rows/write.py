@@ -45,7 +45,7 @@ def batches_of(frame: DataFrame) -> Iterator[pa.RecordBatch]:
         schema = arrow_schema(frame.schema)
         frame._jdf.queryExecution().executedPlan()  # noqa: SLF001
     with stage("Spark job"):  # of all but the last stage
-        is_small = is_gathered(spark)
+        is_small = is_gathered(spark) and not on_cluster(spark)
         messages = _collected(frame) if is_small else iter(_messages(frame).toLocalIterator(prefetchPartitions=True))
     for message in staged("Spark job", messages, again=True):
         yield pa.ipc.read_record_batch(pa.py_buffer(message), schema)

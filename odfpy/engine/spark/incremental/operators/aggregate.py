@@ -6,8 +6,9 @@ without a time among their keys are always given, and corrected with every chang
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from odfpy.engine.spark.analysis.canonical import ordered_aggregate, partial_aggregate
 from odfpy.engine.spark.analysis.determinism import place
@@ -26,12 +27,15 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
     Values,
 )
 from odfpy.engine.spark.incremental.properties.time_columns import time_of
+from odfpy.engine.spark.incremental.state.changes import renamed
 from odfpy.engine.spark.plan.builder import Builder
-from odfpy.engine.spark.plan.catalyst import Node, column_id, columns_read, expression_name, items
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns_read, expression_name, items, type_of
 from odfpy.engine.spark.plan.monotone import never_decreases, never_exceeds
 from odfpy.engine.spark.plan.session_windows import fence, is_session
 from odfpy.engine.spark.plan.storable_types import can_be_grouped, can_be_key, unsortable_beside_text
+from odfpy.engine.spark.plan.templates import Template
 from odfpy.engine.spark.plan.times import MILLISECOND, DerivedWatermark, FirstOpenWindow, FunctionOf, ShiftedBy
+from odfpy.engine.spark.plan.types import struct_of
 from odfpy.engine.spark.rows.effort import is_gathered
 from odfpy.errors import UnsupportedQuery
 
@@ -157,6 +161,28 @@ def _first_open(grouping: _Grouping) -> _FirstOpen | None:
     return _FirstOpen(read, time.watermark) if never_exceeds(expression) else None
 
 
+class _MadeOnce:
+    """What is put over rows of the same columns at each pull: made once, over no rows, if it has one input only."""
+
+    def __init__(self, catalyst: Catalyst, of: Sequence[Node], make: Callable[[Node], Node]) -> None:
+        self._catalyst, self._columns, self._make = catalyst, of, make
+
+    @cached_property
+    def _template(self) -> Template | None:
+        types = struct_of([(f"c{at}", type_of(column)) for at, column in enumerate(self._columns)])
+        rows = renamed(self._catalyst, self._catalyst.empty(types), self._columns)
+        try:
+            return Template(self._make(rows))
+        except ValueError:  # it has several inputs
+            return None
+
+    def over(self, rows: Node) -> Node:
+        """The plan over some rows."""
+        if self._template is None:
+            return self._make(rows)
+        return self._template.over(self._catalyst, self._catalyst.project(self._columns, rows))
+
+
 def _session(
     planner: Planner, plan: Node, child: PlanInfo, groupings: Sequence[_Grouping], session: _Grouping
 ) -> PlanInfo:
@@ -183,12 +209,20 @@ def _session(
     grouped = _grouped(planner, plan, below, groupings, requirement)
     shown = catalyst.alias(column, "__odf_session")
 
+    expressions = items(plan.groupingExpressions())
+    closed = replace(complete_when, value=catalyst.field_of(shown.toAttribute(), "end"))
+
+    def sorted_rows(rows: Node) -> Node:
+        return fence(catalyst, ordered_aggregate(catalyst, catalyst.aggregate(expressions, [*outputs, shown], rows)))
+
+    def linked_rows(rows: Node) -> Node:
+        return fence(catalyst, linked_sessions(catalyst, catalyst.aggregate(expressions, [*outputs, shown], rows)))
+
+    by_sorting, by_links = (_MadeOnce(catalyst, below.columns, make) for make in (sorted_rows, linked_rows))
+
     def build(inputs_at: InputsAt) -> Node:
-        inside = catalyst.aggregate(items(plan.groupingExpressions()), [*outputs, shown], below.built(inputs_at))
-        closed = replace(complete_when, value=catalyst.field_of(shown.toAttribute(), "end"))
         # To make links of few rows costs more than to sort them.
-        made = (ordered_aggregate if is_gathered(catalyst.spark) else linked_sessions)(catalyst, inside)
-        sessions = fence(catalyst, made)
+        sessions = (by_sorting if is_gathered(catalyst.spark) else by_links).over(below.built(inputs_at))
         kept = catalyst.filter(closed.condition(inputs_at.clock), sessions)
         return catalyst.project(grouped.columns, kept)
 
@@ -239,11 +273,15 @@ def _grouped(
     can_be_known = all(shown) and all(can_be_key(one.expression) for one in groupings)
     unique = frozenset(min(ids) for ids in shown) if can_be_known else None
 
+    def aggregated(rows: Node) -> Node:
+        made = ordered_aggregate(planner.catalyst, plan.withNewChildren(planner.catalyst.seq([rows])))
+        return fence(planner.catalyst, made) if any(one.is_session for one in groupings) else made
+
+    of_rows = _MadeOnce(planner.catalyst, child.columns, aggregated)
+
     def build(inputs_at: InputsAt) -> Node:
         if groups is None:
-            aggregate = plan.withNewChildren(planner.catalyst.seq([child.built(inputs_at)]))
-            made = ordered_aggregate(planner.catalyst, aggregate)
-            return fence(planner.catalyst, made) if any(one.is_session for one in groupings) else made
+            return of_rows.over(child.built(inputs_at))
         found = inputs_at.groups(child.stateful_inputs[0])
         return groups.results(found.plan, by_value=found.by_value, counted=True)
 

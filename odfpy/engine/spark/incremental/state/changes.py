@@ -56,8 +56,13 @@ def together(catalyst: Catalyst, parts: Sequence[Changes]) -> Changes:
 
 def net(catalyst: Catalyst, changes: Changes) -> DataFrame:
     """The rows that are there in the end, columns `c0`, `c1`... and a weight, which is never 0."""
-    frame = catalyst.dataframe(positional(catalyst, changes.plan))
-    return frame if changes.only_appends else _left(frame)
+    plan = changes.plan
+    return catalyst.dataframe(positional(catalyst, plan) if changes.only_appends else net_rows(catalyst, plan))
+
+
+def net_rows(catalyst: Catalyst, plan: Node) -> Node:
+    """The rows of a plan whose last column is a weight that are there in the end: `c0`, `c1`... and a weight."""
+    return _TEMPLATES.over(catalyst, plan, "left", _left, names=_names(plan))
 
 
 def _left(rows: DataFrame) -> DataFrame:

@@ -21,7 +21,8 @@ from odfpy.engine.spark.incremental.state.source_rows import SourceRows, leaf_ov
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, items
 from odfpy.engine.spark.plan.templates import Templates
 from odfpy.engine.spark.plan.times import MILLISECOND
-from odfpy.engine.spark.rows.effort import gathered_rows, is_gathered
+from odfpy.engine.spark.rows.effort import gather, is_gathered
+from odfpy.engine.spark.rows.write import batches_of
 from odfpy.stages import stage
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ ENDS: Final = "__odf_ends"
 """The event time that a commit stands for if it says nothing of it: the greatest that it came with; where that is not
 later than what came before, just after what came before."""
 
+_SMALL_TABLE: Final = 100
 MARKS: Final = (TIME, COMMIT, SOURCE, BRANCH, OFFSET, OP, CLOCK, ENDS)
 ORDER: Final = (COMMIT, SOURCE, OFFSET, BRANCH)
 GAINED: Final = (int(OperationType.APPEND), int(OperationType.CORRECT_TO))
@@ -104,8 +106,7 @@ def log_of(catalyst: Catalyst, stateful_input: StatefulInput, delta: Node, lates
         delta: its rows, with the carried columns.
         latest: the greatest event time of the log up to these rows, in microseconds.
     """
-    rows = catalyst.dataframe(_in_log(catalyst, stateful_input, delta))
-    return _with_clock(catalyst, rows, stateful_input.columns, latest)
+    return _with_clock(catalyst, _in_log(catalyst, stateful_input, delta), stateful_input.columns, latest)
 
 
 def _in_log(catalyst: Catalyst, stateful_input: StatefulInput, delta: Node) -> Node:
@@ -134,21 +135,51 @@ def _marked(rows: DataFrame) -> DataFrame:
     )
 
 
-def _with_clock(catalyst: Catalyst, rows: DataFrame, wanted: tuple[Node, ...], latest: int | None) -> Changes:
-    from pyspark.sql import functions
-
-    commits = rows.select(COMMIT, OP, TIME).where(functions.col(COMMIT).isNotNull())
-    gained = functions.when(functions.col(OP).isin(*GAINED), functions.unix_micros(TIME))
-    found = commits.groupBy(functions.unix_micros(COMMIT).alias(COMMIT)).agg(functions.max(gained).alias(TIME))
+def _with_clock(catalyst: Catalyst, rows: Node, wanted: tuple[Node, ...], latest: int | None) -> Changes:
     with stage("log"):
-        told, latest = _clocks(found.collect(), latest)
-    known = gathered_rows(catalyst.local_rows(told))
-    # Few rows are merged where they are; others are not sorted for the sake of this.
-    marked = rows.join(known if is_gathered(catalyst.spark) else functions.broadcast(known), COMMIT)
-    plan = catalyst.plan(marked.select(*rows.columns, CLOCK, ENDS))
-    named = [same_nulls(catalyst, found, column) for found, column in zip(columns(plan), wanted, strict=True)]
+        told, latest = _clocks(_commits(catalyst, rows), latest)
+    (commit,) = (column for column in columns(rows) if column.name() == COMMIT)
+    known = gather(catalyst, _rows_of(catalyst, told))
+    if not is_gathered(
+        catalyst.spark
+    ):  # few rows are merged where they are; others are not sorted for the sake of this
+        known = catalyst.plan(catalyst.dataframe(known).hint("broadcast"))
+    same = catalyst.expression("EqualTo", commit, columns(known)[0])
+    found = [*columns(rows), *columns(known)[1:]]
+    plan = catalyst.project(found, catalyst.inner_join(rows, known, same))
+    named = [same_nulls(catalyst, column, other) for column, other in zip(found, wanted, strict=True)]
     weight = catalyst.alias(catalyst.integer(1), WEIGHT)
     return Changes(catalyst.project([*named, weight], plan), only_appends=True, latest=latest)
+
+
+def _commits(catalyst: Catalyst, rows: Node) -> list[tuple[int, int | None]]:
+    """The commits of a log, each with the greatest event time that came with it, if any did; all in microseconds."""
+    read = {column.name(): column for column in columns(rows)}
+    plan = catalyst.project([read[name] for name in (COMMIT, OP, TIME)], rows)
+    made = catalyst.dataframe(_TEMPLATES.over(catalyst, plan, "commits", _grouped))
+    return [(row[COMMIT], row[TIME]) for batch in batches_of(made) for row in batch.to_pylist()]
+
+
+def _grouped(rows: DataFrame) -> DataFrame:
+    from pyspark.sql import functions
+
+    gained = functions.when(functions.col(OP).isin(*GAINED), functions.unix_micros(TIME))
+    commits = rows.where(functions.col(COMMIT).isNotNull()).groupBy(functions.unix_micros(COMMIT).alias(COMMIT))
+    return commits.agg(functions.max(gained).alias(TIME))
+
+
+def _rows_of(catalyst: Catalyst, told: pa.Table) -> Node:
+    """A table of times as a plan; a small one as VALUES, which takes the fewest calls to Java."""
+    if not 0 < told.num_rows <= _SMALL_TABLE:
+        return catalyst.plan(catalyst.local_rows(told))
+    micros = told.cast(pa.schema([pa.field(name, pa.int64()) for name in told.column_names])).to_pylist()
+    rows = [", ".join(map(_as_sql, row.values())) for row in micros]
+    values = f"values ({'), ('.join(rows)}) as told({', '.join(told.column_names)})"
+    return catalyst.analyze(catalyst.parse(f"select * from {values}"))  # noqa: S608  of numbers
+
+
+def _as_sql(micros: int | None) -> str:
+    return f"timestamp_micros({'null' if micros is None else micros})"
 
 
 def _clocks(commits: Iterable[tuple[int, int | None]], latest: int | None) -> tuple[pa.Table, int | None]:

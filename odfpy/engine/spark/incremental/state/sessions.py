@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from odfpy.engine.spark.analysis.linked_sessions import link_keys
 from odfpy.engine.spark.incremental.properties.plan_info import StatefulInput
-from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes
+from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, net_rows
 from odfpy.engine.spark.plan.builder import Builder
-from odfpy.engine.spark.plan.catalyst import Catalyst, columns
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.session_windows import beside_sessions
 from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.rows.batches import write_parquet
-from odfpy.engine.spark.rows.effort import gathered_rows, is_gathered, read_plan
+from odfpy.engine.spark.rows.effort import gather, is_gathered, read_plan
 from odfpy.errors import InternalError
 
 if TYPE_CHECKING:
@@ -38,49 +37,47 @@ def open_sessions(
         clock: the watermarks of now.
         scratch: a file for itself.
     """
-    from pyspark.sql import functions
-
     if stateful_input.session is None:
         raise InternalError("The stateful input keeps no sessions")
+    build = Builder(catalyst)
     start, end = stateful_input.session
-    spans = [catalyst.alias(start, "start"), catalyst.alias(end, "end")]
+    spans = {"start": start, "end": end}
     are_many = not is_gathered(catalyst.spark)
     if are_many:
-        links = zip(link_keys(Builder(catalyst), start, end), _LINK, strict=True)
-        spans += [catalyst.alias(key, name) for key, name in links]
-    keys = [catalyst.alias(key, f"k{at}") for at, key in enumerate(stateful_input.keys)]
-    of_key = [key.name() for key in keys]
-    names = [f"c{at}" for at in range(len(stateful_input.columns))]
-    frames = [
-        catalyst.dataframe(
-            catalyst.project([*stateful_input.columns, columns(rows.plan)[-1], *spans, *keys], rows.plan)
-        ).toDF(*names, WEIGHT, *(span.name() for span in spans), *of_key)
+        spans |= dict(zip(_LINK, link_keys(build, start, end), strict=True))
+    spans |= {f"k{at}": key for at, key in enumerate(stateful_input.keys)}
+    named = {f"c{at}": column for at, column in enumerate(stateful_input.columns)}
+    num_kept = len(named) + 1
+    plans = [
+        catalyst.project(
+            [
+                catalyst.alias(column, name)
+                for name, column in {**named, WEIGHT: build.cast(columns(rows.plan)[-1], "bigint"), **spans}.items()
+            ],
+            rows.plan,
+        )
         for rows in parts
     ]
-    rows = gathered_rows(reduce(lambda one, other: one.union(other), frames))
+    rows = gather(catalyst, catalyst.all_of(plans))
     limit = stateful_input.complete_when[0].limit.at(clock)
     if limit is not None:
-        rows = (
-            _open_rows(catalyst, rows, of_key, limit, scratch)
-            if are_many
-            else _in_open_sessions(catalyst, rows, of_key, limit)
-        )
-    return rows.groupBy(*names).agg(functions.sum(WEIGHT).alias(WEIGHT)).where(functions.col(WEIGHT) != 0)
+        of_key = [f"k{at}" for at in range(len(stateful_input.keys))]
+        found = _open_rows if are_many else _in_open_sessions
+        rows = found(catalyst, rows, of_key, limit, scratch)
+    return catalyst.dataframe(net_rows(catalyst, catalyst.project(columns(rows)[:num_kept], rows)))
 
 
-def _in_open_sessions(catalyst: Catalyst, rows: DataFrame, of_key: Sequence[str], limit: int) -> DataFrame:
+def _in_open_sessions(catalyst: Catalyst, rows: Node, of_key: Sequence[str], limit: int, scratch: Path) -> Node:
     """Rows from `start` to `end` whose sessions end after a time, in microseconds; with two more columns."""
-    from pyspark.sql import functions
-
-    plan = catalyst.plan(rows)
-    named = dict(zip(rows.columns, columns(plan), strict=True))
-    keys = [named[key] for key in of_key]
-    marked = beside_sessions(Builder(catalyst), plan, keys, named["start"], named["end"])
-    whole = catalyst.dataframe(marked).toDF(*rows.columns, "begins", "ends")
-    return whole.where(functions.unix_micros("ends") > limit)
+    del scratch  # which is for many rows
+    build = Builder(catalyst)
+    named = {column.name(): column for column in columns(rows)}
+    marked = beside_sessions(build, rows, [named[key] for key in of_key], named["start"], named["end"])
+    ends = columns(marked)[-1]
+    return catalyst.filter(build.expression("GreaterThan", ends, catalyst.time(limit, ends.dataType())), marked)
 
 
-def _open_rows(catalyst: Catalyst, rows: DataFrame, of_key: Sequence[str], limit: int, scratch: Path) -> DataFrame:
+def _open_rows(catalyst: Catalyst, rows: Node, of_key: Sequence[str], limit: int, scratch: Path) -> Node:
     """The same of many rows, of which few are in such sessions.
 
     Sessions of a key follow each other, so that all rows from the first such session on are in one. When it begins is
@@ -88,11 +85,14 @@ def _open_rows(catalyst: Catalyst, rows: DataFrame, of_key: Sequence[str], limit
     """
     from pyspark.sql import functions
 
-    links = rows.groupBy(*of_key, *_LINK).agg(functions.min("start").alias("start"), functions.max("end").alias("end"))
-    begin = _in_open_sessions(catalyst, links, of_key, limit)
-    begin = begin.groupBy(*of_key).agg(functions.min("start").alias("since"))
+    all_rows = catalyst.dataframe(rows)
+    links = all_rows.groupBy(*of_key, *_LINK).agg(
+        functions.min("start").alias("start"), functions.max("end").alias("end")
+    )
+    in_open = catalyst.dataframe(_in_open_sessions(catalyst, catalyst.plan(links), of_key, limit, scratch))
+    begin = in_open.groupBy(*of_key).agg(functions.min("start").alias("since"))
     begin = begin.toDF(*(f"of-{key}" for key in of_key), "since")
     write_parquet(scratch, begin, even_if_empty=True)
     begin = catalyst.dataframe(read_plan(catalyst, begin.schema, [scratch]))
-    same = [rows[key].eqNullSafe(begin[f"`of-{key}`"]) for key in of_key]
-    return rows.join(begin, [*same, rows["start"] >= begin["since"]], "leftsemi")
+    same = [all_rows[key].eqNullSafe(begin[f"`of-{key}`"]) for key in of_key]
+    return catalyst.plan(all_rows.join(begin, [*same, all_rows["start"] >= begin["since"]], "leftsemi"))

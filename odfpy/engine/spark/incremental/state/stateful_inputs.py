@@ -26,6 +26,7 @@ from odfpy.engine.spark.incremental.state.versions import differing
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, type_of
 from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.plan.types import struct_of
+from odfpy.engine.spark.rows.batches import has_rows
 from odfpy.engine.spark.rows.effort import read_plan
 from odfpy.stages import stage
 
@@ -183,7 +184,7 @@ class StatefulRows:
             conditions += [catalyst.expression("And", less, is_complete(stateful_input.forget, clock))]
         late = catalyst.filter(any_of(catalyst, conditions), new.plan)
         with stage("late rows"):
-            return not catalyst.dataframe(late).isEmpty()
+            return has_rows(catalyst, late)
 
     def _is_late_in_log(self, stateful_input: StatefulInput) -> bool:
         """Return whether rows of a log have to do with some that are kept no more, which are rows of the past."""
