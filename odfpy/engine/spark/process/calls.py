@@ -136,7 +136,7 @@ class Calls:
 
 
 class _Told(NamedTuple):
-    """What Java tells of an item; what does not apply is empty."""
+    """Answer of Java about an item; what does not apply is empty."""
 
     java_class: str
     name: str

@@ -162,7 +162,7 @@ def _first_open(grouping: _Grouping) -> _FirstOpen | None:
 
 
 class _MadeOnce:
-    """What is put over rows of the same columns at each pull: made once, over no rows, if it has one input only."""
+    """Operators that each pull puts over rows of the same columns: made once, over no rows, if they have one input."""
 
     def __init__(self, catalyst: Catalyst, of: Sequence[Node], make: Callable[[Node], Node]) -> None:
         self._catalyst, self._columns, self._make = catalyst, of, make
