@@ -99,8 +99,9 @@ public final class Calls {
      *
      * @param sequence a sequence of Scala.
      * @param prefix the names are made of it and of their position.
-     * @return texts, each after the number of its characters and a space, four for each item: its class; its name, which is the item if
-     *     it is a text; the number that identifies it; and whether it may be null. What does not apply is empty.
+     * @return texts, each after the number of its characters and a space, four for each item: its class; its name,
+     *     which is the item if it is a text; the number that identifies it; and whether it may be null. What does not
+     *     apply is empty.
      */
     public String items(Object sequence, String prefix) {
         scala.collection.Seq found = (scala.collection.Seq) sequence;
@@ -209,6 +210,9 @@ final class OneTask extends Task {
     private static final scala.math.BigDecimal ONE = scala.math.BigDecimal$.MODULE$.apply(1);
     private static final ClassTag METRICS = ClassTag$.MODULE$.apply(TaskMetrics.class);
     private static final scala.collection.immutable.Map NOTHING = scala.collection.immutable.Map$.MODULE$.empty();
+    private static MemoryManager memory;
+    private static BlockManager blocks;
+    private static MetricsSystem system;
     private static byte[] metrics;
 
     private final RDD rows;
@@ -223,10 +227,10 @@ final class OneTask extends Task {
 
     static Object[] rowsOf(RDD rows) throws Throwable {
         long number = NEXT.getAndIncrement();
-        MemoryManager memory = (MemoryManager) ofSpark("memoryManager", MemoryManager.class);
-        BlockManager blocks = (BlockManager) ofSpark("blockManager", BlockManager.class);
-        MetricsSystem system = (MetricsSystem) ofSpark("metricsSystem", MetricsSystem.class);
         if (metrics == null) {
+            memory = (MemoryManager) ofSpark("memoryManager", MemoryManager.class);
+            blocks = (BlockManager) ofSpark("blockManager", BlockManager.class);
+            system = (MetricsSystem) ofSpark("metricsSystem", MetricsSystem.class);
             Serializer serializer = (Serializer) ofSpark("closureSerializer", Serializer.class);
             metrics = serializer.newInstance().serialize(TaskMetrics.registered(), METRICS).array();
         }

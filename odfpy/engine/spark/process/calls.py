@@ -60,9 +60,7 @@ class Calls:
         (made,) = compiler.getClassLoader().loadClass("odfpy.Calls").getConstructors()
         arguments = gateway.new_array(gateway.jvm.java.lang.Object, 1)
         arguments[0] = gateway.java_gateway_server.getGateway()
-        java = made.newInstance(arguments)
-        self._java = java
-        self._run, self._items = java.run, java.items
+        self._java = made.newInstance(arguments)
         self._waiting = _Waiting()
         self._deletions = Deletions(spark)
         self._numbers = count()
@@ -83,10 +81,12 @@ class Calls:
         travels_along = kind in (_CALL, _CONSTRUCTOR) and not binary
         together = "".join(calls) + (f"\n{command}" if travels_along else "")
         calls.clear()
-        answer = self._run(together)
+        answer: str = self._java.run(together)
         if self._deletions.are_many:
             self._deletions.let_go()
-        return answer.removeprefix(RETURN_MESSAGE) if travels_along or answer else self._send(command, retry, binary)
+        if travels_along or answer:  # which is an error, where no answer was wanted
+            return answer.removeprefix(RETURN_MESSAGE)
+        return self._send(command, retry, binary)
 
     def _new_name(self) -> str:
         return f"odf{next(self._numbers)}"
@@ -117,7 +117,7 @@ class Calls:
     def items(self, sequence: Any) -> list[Any]:
         """The items of a sequence of Scala; what is told of them needs not be asked of them."""
         prefix = f"{self._new_name()}."
-        texts = _texts(self._items(sequence, prefix))
+        texts = _texts(self._java.items(sequence, prefix))
         return [
             told.name if told.java_class == "java.lang.String" else self._item(f"{prefix}{at}", told)
             for at, told in enumerate(starmap(_Told, zip(texts, texts, texts, texts, strict=True)))

@@ -97,15 +97,12 @@ def _collected(frame: DataFrame) -> Iterator[bytes]:
     return calls_of(frame._jdf).rows(frame)  # noqa: SLF001
 
 
-def _arrow(frame: DataFrame) -> Any:
-    return frame._jdf.toArrowBatchRdd().toJavaRDD()  # noqa: SLF001
-
-
 def _messages(frame: DataFrame) -> RDD[Any]:
     from pyspark.rdd import RDD
     from pyspark.serializers import NoOpSerializer
 
-    return RDD(_arrow(frame), frame.sparkSession.sparkContext, NoOpSerializer())
+    batches = frame._jdf.toArrowBatchRdd().toJavaRDD()  # noqa: SLF001
+    return RDD(batches, frame.sparkSession.sparkContext, NoOpSerializer())
 
 
 def _received(answers: Iterator[Any], path: Path) -> Any:

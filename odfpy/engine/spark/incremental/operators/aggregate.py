@@ -27,15 +27,14 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
     Values,
 )
 from odfpy.engine.spark.incremental.properties.time_columns import time_of
-from odfpy.engine.spark.incremental.state.changes import renamed
+from odfpy.engine.spark.incremental.state.changes import no_rows
 from odfpy.engine.spark.plan.builder import Builder
-from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns_read, expression_name, items, type_of
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns_read, expression_name, items
 from odfpy.engine.spark.plan.monotone import never_decreases, never_exceeds
 from odfpy.engine.spark.plan.session_windows import fence, is_session
 from odfpy.engine.spark.plan.storable_types import can_be_grouped, can_be_key, unsortable_beside_text
 from odfpy.engine.spark.plan.templates import Template
 from odfpy.engine.spark.plan.times import MILLISECOND, DerivedWatermark, FirstOpenWindow, FunctionOf, ShiftedBy
-from odfpy.engine.spark.plan.types import struct_of
 from odfpy.engine.spark.rows.effort import is_gathered
 from odfpy.errors import UnsupportedQuery
 
@@ -169,10 +168,9 @@ class _MadeOnce:
 
     @cached_property
     def _template(self) -> Template | None:
-        types = struct_of([(f"c{at}", type_of(column)) for at, column in enumerate(self._columns)])
-        rows = renamed(self._catalyst, self._catalyst.empty(types), self._columns)
+        made = self._make(no_rows(self._catalyst, self._columns))
         try:
-            return Template(self._make(rows))
+            return Template(made)
         except ValueError:  # it has several inputs
             return None
 
@@ -212,13 +210,13 @@ def _session(
     expressions = items(plan.groupingExpressions())
     closed = replace(complete_when, value=catalyst.field_of(shown.toAttribute(), "end"))
 
-    def sorted_rows(rows: Node) -> Node:
-        return fence(catalyst, ordered_aggregate(catalyst, catalyst.aggregate(expressions, [*outputs, shown], rows)))
+    def made_by(make: Callable[[Catalyst, Node], Node]) -> _MadeOnce:
+        def sessions(rows: Node) -> Node:
+            return fence(catalyst, make(catalyst, catalyst.aggregate(expressions, [*outputs, shown], rows)))
 
-    def linked_rows(rows: Node) -> Node:
-        return fence(catalyst, linked_sessions(catalyst, catalyst.aggregate(expressions, [*outputs, shown], rows)))
+        return _MadeOnce(catalyst, below.columns, sessions)
 
-    by_sorting, by_links = (_MadeOnce(catalyst, below.columns, make) for make in (sorted_rows, linked_rows))
+    by_sorting, by_links = made_by(ordered_aggregate), made_by(linked_sessions)
 
     def build(inputs_at: InputsAt) -> Node:
         # To make links of few rows costs more than to sort them.

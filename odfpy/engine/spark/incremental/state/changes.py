@@ -13,8 +13,9 @@ from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from odfpy.data.vocabulary import OperationType
-from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, type_of
 from odfpy.engine.spark.plan.templates import Templates
+from odfpy.engine.spark.plan.types import struct_of
 from odfpy.engine.spark.rows.effort import gather
 
 if TYPE_CHECKING:
@@ -125,7 +126,8 @@ def renamed(catalyst: Catalyst, plan: Node, wanted: Iterable[Node]) -> Node:
 
 def no_rows(catalyst: Catalyst, wanted: Sequence[Node]) -> Node:
     """A relation without rows, of columns of these types, under these names and identities."""
-    return renamed(catalyst, catalyst.empty_like(wanted), wanted)
+    types = struct_of([(f"c{at}", type_of(column)) for at, column in enumerate(wanted)])
+    return renamed(catalyst, catalyst.empty(types), wanted)
 
 
 def same_nulls(catalyst: Catalyst, found: Node, wanted: Node, name: str | None = None) -> Node:

@@ -51,10 +51,11 @@ ENDS: Final = "__odf_ends"
 """The event time that a commit stands for if it says nothing of it: the greatest that it came with; where that is not
 later than what came before, just after what came before."""
 
-_SMALL_TABLE: Final = 100
 MARKS: Final = (TIME, COMMIT, SOURCE, BRANCH, OFFSET, OP, CLOCK, ENDS)
 ORDER: Final = (COMMIT, SOURCE, OFFSET, BRANCH)
 GAINED: Final = (int(OperationType.APPEND), int(OperationType.CORRECT_TO))
+_SMALL_TABLE: Final = 100
+"""Rows of a table that is written as VALUES."""
 
 
 def marks(catalyst: Catalyst) -> list[Node]:
@@ -140,9 +141,8 @@ def _with_clock(catalyst: Catalyst, rows: Node, wanted: tuple[Node, ...], latest
         told, latest = _clocks(_commits(catalyst, rows), latest)
     (commit,) = (column for column in columns(rows) if column.name() == COMMIT)
     known = gather(catalyst, _rows_of(catalyst, told))
-    if not is_gathered(
-        catalyst.spark
-    ):  # few rows are merged where they are; others are not sorted for the sake of this
+    # Few rows are merged where they are; others are not sorted for the sake of this.
+    if not is_gathered(catalyst.spark):
         known = catalyst.plan(catalyst.dataframe(known).hint("broadcast"))
     same = catalyst.expression("EqualTo", commit, columns(known)[0])
     found = [*columns(rows), *columns(known)[1:]]

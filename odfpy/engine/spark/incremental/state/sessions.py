@@ -62,14 +62,16 @@ def open_sessions(
     limit = stateful_input.complete_when[0].limit.at(clock)
     if limit is not None:
         of_key = [f"k{at}" for at in range(len(stateful_input.keys))]
-        found = _open_rows if are_many else _in_open_sessions
-        rows = found(catalyst, rows, of_key, limit, scratch)
+        rows = (
+            _open_rows(catalyst, rows, of_key, limit, scratch)
+            if are_many
+            else _in_open_sessions(catalyst, rows, of_key, limit)
+        )
     return catalyst.dataframe(net_rows(catalyst, catalyst.project(columns(rows)[:num_kept], rows)))
 
 
-def _in_open_sessions(catalyst: Catalyst, rows: Node, of_key: Sequence[str], limit: int, scratch: Path) -> Node:
+def _in_open_sessions(catalyst: Catalyst, rows: Node, of_key: Sequence[str], limit: int) -> Node:
     """Rows from `start` to `end` whose sessions end after a time, in microseconds; with two more columns."""
-    del scratch  # which is for many rows
     build = Builder(catalyst)
     named = {column.name(): column for column in columns(rows)}
     marked = beside_sessions(build, rows, [named[key] for key in of_key], named["start"], named["end"])
@@ -89,7 +91,7 @@ def _open_rows(catalyst: Catalyst, rows: Node, of_key: Sequence[str], limit: int
     links = all_rows.groupBy(*of_key, *_LINK).agg(
         functions.min("start").alias("start"), functions.max("end").alias("end")
     )
-    in_open = catalyst.dataframe(_in_open_sessions(catalyst, catalyst.plan(links), of_key, limit, scratch))
+    in_open = catalyst.dataframe(_in_open_sessions(catalyst, catalyst.plan(links), of_key, limit))
     begin = in_open.groupBy(*of_key).agg(functions.min("start").alias("since"))
     begin = begin.toDF(*(f"of-{key}" for key in of_key), "since")
     write_parquet(scratch, begin, even_if_empty=True)
