@@ -161,23 +161,17 @@ def _first_open(grouping: _Grouping) -> _FirstOpen | None:
 
 
 class _MadeOnce:
-    """Operators that each pull puts over rows of the same columns: made once, over no rows, if they have one input."""
+    """Operators that each pull puts over rows of the same columns: made once, over no rows."""
 
     def __init__(self, catalyst: Catalyst, of: Sequence[Node], make: Callable[[Node], Node]) -> None:
         self._catalyst, self._columns, self._make = catalyst, of, make
 
     @cached_property
-    def _template(self) -> Template | None:
-        made = self._make(no_rows(self._catalyst, self._columns))
-        try:
-            return Template(made)
-        except ValueError:  # it has several inputs
-            return None
+    def _template(self) -> Template:
+        return Template(self._make(no_rows(self._catalyst, self._columns)))
 
     def over(self, rows: Node) -> Node:
         """The plan over some rows."""
-        if self._template is None:
-            return self._make(rows)
         return self._template.over(self._catalyst, self._catalyst.project(self._columns, rows))
 
 
