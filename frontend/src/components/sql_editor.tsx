@@ -9,9 +9,14 @@ import { tags } from "@lezer/highlight";
 import { basicSetup } from "codemirror";
 import { useEffect, useRef } from "preact/hooks";
 
+/** Names that contain some letters, and whether there are no others that do. */
+export interface Found {
+  names: string[];
+  areAll: boolean;
+}
+
 export interface Completions {
-  /** Names that contain some letters. */
-  datasets: (part: string) => Promise<string[]>;
+  datasets: (part: string) => Promise<Found>;
   columns: (dataset: string) => Promise<string[]>;
 }
 
@@ -39,14 +44,17 @@ function completed({ datasets, columns }: Completions) {
     const text = context.state.doc.toString();
     const before = text.slice(from - 1, from);
     const isQuoted = before === '"' || before === "`" || before === "'";
-    const used = namesIn(text).filter((name) => name !== word?.text);
-    const [names, ...found] = await Promise.all([
-      datasets(word?.text ?? "").catch(() => [] as string[]),
+    const part = word?.text ?? "";
+    const used = namesIn(text).filter((name) => name !== part);
+    const [{ names, areAll }, ...found] = await Promise.all([
+      datasets(part).catch(() => ({ names: [], areAll: false })),
       ...used.map((name) => columns(name).catch(() => [] as string[])),
     ]);
     const labels = [...new Set(found.flat())];
     return {
       from,
+      // Names that contain more letters are among these: without asking again, no click comes while an answer is awaited.
+      validFor: (typed) => areAll && typed.startsWith(part) && /^[\w.\-/]*$/.test(typed),
       options: [
         ...labels.map((label) => ({ label, type: "property", boost: 2, apply: /^[a-z_][a-z0-9_]*$/.test(label) && label !== "offset" ? label : `"${label}"` })),
         ...names.map((label) => ({ label, type: "class", boost: 1, apply: isQuoted ? label : `"${label}"` })),

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, get, ofDataset, session } from "../api";
 import { Choice, Problem } from "../components/basics";
-import { type Completions, type Editor, SqlEditor } from "../components/sql_editor";
+import { type Completions, type Editor, type Found, SqlEditor } from "../components/sql_editor";
 import { duration } from "../format";
 import { keep, kept, useTitle } from "../hooks";
 import { address, setParameters } from "../router";
@@ -12,6 +12,7 @@ import { body, type Dialect, type Result, Shown } from "./query_answer";
 import { FirstQueries } from "./query_start";
 
 const PIECE = 200;
+const NAMES = 50;
 
 async function count_(query: string, dialect: Dialect, datasets: unknown, signal: AbortSignal): Promise<number | undefined> {
   try {
@@ -173,9 +174,10 @@ function pinnedBlocks(text: string | null): unknown[] | undefined {
 }
 
 /** The first names of datasets that contain some letters. */
-async function namesWith(part: string): Promise<string[]> {
-  const query = new URLSearchParams({ search: part.slice(0, 200), limit: "50" });
-  return (await get<Dataset[]>(`datasets?${query}`)).map((dataset) => dataset.name);
+async function namesWith(part: string): Promise<Found> {
+  const query = new URLSearchParams({ search: part.slice(0, 200), limit: String(NAMES) });
+  const found = await get<Dataset[]>(`datasets?${query}`);
+  return { names: found.map((dataset) => dataset.name), areAll: found.length < NAMES };
 }
 
 async function columnsOf(name: string): Promise<string[]> {
@@ -194,7 +196,7 @@ function useCompletions(): Completions {
     columns: (name) => {
       const known = columns.current.get(name);
       if (known) return known;
-      const found = namesWith(name).then(async (names) => (names.includes(name) ? columnsOf(name) : []));
+      const found = namesWith(name).then(async ({ names }) => (names.includes(name) ? columnsOf(name) : []));
       columns.current.set(name, found);
       found.catch(() => columns.current.delete(name));
       return found;

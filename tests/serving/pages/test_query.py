@@ -94,6 +94,18 @@ def test_a_name_in_quotes_gets_no_more_of_them(reader: Visit) -> None:
     expect(page.locator(".cm-content")).to_have_text(f'select * from "{STATIONS}"')
 
 
+def test_names_stay_while_one_goes_on_typing(reader: Visit) -> None:
+    """More letters need no other answer: a click that came while one was awaited would do nothing."""
+    page = reader.go("query")
+    editor(page, 'select * from "com.ex')
+    expect(page.get_by_role("option", name=LOUD)).to_be_visible()
+    page.route("**/datasets?*", lambda route: None)  # no answer, ever
+    page.keyboard.type("ample.st", delay=150)
+    expect(page.get_by_role("option", name=LOUD)).to_have_count(0)
+    page.get_by_role("option", name=STATIONS).click()
+    expect(page.locator(".cm-content")).to_have_text(f'select * from "{STATIONS}"')
+
+
 def test_an_error_stands_under_its_place(reader: Visit) -> None:
     reader.expect("status of 400")
     page = asked(reader, "select 1 as one,\nfro m x")
