@@ -180,16 +180,17 @@ class SortedRun:
 
     def matching(self, wanted: Fingerprints) -> Entries:
         """Entries with one of the wanted fingerprints, which are ascending and distinct."""
-        fingerprints, rows = [], [self.schema.empty_table()]
-        for block in self._touched(wanted):
-            known = self._fingerprints(block)
-            asked = wanted[np.searchsorted(wanted, known[0]) : np.searchsorted(wanted, known[-1], side="right")]
-            places = places_of(asked, known)
-            if len(places):
-                fingerprints.append(known[places])
-                rows.append(pa.Table.from_batches([self._rows(block).take(pa.array(places))]))
-        found = np.concatenate(fingerprints) if fingerprints else np.empty(0, np.uint64)
-        return Entries(found, pa.concat_tables(rows))
+        blocks = self._touched(wanted)
+        parts = [np.empty(0, np.uint64), *map(self._fingerprints, blocks)]
+        known = np.concatenate(parts)
+        places = places_of(wanted, known)
+        # Blocks are taken from all at once: one by one, that would cost more than to read and check them.
+        ends = np.cumsum([len(part) for part in parts[1:]], dtype=np.int64)
+        found, counts = np.unique(np.searchsorted(ends, places, side="right"), return_counts=True)
+        sizes = np.diff(ends, prepend=0)[found]
+        skipped = (ends[found] - sizes) - (np.cumsum(sizes) - sizes)
+        rows = pa.Table.from_batches(map(self._rows, blocks[found]), self.schema)
+        return Entries(known[places], rows.take(pa.array(places - np.repeat(skipped, counts))))
 
     # --- Blocks ---
 
