@@ -13,7 +13,8 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructField, StructType
 
-from odfpy.engine.spark.plan.catalyst import Catalyst, columns, expression_name, items, operator_name
+from odfpy.engine.spark.plan.catalyst import Catalyst, column_id, columns, expression_name, items, operator_name
+from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.calls import Calls, calls_of
 from odfpy.engine.spark.process.deletions import MOST
 from odfpy.engine.spark.process.session import request_session
@@ -229,6 +230,61 @@ def test_a_task_is_cancelled_from_another_thread(spark, calls):
     assert len(failures) == 1
     assert "TaskKilled" in str(failures[0])
     assert not calls.is_running
+
+
+# --- Rows in memory ---------------------------------------------------------------------------------------------------
+
+
+def test_rows_in_memory_are_computed_once(spark, catalyst, calls):
+    before, tasks = jobs_of(spark), calls.tasks
+    frame = spark.range(0, 3000, 1, 1).selectExpr("id", "uuid() AS once", "array(id, null) AS more")
+    memory = calls.in_memory(frame)
+    assert (calls.tasks, jobs_of(spark)) == (tasks + 1, before)
+    assert memory.count == 3000
+    relation = memory.relation()
+    assert [column.name() for column in columns(relation)] == ["id", "once", "more"]
+    assert [column_id(one) for one in columns(relation)] == [column_id(one) for one in columns(catalyst.plan(frame))]
+    first, again = (catalyst.dataframe(relation).orderBy("id").collect() for _ in range(2))
+    assert first == again
+    schema = arrow_schema(frame.schema)
+    batches = [pa.ipc.read_record_batch(pa.py_buffer(one), schema) for one in memory.batches()]
+    assert pa.Table.from_batches(batches).to_pylist() == [row.asDict() for row in first]
+
+
+def test_rows_in_memory_are_in_one_partition(catalyst, calls):
+    frame = catalyst.spark.range(0, 100, 1, 1).selectExpr("id % 7 AS k", "id")
+    rows, others = (catalyst.dataframe(calls.in_memory(frame).relation()) for _ in range(2))
+    joined = rows.join(others.toDF("k", "other"), "k").groupBy("k").count()
+    assert "Exchange hash" not in str(joined._jdf.queryExecution().executedPlan())
+    assert {row["k"]: row["count"] for row in joined.collect()} == {0: 225, 1: 225, **dict.fromkeys(range(2, 7), 196)}
+
+
+def test_rows_of_a_plan_that_is_joined_with_itself_keep_its_columns(catalyst, calls):
+    rows = catalyst.plan(catalyst.spark.range(0, 10, 1, 1))
+    plan = catalyst.semi_join(rows, rows, catalyst.expression("EqualTo", columns(rows)[0], columns(rows)[0]))
+    relation = calls.in_memory(catalyst.dataframe(plan)).relation()
+    assert [column_id(one) for one in columns(relation)] == [column_id(one) for one in columns(plan)]
+
+
+def test_many_rows_and_those_of_several_tasks_are_not_in_memory(spark, calls):
+    assert calls.in_memory(spark.range(0, 100, 1, 2)) is None
+    assert calls.in_memory(spark.range(0, 100, 1, 2).repartition(1)) is None
+    assert calls.in_memory(spark.range(0, 40, 1, 1).selectExpr("repeat('x', 1000000) AS text")) is None
+    assert calls.in_memory(spark.range(0, 20, 1, 1).selectExpr("repeat('x', 1000000) AS text")).count == 20
+    assert calls.in_memory(spark.range(0, 0, 1, 1)).count == 0
+
+
+def test_answers_are_sent_at_once(spark, calls):
+    """By itself, TCP waits 40 ms with the last piece of an answer of more than 8 kB."""
+    thread = threading.Thread(target=lambda: calls.tasks)  # which gets a connection of its own
+    thread.start()
+    thread.join()
+    server = spark.sparkContext._gateway.java_gateway_server
+    field = spark._jvm.java.lang.Class.forName("py4j.GatewayServer").getDeclaredField("connections")
+    field.setAccessible(True)
+    found = [connection.getSocket().getTcpNoDelay() for connection in field.get(server)]
+    assert len(found) >= 1
+    assert all(found)
 
 
 # --- Deletions --------------------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path
 
 from odfpy.engine.checkpoint import Kept, KeptRows
 from odfpy.engine.spark.incremental.properties.plan_info import (
@@ -31,7 +30,8 @@ from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.rows.batches import write_parquet
-from odfpy.engine.spark.rows.effort import gather, read_plan
+from odfpy.engine.spark.rows.effort import gather
+from odfpy.engine.spark.rows.stored import Stored
 from odfpy.stages import stage
 
 
@@ -157,7 +157,7 @@ class FragmentRun:
         Raises:
             HistoryNeeded: they are in the history of the inputs.
         """
-        found = self.arranged.old(stateful_input, touched.path if touched is not None else None)
+        found = self.arranged.old(stateful_input, touched.stored if touched is not None else None)
         return found or self.rows.old(stateful_input)
 
     def multiset(self, stateful_input: StatefulInput, parts: Sequence[Changes]) -> Node:
@@ -183,9 +183,9 @@ class FragmentRun:
         if all(stateful_input.groups is not None for stateful_input in self.fragment.info.stateful_inputs):
             return _Touched(keys)  # which are of files
         # Both results read the keys: as a plan, they would be computed twice.
-        path, frame = self.pull.scratch / f"touched-{self.fragment.source}.parquet", catalyst.dataframe(keys)
-        write_parquet(path, self.arranged.with_hashes(frame), even_if_empty=True)
-        return _Touched(read_plan(catalyst, frame.schema, [path]), path)
+        path, count = self.pull.scratch / f"touched-{self.fragment.source}.parquet", len(columns(keys))
+        stored = Stored(catalyst, self.arranged.with_hashes(catalyst.dataframe(keys)), path)
+        return _Touched(catalyst.project(columns(stored.plan)[:count], stored.plan), stored)
 
     def _touched_at(self, stateful_input: StatefulInput) -> list[Node]:
         pull = self.pull
@@ -251,10 +251,10 @@ class FragmentRun:
 
 @dataclass(frozen=True, slots=True)
 class _Touched:
-    """Keys that were touched: a plan with one column for each key, and the file that it reads, if they are in one."""
+    """Keys that were touched: a plan with one column for each key, and these rows with hashes, if they are stored."""
 
     plan: Node
-    path: Path | None = None
+    stored: Stored | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,10 @@ import java.io.StringReader;
 import java.io.StringWriter;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Field;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Base64;
 import java.util.HashMap;
 import java.util.List;
@@ -27,11 +30,24 @@ import org.apache.spark.rdd.RDD;
 import org.apache.spark.scheduler.Task;
 import org.apache.spark.serializer.Serializer;
 import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.AttributeMap$;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Statistics;
+import org.apache.spark.sql.catalyst.plans.physical.SinglePartition$;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.execution.LogicalRDD;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.arrow.ArrowConverters$;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.storage.BlockManager;
 
+import py4j.DefaultGatewayServerListener;
 import py4j.Gateway;
+import py4j.GatewayServer;
+import py4j.Py4JServerConnection;
 import py4j.commands.CallCommand;
 import py4j.commands.Command;
 import py4j.commands.ConstructorCommand;
@@ -48,10 +64,17 @@ public final class Calls {
     private final Gateway gateway;
     private final Map commands = new HashMap();
 
-    public Calls(Gateway gateway) {
-        this.gateway = gateway;
+    public Calls(GatewayServer server) throws Exception {
+        gateway = server.getGateway();
         add(new CallCommand());
         add(new ConstructorCommand());
+        server.addListener(new AtOnce());
+        Field connections = GatewayServer.class.getDeclaredField("connections");
+        connections.setAccessible(true);
+        Object[] open = ((List) connections.get(server)).toArray();
+        for (int at = 0; at < open.length; at++) {
+            AtOnce.set((Py4JServerConnection) open[at]);
+        }
     }
 
     private void add(Command command) {
@@ -141,8 +164,26 @@ public final class Calls {
         if (batches.getNumPartitions() == 0) {
             return new Batches(new Object[0]);
         }
-        boolean isOneTask = batches.getNumPartitions() == 1 && !hasShuffle(batches);
-        return new Batches(isOneTask ? OneTask.rowsOf(batches) : (Object[]) batches.collect());
+        return new Batches(isOneTask(batches) ? OneTask.rowsOf(batches) : (Object[]) batches.collect());
+    }
+
+    /**
+     * Compute rows, and keep them in memory.
+     *
+     * @return null where several tasks would compute them, or where they are many.
+     */
+    public InMemory inMemory(Dataset frame) throws Throwable {
+        QueryExecution execution = frame.queryExecution();
+        RDD rows = execution.executedPlan().execute();
+        if (rows.getNumPartitions() == 0) {
+            return new InMemory(execution, new Object[0]);
+        }
+        Object[] found = isOneTask(rows) ? OneTask.rowsOf(rows) : null;
+        return found == null ? null : new InMemory(execution, found);
+    }
+
+    private static boolean isOneTask(RDD rows) {
+        return rows.getNumPartitions() == 1 && !hasShuffle(rows);
     }
 
     private static boolean hasShuffle(RDD rows) {
@@ -171,6 +212,72 @@ public final class Calls {
         return OneTask.running != null;
     }
 
+    /** Rows that have been computed, for other plans to read. */
+    public static final class InMemory {
+        private static final ClassTag ROW = ClassTag$.MODULE$.apply(UnsafeRow.class);
+
+        private final QueryExecution execution;
+        private final Object[] rows;
+        private long bytes;
+
+        InMemory(QueryExecution execution, Object[] rows) {
+            this.execution = execution;
+            this.rows = rows;
+            for (int at = 0; at < rows.length; at++) {
+                bytes += ((UnsafeRow) rows[at]).getSizeInBytes();
+            }
+        }
+
+        public int count() {
+            return rows.length;
+        }
+
+        /** Return a relation of them, with the columns of the plan that has made them. */
+        public LogicalPlan relation() throws Exception {
+            // The analysis gives columns other identities, where a plan is joined with itself.
+            LogicalPlan plan = execution.logical().resolved() ? execution.logical() : execution.analyzed();
+            Object[] arguments = {
+                plan.output(),
+                execution.sparkSession().sparkContext().parallelize(seq(), 1, ROW),
+                SinglePartition$.MODULE$,
+                scala.collection.immutable.Nil$.MODULE$,
+                Boolean.FALSE,
+                scala.Option.empty(),
+                execution.sparkSession(),
+                scala.Option.apply(size()),
+                scala.Option.empty(),
+                Boolean.FALSE,
+            };
+            Constructor made = LogicalRDD.class.getConstructors()[0];
+            // The last argument came with Spark 4.3.
+            return (LogicalPlan) made.newInstance(Arrays.copyOf(arguments, made.getParameterCount()));
+        }
+
+        /** Return their size; the planner would divide rows of unknown size among several partitions. */
+        private Statistics size() {
+            scala.math.BigInt found = scala.math.BigInt$.MODULE$.apply(bytes);
+            return new Statistics(found, scala.Option.empty(), AttributeMap$.MODULE$.empty(), false);
+        }
+
+        /** Return them as Arrow batches, as Spark makes them. */
+        public Batches batches() {
+            SQLConf settings = execution.sparkSession().sessionState().conf();
+            scala.collection.Iterator batches = ArrowConverters$.MODULE$.toBatchIterator(
+                seq().iterator(), execution.analyzed().schema(), settings.arrowMaxRecordsPerBatch(),
+                settings.sessionLocalTimeZone(), false, settings.arrowUseLargeVarTypes(), null
+            );
+            List found = new ArrayList();
+            while (batches.hasNext()) {
+                found.add(batches.next());
+            }
+            return new Batches(found.toArray());
+        }
+
+        private scala.collection.immutable.Seq seq() {
+            return scala.collection.immutable.ArraySeq$.MODULE$.unsafeWrapArray(rows);
+        }
+    }
+
     /** Arrow batches on their way to Python. */
     public static final class Batches {
         private static final int ENOUGH = 1 << 20;
@@ -195,6 +302,26 @@ public final class Calls {
 }
 
 /**
+ * Sends answers without delay.
+ *
+ * An answer of more than 8 kB is sent in pieces. By itself, TCP sends a small last piece only when the others have been
+ * acknowledged, which the other side does after 40 ms, in the hope of having something to say by then.
+ */
+final class AtOnce extends DefaultGatewayServerListener {
+    public void connectionStarted(Py4JServerConnection connection) {
+        try {
+            set(connection);
+        } catch (IOException error) {
+            // It is only slower.
+        }
+    }
+
+    static void set(Py4JServerConnection connection) throws IOException {
+        connection.getSocket().setTcpNoDelay(true);
+    }
+}
+
+/**
  * A task that runs in the thread of whoever wants its rows.
  *
  * For a task of few rows, Spark's scheduler costs more than the task: a job goes through five threads, and its plan is
@@ -202,6 +329,9 @@ public final class Calls {
  */
 final class OneTask extends Task {
     static volatile OneTask running;
+
+    /** Bytes of rows in memory. */
+    private static final long MOST_BYTES = 32L << 20;
 
     /** Numbers of tasks, far above those of Spark's scheduler. */
     static final long FIRST = 1L << 40;
@@ -268,11 +398,24 @@ final class OneTask extends Task {
         }
     }
 
+    /** Return what the task gives, Arrow batches or rows; null for more rows than are kept in memory. */
     public Object runTask(TaskContext context) {
         List found = new ArrayList();
-        scala.collection.Iterator batches = rows.iterator(rows.partitions()[0], context);
-        while (batches.hasNext()) {
-            found.add(batches.next());
+        long bytes = 0;
+        scala.collection.Iterator items = rows.iterator(rows.partitions()[0], context);
+        while (items.hasNext()) {
+            Object item = items.next();
+            if (item instanceof UnsafeRow) {
+                UnsafeRow row = ((UnsafeRow) item).copy(); // what makes them gives the same object each time
+                item = row;
+                bytes += row.getSizeInBytes();
+                if (bytes > MOST_BYTES) {
+                    return null;
+                }
+            } else if (!(item instanceof byte[])) {
+                return null;
+            }
+            found.add(item);
         }
         return found.toArray();
     }

@@ -31,14 +31,14 @@ _CALL: Final = "c"
 _CONSTRUCTOR: Final = "i"
 _OURS: Final = "org.apache.spark.sql."
 _METHODS: Final = """
-aggregateExpressions aggregateFunction asNullable child children dataType emptySpec exprId expressions
+aggregateExpressions aggregateFunction asNullable batches child children dataType emptySpec exprId expressions
 groupingExpressions metadata newExprId of orderSpec output partitionColumns partitionSpec projectList queryExecution
-resultId rows schema sessionState toArrowBatchRdd toAttribute toSeq windowExpressions windowFunction windowSpec
+relation resultId rows schema sessionState toArrowBatchRdd toAttribute toSeq windowExpressions windowFunction windowSpec
 withNewChildren
 """
 _ALWAYS_AN_OBJECT: Final = frozenset(_METHODS.split())
 """Methods that answer with an object whatever they are asked of: not with a value, nor with null. They cannot fail,
-except for `toArrowBatchRdd` and `rows`, whose next question follows at once."""
+except for `toArrowBatchRdd`, `batches` and `rows`, whose next question follows at once."""
 _STATIC: Final = {
     "z:org.apache.spark.sql.types.DataType": frozenset({"fromJson"}),
     "z:scala.Option": frozenset({"apply", "empty"}),
@@ -59,7 +59,7 @@ class Calls:
         compiler.cook(files("odfpy.engine.spark.process").joinpath("Calls.java").read_text("utf-8"))
         (made,) = compiler.getClassLoader().loadClass("odfpy.Calls").getConstructors()
         arguments = gateway.new_array(gateway.jvm.java.lang.Object, 1)
-        arguments[0] = gateway.java_gateway_server.getGateway()
+        arguments[0] = gateway.java_gateway_server
         self._java = made.newInstance(arguments)
         self._waiting = _Waiting()
         self._deletions = Deletions(spark)
@@ -93,8 +93,12 @@ class Calls:
 
     def rows(self, frame: DataFrame) -> Iterator[bytes]:
         """The Arrow batches of few rows; if one task computes them, it runs in the thread of Java that is asked."""
-        batches = self._java.rows(frame._jdf.toArrowBatchRdd())  # noqa: SLF001
-        return _decoded(batches, batches.next())
+        return _all(self._java.rows(frame._jdf.toArrowBatchRdd()))  # noqa: SLF001
+
+    def in_memory(self, frame: DataFrame) -> RowsInMemory | None:
+        """Compute few rows, and keep them in Java; None if several tasks would do that, or if they are many."""
+        found = self._java.inMemory(frame._jdf)  # noqa: SLF001
+        return None if found is None else RowsInMemory(found)
 
     @property
     def tasks(self) -> int:
@@ -135,6 +139,26 @@ class Calls:
         return found
 
 
+class RowsInMemory:
+    """Rows that Java has in its memory."""
+
+    def __init__(self, java: JavaObject) -> None:
+        self._java = java
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return int(self._java.count())
+
+    def relation(self) -> JavaObject:
+        """A plan of them, with the columns of the plan that has made them."""
+        return self._java.relation()
+
+    def batches(self) -> Iterator[bytes]:
+        """Them as Arrow batches."""
+        return _all(self._java.batches())
+
+
 class _Told(NamedTuple):
     """Answer of Java about an item; what does not apply is empty."""
 
@@ -161,6 +185,11 @@ def _may_wait(kind: str, target: str, method: str) -> bool:
     if kind == _CONSTRUCTOR:
         return target.startswith(_OURS)
     return kind == _CALL and (method in _ALWAYS_AN_OBJECT or method in _STATIC.get(target, ()))
+
+
+def _all(batches: Any) -> Iterator[bytes]:
+    """The batches of Java; the first ones have come when this returns."""
+    return _decoded(batches, batches.next())
 
 
 def _decoded(batches: Any, told: str) -> Iterator[bytes]:

@@ -59,10 +59,21 @@ def write_parquet(path: Path, frame: DataFrame, *, even_if_empty: bool = False) 
     except UnsupportedQuery as error:
         types = ", ".join(field.dataType.simpleString().upper() for field in frame.schema.fields)
         raise InternalError(f"Rows with columns of the types {types} are to be kept, and cannot be") from error
-    return write_file(frame, path, partial(_write_parquet, schema, even_if_empty))
+    return write_file(frame, path, partial(write_batches, schema, even_if_empty))
 
 
-def _write_parquet(schema: pa.Schema, even_if_empty: bool, path: str, batches: Iterator[pa.RecordBatch]) -> int:
+def write_batches(schema: pa.Schema, even_if_empty: bool, path: str, batches: Iterator[pa.RecordBatch]) -> int:
+    """Write batches to one Parquet file.
+
+    Args:
+        schema: of the batches.
+        even_if_empty: whether to write a file when there are no rows.
+        path: the file.
+        batches: the batches.
+
+    Returns:
+        How many rows there are.
+    """
     writer: pq.ParquetWriter | None = None
     rows = 0
     try:

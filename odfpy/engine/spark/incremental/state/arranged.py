@@ -7,7 +7,6 @@ of their key; the join with the touched keys that follows leaves out those that 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -32,6 +31,7 @@ from odfpy.engine.spark.plan.catalyst import Node, columns, type_of
 from odfpy.engine.spark.plan.storable_types import can_be_stored
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.shared_files import on_cluster
+from odfpy.engine.spark.rows.stored import Stored
 from odfpy.engine.spark.rows.write import batches_of
 from odfpy.stages import stage
 
@@ -89,19 +89,19 @@ class ArrangedInputs:
                 keys = with_hash(keys, [f"k{at}" for at, _ in self._keys(stateful_input)], _hash_name(stateful_input))
         return keys
 
-    def old(self, stateful_input: StatefulInput, touched: Path | None) -> Changes | None:
+    def old(self, stateful_input: StatefulInput, touched: Stored | None) -> Changes | None:
         """The earlier rows of touched keys, and perhaps a few others; None if they cannot be looked up.
 
         Args:
             stateful_input: the stateful input.
-            touched: a file with the keys and their hashes, None for all keys.
+            touched: the keys and their hashes, None for all keys.
         """
         self._used.add(number := stateful_input.number)
         known, arrangement = self.known(stateful_input), self._arrangement
         if touched is None or known is None or not known.runs or arrangement is None:
             return None
         if number not in self._found:
-            hashes = pq.read_table(touched, columns=[_hash_name(stateful_input)]).column(0)
+            hashes = touched.column(_hash_name(stateful_input))
             with stage("look up"):
                 found = arrangement.look_up(known.name, np.unique(fingerprints(hashes)))
             if found is None:

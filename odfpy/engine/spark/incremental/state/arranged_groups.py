@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfpy.engine.arrangement import ArrangedRows
 from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
 from odfpy.engine.spark.incremental.properties.plan_info import Fragment, StatefulInput
 from odfpy.engine.spark.incremental.state.arrangement import Arrangement
-from odfpy.engine.spark.incremental.state.hashes import HASH, entries_of, fingerprints, is_hashable, sorted_entries
+from odfpy.engine.spark.incremental.state.hashes import entries_of, fingerprints, is_hashable, sorted_entries
 from odfpy.engine.spark.incremental.state.pull import Pull
 from odfpy.engine.spark.plan.catalyst import Node, type_of
 from odfpy.engine.spark.process.shared_files import on_cluster
@@ -85,15 +86,15 @@ class ArrangedGroups:
     known: ArrangedRows | None
     too_many: bool = False
 
-    def look_up(self, new: Path) -> Path | None:
+    def look_up(self, hashes: pa.ChunkedArray) -> Path | None:
         """Write the partial results of some groups, and perhaps of a few others, to a file; None if that cannot be.
 
         Args:
-            new: a file with hashes of groups.
+            hashes: of the groups.
         """
         if self.known is None:
             return None
-        wanted = np.unique(fingerprints(pq.read_table(new, columns=[HASH]).column(0)))
+        wanted = np.unique(fingerprints(hashes))
         if len(wanted) > _MOST_NEW or (len(wanted) > LEAST_GROUPS and len(wanted) * WORTH > self.known.num_rows):
             self.too_many = True
             return None

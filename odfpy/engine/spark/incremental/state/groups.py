@@ -25,12 +25,12 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
 )
 from odfpy.engine.spark.incremental.state.arranged_groups import MOST_TIMES, ArrangedGroups, can_be_arranged
 from odfpy.engine.spark.incremental.state.changes import Changes, no_rows
-from odfpy.engine.spark.incremental.state.hashes import with_hash
+from odfpy.engine.spark.incremental.state.hashes import HASH, with_hash
 from odfpy.engine.spark.incremental.state.pull import Pull
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.times import Clock
-from odfpy.engine.spark.rows.batches import write_parquet
 from odfpy.engine.spark.rows.effort import gather, read_plan
+from odfpy.engine.spark.rows.stored import Stored
 from odfpy.stages import stage
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class GroupRows:
 
     rows: InputRows
     stateful_input: StatefulInput
-    _counts: dict[str, int] = field(default_factory=dict)
+    _stored: dict[str, Stored] = field(default_factory=dict)
 
     @property
     def _catalyst(self) -> Catalyst:
@@ -141,7 +141,7 @@ class GroupRows:
 
     @cached_property
     def new(self) -> Node | None:
-        """Those of the rows of this pull, which are in a file by now."""
+        """Those of the rows of this pull, which are computed by now."""
         changes = self.rows.new(self.stateful_input)
         if changes is None:
             return None
@@ -194,7 +194,7 @@ class GroupRows:
         """A file with those of the groups of this pull, perhaps several of one group; None if that cannot be had."""
         if self._arranged is None or not self._is_arranged or self.new is None:
             return None
-        return self._arranged.look_up(self._new_file)
+        return self._arranged.look_up(self._new_stored.column(HASH))
 
     @cached_property
     def _everything(self) -> Node | None:
@@ -253,40 +253,42 @@ class GroupRows:
         names = (f"keep-{self._name}", f"new-{self._name}", f"old-{self._name}")
         # The first of them has all groups: those merged, those of this pull where there were none before, or those of
         # history where nothing is new.
-        name = next((name for name in names if name in self._counts), None)
-        if name is None:
+        stored = next((self._stored[name] for name in names if name in self._stored), None)
+        if stored is None:
             return Kept() if self._kept_file is None or kept is None else Kept({self._name: (self._kept_file, kept)})
-        return self._keep_all(self.rows.pull.scratch / name, self._counts[name])
+        return self._keep_all(stored)
 
-    def _keep_all(self, path: Path, count: int) -> Kept:
+    def _keep_all(self, stored: Stored) -> Kept:
         """Arrange all of them, if they are many; else, or if there is no room, they are kept in the checkpoint."""
-        arranged, kept = self._arranged, KeptRows(self._name, self.only_appended, count)
+        arranged, count = self._arranged, stored.count
+        kept = KeptRows(self._name, self.only_appended, count)
         if arranged is not None and arranged.pays(count):
             if not arranged.too_many:
                 with stage("arrangement"):
-                    made = arranged.make(self._hashed(self._read(path)), count, self.only_appended)
+                    made = arranged.make(self._hashed(self._with_group_columns(stored)), count, self.only_appended)
                 if made is not None:
                     arranged.arrangement.leave(made)
                     return Kept(arranged={self._name: kept})
             arranged.arrangement.leave(ArrangedRows(self._name, self.only_appended, too_many=count))
         elif arranged is not None and (known := arranged.arrangement.known(self._name)) is not None:
             arranged.arrangement.leave(replace(known, runs=()))
-        return Kept({self._name: (path, kept)})
+        return Kept({self._name: (stored.file, kept)})
 
     def _keep_arranged(self, arranged: ArrangedGroups, known: ArrangedRows, kept: KeptRows) -> Kept:
         """Add those of this pull to the arrangement, and put all of them together now and then."""
-        new = self._new_file if self._looked_up is not None else None
-        rows = known.num_rows + (0 if new is None else self._counts[new.name])
+        new = self._new_stored if self._looked_up is not None else None
+        rows = known.num_rows + (0 if new is None else new.count)
         with stage("arrangement"):
             if rows > MOST_TIMES * kept.count and self.new is not None and self._everything is not None:
                 name = f"all-groups-{self._name}"
                 whole = self._merged(self._catalyst.union([self._everything, self.new]))
                 plan = self._written(name, whole)
-                left = arranged.make(self._hashed(plan), self._counts[name], self.only_appended)
+                count = self._stored[name].count
+                left = arranged.make(self._hashed(plan), count, self.only_appended)
                 if left is not None:
                     arranged.arrangement.leave(left)
-                    return Kept(arranged={self._name: KeptRows(self._name, self.only_appended, self._counts[name])})
-            arranged.arrangement.leave(arranged.extend(known, new, self.only_appended))
+                    return Kept(arranged={self._name: KeptRows(self._name, self.only_appended, count)})
+            arranged.arrangement.leave(arranged.extend(known, None if new is None else new.file, self.only_appended))
         return Kept(arranged={self._name: replace(kept, only_appends=self.only_appended)})
 
     def of(self, plan: Node | None) -> Groups:
@@ -325,16 +327,23 @@ class GroupRows:
         return self._groups.of_rows(changes.plan, weight, by_value=self.by_value)
 
     @property
-    def _new_file(self) -> Path:
-        return self.rows.pull.scratch / f"new-{self._name}"
+    def _new_stored(self) -> Stored:
+        return self._stored[f"new-{self._name}"]
 
     def _written(self, name: str, plan: Node, *, hashed: bool = False) -> Node:
+        """Partial results, computed now; with hashes in what is stored, where they are asked for."""
         frame = self._catalyst.dataframe(plan)
-        path = self.rows.pull.scratch / name
         self._groups.schemas.setdefault(self.by_value, frame.schema)
         with stage("groups"):
-            self._counts[name] = write_parquet(path, self._hashed(plan) if hashed else frame, even_if_empty=True)
-        return self._read(path)
+            path = self.rows.pull.scratch / name
+            self._stored[name] = Stored(self._catalyst, self._hashed(plan) if hashed else frame, path)
+        return self._with_group_columns(self._stored[name])
+
+    def _with_group_columns(self, stored: Stored) -> Node:
+        """Stored partial results, in the order that their columns have in files."""
+        plan, names = stored.plan, self._groups.schemas[self.by_value].names
+        found = {column.name(): column for column in columns(plan)}
+        return self._groups.with_group_columns(self._catalyst.project([found[name] for name in names], plan))
 
     def _hashed(self, plan: Node) -> DataFrame:
         return with_hash(self._catalyst.dataframe(plan), self._groups.keys)

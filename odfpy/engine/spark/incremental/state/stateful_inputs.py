@@ -28,6 +28,7 @@ from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.plan.types import struct_of
 from odfpy.engine.spark.rows.batches import has_rows
 from odfpy.engine.spark.rows.effort import read_plan
+from odfpy.engine.spark.rows.stored import computed
 from odfpy.stages import stage
 
 if TYPE_CHECKING:
@@ -60,9 +61,11 @@ class StatefulRows:
         if stateful_input.number not in self._new:
             # Old rows first: what was known of time when a row came goes on from where the log had got to.
             before = self.old(stateful_input) if stateful_input.log is not None else None
-            self._new[stateful_input.number] = self._through(
-                stateful_input, self._new_rows, before.latest if before else None
-            )
+            new = self._through(stateful_input, self._new_rows, before.latest if before else None)
+            # Keys, results and what is kept are made of them; partial results are once.
+            if new is not None and stateful_input.groups is None and not self.pull.is_first:
+                new = replace(new, plan=computed(self.catalyst, new.plan))
+            self._new[stateful_input.number] = new
         return self._new[stateful_input.number]
 
     def old(self, stateful_input: StatefulInput) -> Changes | None:
