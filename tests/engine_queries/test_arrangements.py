@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from support.queries.arranging import both, case_of
-from support.queries.cases import QUICK, Runner, Tuned, corpus, locked
+from support.queries.cases import QUICK, Pull, Runner, Tuned, corpus, locked
 from support.queries.histories import histories
 from support.queries.stories import told_further
+
+from odfpy.engine.spark.incremental.state.streams import InputStream
 
 pytestmark = pytest.mark.spark
 
@@ -85,3 +88,16 @@ def test_a_case_of_the_corpus(case, spark, tmp_path):
     runner = Runner(Tuned(spark, **QUICK), case, tmp_path, arranged=True)
     made = [runner.pull(pull) for pull in case.pulls]
     assert [one.logical_hash or "none" for one in made] == HASHES[case.name]
+
+
+@pytest.mark.parametrize("name", TRIED)
+@pytest.mark.parametrize("is_arranged", [True, False])
+def test_a_pull_that_only_advances_a_watermark_reads_no_history(name, is_arranged, spark, tmp_path):
+    case = case_of(QUERIES[name])
+    runner = Runner(Tuned(spark, **QUICK), case, tmp_path, arranged=is_arranged)
+    for pull in told_further(case.inputs):
+        runner.pull(pull)
+    before = [path.name for path in runner.arrangement.glob("run-*")] if runner.arrangement else []
+    with mock.patch.object(InputStream, "old", side_effect=AssertionError):
+        assert runner.pull(Pull({}, {"a": "2024-02-01T00:00"})).lines == []
+    assert ([path.name for path in runner.arrangement.glob("run-*")] if runner.arrangement else []) == before

@@ -304,7 +304,7 @@ class Runner:
             request = replace(request, prev_checkpoint_path=self.checkpoint)
             if self.arranged:
                 request = self._with_arrangement(request)
-            few = mock.patch.multiple(arranged, LEAST_ROWS=0, WORTH=0)
+            few = mock.patch.multiple(arranged, LEAST_ROWS=0, LEAST_KEPT=0, WORTH=0)
             with few, mock.patch.multiple(arranged_groups, LEAST_GROUPS=0, WORTH=0):
                 response = self.respond(request)
             if not isinstance(response, TransformResponseNeedsHistory):

@@ -6,6 +6,7 @@ Random histories are many, or small: hypothesis begins with those in which next 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pyarrow as pa
 from support.queries.cases import Pull, parsed
@@ -58,6 +59,14 @@ def told_further(inputs: Iterable[str]) -> list[Pull]:
         entries = {alias: [_row(line) for line in rows.get(alias, [])] for alias in inputs}
         pulls.append(Pull(entries, {alias: f"{_DAY}{mark}:00" for alias, mark in marks.items() if alias in inputs}))
     return pulls
+
+
+def only_appended(pulls: Iterable[Pull]) -> list[Pull]:
+    """Pulls without what they take back or correct."""
+    return [
+        replace(pull, rows={alias: [row for row in rows if row[0] == "+A"] for alias, rows in pull.rows.items()})
+        for pull in pulls
+    ]
 
 
 def told(inputs: Iterable[str], *, in_time: bool = False) -> list[Pull]:

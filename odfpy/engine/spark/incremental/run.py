@@ -46,10 +46,13 @@ class FragmentRun:
 
     def changes(self) -> Node:
         """Return what the fragment emits: columns `c0`, `c1`... of its part, and a weight."""
-        # Three ways, the cheapest first. All give the same rows: nothing of before can change; a product only grows;
-        # or the results over touched keys are compared.
+        # Four ways, the cheapest first. All give the same rows: nothing of before can change; nothing is new; a product
+        # only grows; or the results over touched keys are compared.
         if self._only_settles():
             return self._result(_InputsAt(self, self.pull.after, None, is_after=True, only_complete=True))
+        if self._is_untouched():
+            wanted = self.fragment.info.columns
+            return by_position(self.pull.catalyst, wanted, no_rows(self.pull.catalyst, wanted))
         gained = self._gained()
         if gained is not None:
             return gained
@@ -85,18 +88,24 @@ class FragmentRun:
             if stateful_input.groups is not None:
                 found.update(self.rows.groups(stateful_input).keep())
                 continue
-            kept = self.rows.keep(stateful_input)
-            if kept is None:
-                continue
-            found.files.update({rows.name: (path, rows) for path, rows in kept.files})
-            frame = kept.in_few_partitions()
-            if frame is None:
-                continue
+            more = self.arranged.keep_more(stateful_input)
+            found.update(more if more is not None else self._kept(stateful_input))
+        return found
+
+    def _kept(self, stateful_input: StatefulInput) -> Kept:
+        """The rows of a stateful input that are kept, in the arrangement or in files."""
+        found = Kept()
+        kept = self.rows.keep(stateful_input)
+        if kept is None:
+            return found
+        found.files.update({rows.name: (path, rows) for path, rows in kept.files})
+        frame = kept.in_few_partitions()
+        if frame is not None:
             frame = frame.withColumn(WEIGHT, frame[WEIGHT].cast("long"))
             file = self.pull.scratch / f"keep-{kept.new_name}"
             if count := write_parquet(file, frame):
                 found.files[kept.new_name] = file, KeptRows(kept.new_name, kept.only_appends, count)
-        return found
+        return self.arranged.arrange(stateful_input, [*found.files.values()]) or found
 
     def _only_settles(self) -> bool:
         """Return whether nothing of before can change, so that what settles now is all there is to emit."""
@@ -115,6 +124,11 @@ class FragmentRun:
 
     def _only_settles_at(self, stateful_input: StatefulInput) -> bool:
         return stateful_input.waits and (stateful_input.groups is None or self.rows.on_time(stateful_input))
+
+    def _is_untouched(self) -> bool:
+        """Return whether nothing is new, and nothing settles: then only a watermark has advanced."""
+        stateful_inputs = self.fragment.info.stateful_inputs
+        return all(self.rows.new(one) is None and not one.complete_when for one in stateful_inputs)
 
     def _gained(self) -> Node | None:
         """Return what new rows add to a product of the stateful inputs; None if more than adding is to be done."""

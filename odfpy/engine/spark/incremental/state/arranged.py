@@ -1,11 +1,14 @@
 """Earlier rows that a pull looks up by key in an arrangement, where it would else read the history of the inputs.
 
-It is only about stateful inputs of which nothing is kept: all their rows matter forever. Rows are found by Spark's hash
-of their key; the join with the touched keys that follows leaves out those that only share it.
+It is about stateful inputs of which nothing is kept, since all their rows matter forever; and about those of which the
+first rows of each partition are kept, if they are many: in the checkpoint, each pull would read and copy all of them.
+Rows are found by Spark's hash of their key; the join with the touched keys that follows leaves out those that only
+share it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -14,9 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfpy.engine.arrangement import ArrangedRows
+from odfpy.engine.checkpoint import Kept, KeptRows
 from odfpy.engine.contract import TransformRequestInput
 from odfpy.engine.spark.incremental.properties.keys import sources_read
-from odfpy.engine.spark.incremental.properties.plan_info import Fragment, StatefulInput
+from odfpy.engine.spark.incremental.properties.plan_info import Fragment, Retention, StatefulInput
 from odfpy.engine.spark.incremental.state.arrangement import Arrangement
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, together
 from odfpy.engine.spark.incremental.state.hashes import (
@@ -26,6 +30,7 @@ from odfpy.engine.spark.incremental.state.hashes import (
     sorted_entries,
     with_hash,
 )
+from odfpy.engine.spark.incremental.state.state_files import StateFile
 from odfpy.engine.spark.incremental.state.stateful_inputs import StatefulRows
 from odfpy.engine.spark.plan.catalyst import Node, columns, type_of
 from odfpy.engine.spark.plan.storable_types import can_be_stored
@@ -40,6 +45,12 @@ if TYPE_CHECKING:
 
 LEAST_ROWS: Final = 250_000
 """Fewer rows of history are read as fast as they are looked up."""
+
+LEAST_KEPT: Final = 50_000
+"""Fewer kept rows are read and written again as fast."""
+
+MOST_TIMES: Final = 2
+"""Once there are more than this times those that were kept, the others are left out."""
 
 _MOST_NEW_ROWS: Final = 2_000_000
 """More are not added to an arrangement, which would have them in memory: it is made again when it is missed."""
@@ -74,6 +85,9 @@ class ArrangedInputs:
     def known(self, stateful_input: StatefulInput) -> ArrangedRows | None:
         """Return what is known of the earlier rows of a stateful input without looking at them."""
         if self._arrangement is None or not self._can_be_arranged(stateful_input):
+            return None
+        is_kept = stateful_input.best is not None
+        if is_kept and (not self.rows.is_in_arrangement(stateful_input) or self.rows.needs_history()):
             return None
         return self._arrangement.known(self.rows.name(stateful_input))
 
@@ -116,7 +130,7 @@ class ArrangedInputs:
     def keep(self, stateful_input: StatefulInput) -> None:
         """Leave what is known of a stateful input to the next pull: its rows by key, if that pays."""
         arrangement = self._arrangement
-        if arrangement is None or not self._can_be_arranged(stateful_input):
+        if arrangement is None or stateful_input.best is not None or not self._can_be_arranged(stateful_input):
             return
         known, history = self.known(stateful_input), self.rows.history_read(stateful_input)
         if known is None and history is not None:
@@ -128,13 +142,59 @@ class ArrangedInputs:
         left = replace(
             known,
             only_appends=known.only_appends and (new is None or new.only_appends),
-            unused=0 if is_used else known.unused + 1,
+            unused=0 if is_used else known.unused + (new is not None),
         )
         if left.runs:
             left = self._extended(arrangement, left, stateful_input, new)
         elif is_used and history is not None:
             left = self._made(arrangement, left, stateful_input, history, new)
         arrangement.leave(left)
+
+    # --- Kept rows ---
+
+    def keep_more(self, stateful_input: StatefulInput) -> Kept | None:
+        """Add the rows of this pull to kept rows that are arranged; None if they have to be put together anew."""
+        arrangement, kept, name = self._arrangement, self.rows.pull.kept, self.rows.name(stateful_input)
+        known = None if stateful_input.best is None else self.known(stateful_input)
+        if arrangement is None or kept is None or known is None or not known.runs:
+            return None
+        rows = known.num_rows + self._rows_new(stateful_input, arrangement)
+        if stateful_input.number in self._too_many or rows > MOST_TIMES * kept.arranged[name].count:
+            return None
+        left = self._extended(arrangement, known, stateful_input, self.rows.new(stateful_input))
+        if not left.runs:
+            return None
+        arrangement.leave(left)
+        return Kept(arranged={name: kept.arranged[name]})
+
+    def arrange(self, stateful_input: StatefulInput, files: Sequence[StateFile]) -> Kept | None:
+        """Arrange the kept rows of a stateful input; None if they stay in their files, since that does not pay.
+
+        Args:
+            stateful_input: the stateful input.
+            files: its kept rows.
+        """
+        arrangement, name = self._arrangement, self.rows.name(stateful_input)
+        if arrangement is None or stateful_input.best is None or not self._can_be_arranged(stateful_input):
+            return None
+        count, known = sum(rows.count for _, rows in files), arrangement.known(name)
+        too_many = 0 if known is None else known.too_many
+        if stateful_input.number in self._too_many and known is not None:
+            too_many = known.num_rows
+        if count < max(1, LEAST_KEPT, 2 * too_many) or not all(rows.only_appends for _, rows in files):
+            if too_many:
+                arrangement.leave(ArrangedRows(name, only_appends=True, too_many=too_many))
+            return None
+        whole = self.rows.of_files(stateful_input, [path for path, _ in files], only_appends=True)
+        with stage("arrangement"):
+            schema, parts = sorted_entries(self._hashed(stateful_input, whole), count)
+            made = arrangement.made(ArrangedRows(name, only_appends=True), schema, parts)
+        if not made.runs:
+            return None
+        arrangement.leave(made)
+        return Kept(arranged={name: KeptRows(name, only_appends=True, count=count)})
+
+    # --- Rows of history ---
 
     def _extended(
         self, arrangement: Arrangement, known: ArrangedRows, stateful_input: StatefulInput, new: Changes | None
@@ -193,7 +253,8 @@ class ArrangedInputs:
     def _is_plain(self, stateful_input: StatefulInput) -> bool:
         pull = self.rows.pull
         is_looked_at_by_time = stateful_input.complete_when or stateful_input.looked_up or stateful_input.log
-        if not stateful_input.is_read_again or is_looked_at_by_time or pull.correctable is not None:
+        is_by_key = stateful_input.is_read_again or stateful_input.retention is Retention.BEST
+        if not is_by_key or is_looked_at_by_time or pull.correctable is not None:
             return False
         return not on_cluster(pull.catalyst.spark) and all(map(can_be_stored, stateful_input.columns))
 

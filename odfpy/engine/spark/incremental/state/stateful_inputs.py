@@ -75,7 +75,11 @@ class StatefulRows:
         if stateful_input.retention is Retention.NOTHING or self.needs_history():
             return self.history(stateful_input)
         if stateful_input.number not in self._old:
-            self._old[stateful_input.number] = self._kept(stateful_input, self._files(stateful_input))
+            self._old[stateful_input.number] = (
+                self._everything(stateful_input)
+                if self.is_in_arrangement(stateful_input)
+                else self._kept(stateful_input, self._files(stateful_input))
+            )
         return self._old[stateful_input.number]
 
     def groups(self, stateful_input: StatefulInput) -> GroupRows:
@@ -104,6 +108,19 @@ class StatefulRows:
         """The files with the kept rows of a stateful input."""
         kept = self.pull.kept
         return () if kept is None else files_of(kept.files, self.name(stateful_input))
+
+    def is_in_arrangement(self, stateful_input: StatefulInput) -> bool:
+        """Return whether what the last pull has kept of a stateful input is in the arrangement, as far as it knows."""
+        return self.pull.kept is not None and self.name(stateful_input) in self.pull.kept.arranged
+
+    def _everything(self, stateful_input: StatefulInput) -> Changes | None:
+        """All rows that are kept in the arrangement; without it, history has them."""
+        arrangement, name = self.pull.arrangement, self.name(stateful_input)
+        path = self.pull.scratch / f"all-{name}"
+        known = None if arrangement is None else arrangement.known(name)
+        if arrangement is None or known is None or not known.runs or not arrangement.write_all(name, path):
+            return self.history(stateful_input)
+        return self.of_files(stateful_input, [path], known.only_appends)
 
     def keys(self, stateful_input: StatefulInput) -> tuple[Node | None, ...]:
         """The expressions by which rows of a stateful input are found, None for a key that it lacks."""

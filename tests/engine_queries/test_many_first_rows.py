@@ -1,0 +1,220 @@
+"""The first rows of many partitions, looked up in the arrangement: what comes out is the same, to the bit.
+
+The Runner arranges them from the first row on. A run of all tests tries one history of some queries; `ODF_LAWS=50` so
+many of each.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from support.queries.arranging import both, case_of
+from support.queries.cases import QUICK, Pull, Runner, Tuned, corpus, locked
+from support.queries.histories import histories
+from support.queries.stories import only_appended, told_further
+
+from odfpy.engine.arrangement import Manifest
+from odfpy.engine.checkpoint import read_manifest
+from odfpy.engine.spark.incremental.state import arranged
+from odfpy.engine.spark.incremental.state.arrangement import Arrangement
+
+pytestmark = pytest.mark.spark
+
+EXAMPLES = int(os.environ.get("ODF_LAWS", "0"))
+HASHES = locked()
+RANKED = "SELECT event_time, k, v, n FROM (SELECT *, {rank}() OVER (PARTITION BY {key} ORDER BY {order}) AS n FROM a)"
+QUERIES = {
+    "latest": RANKED.format(rank="row_number", key="k", order="event_time DESC, v") + " WHERE n = 1",
+    "first two": RANKED.format(rank="row_number", key="k", order="v, event_time") + " WHERE n <= 2",
+    "ties": RANKED.format(rank="rank", key="k", order="v") + " WHERE n < 3",
+    "dense": RANKED.format(rank="dense_rank", key="k, v % 2", order="v DESC") + " WHERE n <= 2",
+    "of some rows": "SELECT event_time, k, n FROM (SELECT event_time, k, row_number() OVER (PARTITION BY k ORDER BY"
+    " event_time, v) AS n FROM a WHERE v > 0) WHERE n <= 2",
+    "joined": "SELECT b.event_time, b.k, x.v FROM b JOIN (SELECT *, row_number() OVER (PARTITION BY k ORDER BY"
+    " event_time DESC, v) AS n FROM a) x ON b.k = x.k WHERE x.n = 1",
+}
+NOT_LOOKED_UP = {
+    "all rows": "SELECT event_time, k, v FROM a ORDER BY event_time DESC, k, v LIMIT 3",
+    "doubles have two zeros": RANKED.format(rank="row_number", key="cast(v AS double)", order="event_time, k")
+    + " WHERE n = 1",
+}
+TRIED = QUERIES if EXAMPLES else ("first two", "ties")
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("name", TRIED)
+def test_rows_are_the_same(name, spark):
+    case = case_of(QUERIES[name])
+    pulls = only_appended(told_further(case.inputs))
+    assert both(spark, replace(case, pulls=pulls), pulls) >= 4
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("name", TRIED)
+def test_rows_are_the_same_when_some_are_taken_back(name, spark):
+    case = case_of(QUERIES[name])
+    pulls = [*only_appended(told_further(case.inputs)), *told_further(case.inputs)[3:]]
+    assert both(spark, replace(case, pulls=pulls), pulls) >= 4
+
+
+@pytest.mark.parametrize("name", QUERIES if EXAMPLES else ("first two",))
+@pytest.mark.parametrize("most_times", [0, 2, 100])
+def test_rows_are_the_same_in_random_histories(name, most_times, spark):
+    """Whether rows are put together in each pull, now and then, or never."""
+    case = case_of(QUERIES[name])
+
+    @settings(max_examples=EXAMPLES or 1, suppress_health_check=list(HealthCheck), deadline=None)
+    @given(histories(tuple(case.inputs), pulls=(3, 6)))
+    def law(pulls):
+        with mock.patch.object(arranged, "MOST_TIMES", most_times):
+            both(spark, replace(case, pulls=pulls), pulls)
+            appended = only_appended(pulls)
+            both(spark, replace(case, pulls=appended), appended)
+
+    law()
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("name", NOT_LOOKED_UP)
+def test_what_cannot_be_looked_up_is_kept_in_the_checkpoint(name, spark):
+    case = case_of(NOT_LOOKED_UP[name])
+    pulls = only_appended(told_further(case.inputs))
+    assert both(spark, replace(case, pulls=pulls), pulls) == 0
+
+
+@pytest.mark.slow_after(2)
+@pytest.mark.parametrize("case", [case for case in corpus() if "top" in case.name], ids=lambda case: case.name)
+def test_a_case_of_the_corpus(case, spark, tmp_path):
+    runner = Runner(Tuned(spark, **QUICK), case, tmp_path, arranged=True)
+    made = [runner.pull(pull) for pull in case.pulls]
+    assert [one.logical_hash or "none" for one in made] == HASHES[case.name]
+
+
+# --- Where they are ---
+
+
+def runner_of(spark, folder: Path) -> tuple[Runner, list[Pull]]:
+    case = case_of(QUERIES["first two"])
+    pulls = only_appended(told_further(case.inputs))
+    return Runner(Tuned(spark, **QUICK), replace(case, pulls=pulls), folder, arranged=True), pulls
+
+
+def parts(runner: Runner) -> tuple[int, int, int]:
+    """How many files are in the checkpoint, how many stateful inputs are said to be arranged, and how many are."""
+    manifest = read_manifest(Path(runner.checkpoint or ""))
+    assert manifest is not None
+    found = Manifest.read(runner.arrangement) if runner.arrangement else None
+    return (
+        len(manifest.rows),
+        len(manifest.arranged or ()),
+        sum(bool(one.runs) for one in found.arranged) if found else 0,
+    )
+
+
+def pulled(spark, folder: Path, between) -> list[tuple[int, int, int]]:
+    """Pull, and do something before the sixth pull; rows are compared with those of an undisturbed engine."""
+    (folder / "plain").mkdir()
+    (folder / "other").mkdir()
+    runner, pulls = runner_of(spark, folder / "other")
+    plain = Runner(Tuned(spark, **QUICK), runner.case, folder / "plain")
+    places = []
+    for number, pull in enumerate(pulls):
+        if number == 5:
+            between(runner)
+        assert runner.pull(pull).lines == plain.pull(pull).lines
+        places.append(parts(runner))
+    return places
+
+
+def test_rows_are_in_one_of_the_two_places(spark, tmp_path):
+    places = pulled(spark, tmp_path, lambda runner: None)
+    assert places[0] == (0, 0, 0)
+    assert set(places[1:]) == {(0, 1, 1)}
+
+
+def test_a_lost_arrangement_is_made_again_from_history(spark, tmp_path):
+    def lose(runner):
+        runner.arrangement = None
+
+    assert pulled(spark, tmp_path, lose)[5:] == [(0, 1, 1)] * 3
+
+
+def test_a_damaged_arrangement_is_made_again_from_history(spark, tmp_path):
+    def damage(runner):
+        for run in runner.arrangement.glob("run-*"):
+            run.write_bytes(run.read_bytes()[:100])
+
+    assert pulled(spark, tmp_path, damage)[5:] == [(0, 1, 1)] * 3
+
+
+def test_an_arrangement_of_another_pull_is_not_used(spark, tmp_path):
+    def swap(runner):
+        runner.arrangement = runner.folder / "pull-3" / "arrangement"
+
+    assert pulled(spark, tmp_path, swap)[5:] == [(0, 1, 1)] * 3
+
+
+def test_a_lost_checkpoint_is_made_again_from_history(spark, tmp_path):
+    def lose(runner):
+        runner.checkpoint = None
+
+    assert pulled(spark, tmp_path, lose)[5:] == [(0, 1, 1)] * 3
+
+
+def test_pulls_of_most_partitions_read_and_write_all_of_them(spark, tmp_path):
+    runner, pulls = runner_of(spark, tmp_path)
+    (tmp_path / "plain").mkdir()
+    plain = Runner(Tuned(spark, **QUICK), runner.case, tmp_path / "plain")
+    for number, pull in enumerate(pulls):
+        most = mock.patch.object(arranged, "LEAST_ROWS", 0), mock.patch.object(arranged, "WORTH", 100)
+        respond = runner.respond
+
+        def with_limits(request, respond=respond, most=most):
+            with most[0], most[1]:
+                return respond(request)
+
+        if number == 3:
+            runner.respond = with_limits  # type: ignore[method-assign]
+        assert runner.pull(pull).lines == plain.pull(pull).lines
+        runner.respond = respond  # type: ignore[method-assign]
+        assert parts(runner) == [(0, 0, 0), (0, 1, 1), (0, 1, 1), (1, 0, 0)][min(number, 3)] or number > 3
+
+
+def test_a_pull_without_rows_reads_none(spark, tmp_path):
+    runner, pulls = runner_of(spark, tmp_path)
+    for pull in pulls:
+        runner.pull(pull)
+    before = {path.name for path in runner.arrangement.glob("run-*")}
+    assert runner.pull(Pull({}, {"a": "2024-02-01T00:00"})).lines == []
+    assert {path.name for path in runner.arrangement.glob("run-*")} == before
+    assert parts(runner) == (0, 1, 1)
+
+
+def test_rows_that_are_kept_are_looked_up(spark, tmp_path):
+    runner, pulls = runner_of(spark, tmp_path)
+    for pull in pulls[:2]:
+        runner.pull(pull)
+    never = mock.patch.object(Arrangement, "write_all", side_effect=AssertionError)
+    with never, mock.patch.object(arranged, "MOST_TIMES", 100):
+        for pull in pulls[2:]:
+            runner.pull(pull)
+    assert runner.looked_up == len(pulls) - 2
+
+
+def test_few_rows_stay_in_the_checkpoint(spark, tmp_path):
+    runner, pulls = runner_of(spark, tmp_path)
+    respond = runner.respond
+
+    def with_limit(request):
+        with mock.patch.object(arranged, "LEAST_KEPT", 50):
+            return respond(request)
+
+    runner.respond = with_limit  # type: ignore[method-assign]
+    for pull in pulls:
+        runner.pull(pull)
+    assert parts(runner) == (1, 0, 0)
