@@ -28,11 +28,11 @@ from odfpy.engine.contract import TransformRequest
 from odfpy.engine.watermark import input_watermark
 from odfpy.errors import OdfError
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 """Version of the file."""
 
-_READ: Final = frozenset({4, FORMAT})
-"""Versions that are read. Before 5, nothing was kept in arrangements."""
+_READ: Final = frozenset({4, 5, FORMAT})
+"""Versions that are read. Before 5, nothing was kept in arrangements; before 6, only partial results."""
 
 _MANIFEST: Final = "manifest.json"
 _CHUNK: Final = 1 << 20

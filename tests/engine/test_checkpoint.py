@@ -77,12 +77,13 @@ def test_a_later_format_is_of_no_use(second, tmp_path):
 
 
 @pytest.mark.usefixtures("first")
-def test_a_checkpoint_of_format_4_is_read(second, tmp_path):
-    """Releases before arrangements of groups wrote the same manifest without `arranged`."""
+@pytest.mark.parametrize("number", [4, 5])
+def test_a_checkpoint_of_an_earlier_format_is_read(number, second, tmp_path):
+    """Format 4 had no `arranged`, format 5 has it for partial results only."""
     path = tmp_path / "checkpoint"
     with zipfile.ZipFile(path) as archive:
         tree, rows = json.loads(archive.read("manifest.json")), archive.read(NAME)
-    tree["format"] = 4
+    tree["format"] = number
     tree.pop("arranged", None)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("manifest.json", json.dumps(tree))
