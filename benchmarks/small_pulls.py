@@ -89,14 +89,12 @@ def built(folder: Path, rows: int, groups: int) -> Bench:
     bench.root("rates", {"k": "Int64", "rate": "Int64"})
     dice = bench.dice
     bench.push("names", np.zeros(groups, np.int64), {"g": np.arange(groups), "w": dice.integers(0, 100, groups)})
-    versions = np.sort(dice.integers(0, DAYS * DAY, 200))
-    bench.push("rates", versions, {"k": dice.integers(0, 20, 200), "rate": dice.integers(1, 9, 200)})
     more(bench, 0, DAYS * DAY, rows, groups)
     return bench
 
 
 def more(bench: Bench, start: int, length: int, rows: int, groups: int) -> None:
-    """So many trades of a time, and quotes for a tenth of the first of them, later for all.
+    """So many trades of a time, rates, and quotes for a tenth of the first trades, later for all.
 
     Args:
         bench: the workspace.
@@ -112,6 +110,10 @@ def more(bench: Bench, start: int, length: int, rows: int, groups: int) -> None:
     quoted = times[:: 10 if start == 0 else 1]
     columns = {"g": dice.integers(0, groups, len(quoted)), "v": dice.integers(0, 1000, len(quoted))}
     bench.push("quotes", quoted, columns)
+    # Facts wait for rates of later times: with no new ones, nothing would come of a pull.
+    versions = times[:: len(times) // (200 if start == 0 else 4)]
+    columns = {"k": dice.integers(0, 20, len(versions)), "rate": dice.integers(1, 9, len(versions))}
+    bench.push("rates", versions, columns)
 
 
 class Streams:

@@ -135,7 +135,9 @@ class Worker:
         try:
             with profiling("job") as measured:
                 answer = self._serve(job.request)
-            if death := self.host.death(suspected=isinstance(answer, TransformResponseInternalError)):
+            # A good answer goes out at once: the host is tidying up, and would answer a question only after that.
+            is_bad = isinstance(answer, (TransformResponseInternalError, Breakdown))
+            if is_bad and (death := self.host.death(suspected=not isinstance(answer, Breakdown))):
                 answer = answer if isinstance(answer, Breakdown) else Breakdown(f"The engine broke down: {death}")
                 if self.host.cache is not None and self.host.uses_cache and death.endswith(("SIGSEGV", "SIGABRT")):
                     self.host.cache.discard()

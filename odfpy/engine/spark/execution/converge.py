@@ -174,7 +174,8 @@ def _state_of(ready: Stateful, table: Table, result: _Result) -> DataFrame | Non
     found = columns(plan)
     seen = visible_columns(schema, table.vocab)
     weight = weight_of(catalyst, found[schema.names.index(table.vocab.operation_type_column)])
-    state = net(catalyst, Changes(catalyst.project([*(found[at] for at in seen), weight], plan), only_appends=False))
+    rows = catalyst.project([*(found[at] for at in seen), weight], plan)
+    state = catalyst.dataframe(net(catalyst, Changes(rows, only_appends=False)))
     position = {schema.names[at]: number for number, at in enumerate(seen)}
     types = {field.name: field.dataType for field in result.rows.schema.fields}
     aligned = [

@@ -255,7 +255,8 @@ def _changes_of(run: FragmentRun, path: Path, unfinished: Attempt | None) -> Fra
     with stage("intermediate result"):
         with stage("plan"):
             changes = run.changes()
-        made = FragmentStream.of(run, path, in_final_order(run.pull.catalyst, changes, key_of(run.fragment.info), None))
+        ordered = in_order(run.pull.catalyst, changes, None, key_of(run.fragment.info), with_offsets=True)
+        made = FragmentStream.of(run, path, ordered)
     if unfinished is not None:
         unfinished.add(source, path, made.schema, made.count)
     return made

@@ -22,7 +22,7 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
     is_complete,
 )
 from odfpy.engine.spark.incremental.state.arranged import ArrangedInputs
-from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, multiset, no_rows, together
+from odfpy.engine.spark.incremental.state.changes import Changes, multiset, no_rows, together
 from odfpy.engine.spark.incremental.state.difference import by_position, difference
 from odfpy.engine.spark.incremental.state.pull import Pull
 from odfpy.engine.spark.incremental.state.stateful_inputs import StatefulRows
@@ -99,11 +99,10 @@ class FragmentRun:
         if kept is None:
             return found
         found.files.update({rows.name: (path, rows) for path, rows in kept.files})
-        frame = kept.in_few_partitions()
-        if frame is not None:
-            frame = frame.withColumn(WEIGHT, frame[WEIGHT].cast("long"))
+        plan = kept.in_few_partitions(self.pull.catalyst)
+        if plan is not None:
             file = self.pull.scratch / f"keep-{kept.new_name}"
-            if count := write_parquet(file, frame):
+            if count := write_parquet(file, self.pull.catalyst.dataframe(plan)):
                 found.files[kept.new_name] = file, KeptRows(kept.new_name, kept.only_appends, count)
         return self.arranged.arrange(stateful_input, [*found.files.values()]) or found
 
@@ -198,7 +197,7 @@ class FragmentRun:
             return _Touched(keys)  # which are of files
         # Both results read the keys: as a plan, they would be computed twice.
         path, count = self.pull.scratch / f"touched-{self.fragment.source}.parquet", len(columns(keys))
-        stored = Stored(catalyst, self.arranged.with_hashes(catalyst.dataframe(keys)), path)
+        stored = Stored(catalyst, catalyst.dataframe(self.arranged.with_hashes(keys)), path)
         return _Touched(catalyst.project(columns(stored.plan)[:count], stored.plan), stored)
 
     def _touched_at(self, stateful_input: StatefulInput) -> list[Node]:

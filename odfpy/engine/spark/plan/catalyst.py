@@ -281,9 +281,9 @@ class Catalyst:
         """SELECT DISTINCT * FROM child."""
         return self._plan("Distinct")(child)
 
-    def coalesced(self, child: Node) -> Node:
-        """The rows of child in one partition, which no exchange takes them to."""
-        return self._plan("Repartition")(1, False, child)
+    def coalesced(self, child: Node, partitions: int = 1) -> Node:
+        """The rows of child in few partitions, which no exchange takes them to."""
+        return self._plan("Repartition")(partitions, False, child)
 
     def one_row(self) -> Node:
         """One row without columns."""

@@ -32,6 +32,7 @@ from odfpy.engine.spark.incremental.state.hashes import (
 )
 from odfpy.engine.spark.incremental.state.state_files import StateFile
 from odfpy.engine.spark.incremental.state.stateful_inputs import StatefulRows
+from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Node, columns, type_of
 from odfpy.engine.spark.plan.storable_types import can_be_stored
 from odfpy.engine.spark.plan.types import arrow_schema
@@ -96,11 +97,12 @@ class ArrangedInputs:
         known = self.known(stateful_input)
         return known is not None and bool(known.runs)
 
-    def with_hashes(self, keys: DataFrame) -> DataFrame:
+    def with_hashes(self, keys: Node) -> Node:
         """Touched keys, `k0`, `k1`..., with the hashes by which rows of stateful inputs are looked up."""
         for stateful_input in self.fragment.info.stateful_inputs:
             if self.are_arranged(stateful_input):
-                keys = with_hash(keys, [f"k{at}" for at, _ in self._keys(stateful_input)], _hash_name(stateful_input))
+                names = [f"k{at}" for at, _ in self._keys(stateful_input)]
+                keys = with_hash(self.rows.catalyst, keys, names, _hash_name(stateful_input))
         return keys
 
     def old(self, stateful_input: StatefulInput, touched: Stored | None) -> Changes | None:
@@ -227,16 +229,15 @@ class ArrangedInputs:
 
     def _hashed(self, stateful_input: StatefulInput, changes: Changes) -> DataFrame:
         """Rows as files of the engine have them, and the hashes of their keys."""
-        from pyspark.sql import functions
-
         catalyst = self.rows.catalyst
-        keys = [catalyst.alias(key, f"k{at}") for at, key in self._keys(stateful_input)]
-        frame = catalyst.dataframe(catalyst.project([*columns(changes.plan), *keys], changes.plan))
-        names = [f"c{at}" for at in range(len(stateful_input.columns))]
-        key_names = [f"k{at}" for at in range(len(keys))]
-        frame = frame.toDF(*names, WEIGHT, *key_names)
-        weight = functions.col(WEIGHT).cast("long").alias(WEIGHT)
-        return with_hash(frame.select(*names, weight, *key_names), key_names).drop(*key_names)
+        *data, weight = columns(changes.plan)
+        keys = {f"k{at}": key for at, key in self._keys(stateful_input)}
+        selected = [catalyst.alias(column, f"c{at}") for at, column in enumerate(data)]
+        selected.append(catalyst.alias(Builder(catalyst).cast(weight, "bigint"), WEIGHT))
+        selected += [catalyst.alias(key, name) for name, key in keys.items()]
+        plan = with_hash(catalyst, catalyst.project(selected, changes.plan), [*keys])
+        left = [column for column in columns(plan) if column.name() not in keys]
+        return catalyst.dataframe(catalyst.project(left, plan))
 
     # --- What can be arranged ---
 

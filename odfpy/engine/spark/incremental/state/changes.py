@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from odfpy.data.vocabulary import OperationType
+from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, type_of
 from odfpy.engine.spark.plan.templates import Templates
 from odfpy.engine.spark.plan.types import struct_of
@@ -51,14 +51,20 @@ def together(catalyst: Catalyst, parts: Sequence[Changes]) -> Changes:
     """The sum of several changelogs."""
     if len(parts) == 1:
         return parts[0]
-    frame = reduce(lambda one, other: one.union(other), (catalyst.dataframe(info.plan) for info in parts))
-    return Changes(gather(catalyst, catalyst.plan(frame)), all(info.only_appends for info in parts))
+    plans = [with_wide_weight(catalyst, info.plan) for info in parts]
+    return Changes(gather(catalyst, catalyst.union(plans)), all(info.only_appends for info in parts))
 
 
-def net(catalyst: Catalyst, changes: Changes) -> DataFrame:
+def with_wide_weight(catalyst: Catalyst, plan: Node) -> Node:
+    """A plan of which the last column is a weight, with a BIGINT for that, as files have it."""
+    *data, weight = columns(plan)
+    return catalyst.project([*data, catalyst.alias(Builder(catalyst).cast(weight, "bigint"), WEIGHT)], plan)
+
+
+def net(catalyst: Catalyst, changes: Changes) -> Node:
     """The rows that are there in the end, columns `c0`, `c1`... and a weight, which is never 0."""
     plan = changes.plan
-    return catalyst.dataframe(positional(catalyst, plan) if changes.only_appends else net_rows(catalyst, plan))
+    return positional(catalyst, plan) if changes.only_appends else net_rows(catalyst, plan)
 
 
 def net_rows(catalyst: Catalyst, plan: Node) -> Node:

@@ -69,7 +69,14 @@ def _net(rows: DataFrame) -> DataFrame:
     return summed.where(functions.col(WEIGHT) != 0)
 
 
-def in_order(catalyst: Catalyst, changed: Node, event_time: str | None, key: Sequence[str] | None) -> DataFrame:
+def in_order(
+    catalyst: Catalyst,
+    changed: Node,
+    event_time: str | None,
+    key: Sequence[str] | None,
+    *,
+    with_offsets: bool = False,
+) -> DataFrame:
     """The rows to emit in their order, each with its operation type.
 
     Args:
@@ -77,10 +84,18 @@ def in_order(catalyst: Catalyst, changed: Node, event_time: str | None, key: Seq
         changed: what `difference` gives.
         event_time: name of the column by which rows are sorted first.
         key: columns by which a row is known among all others of the result, or None.
+        with_offsets: whether a last column, `OFFSET`, has the position of a row.
     """
-    purpose = "order", event_time, None if key is None else tuple(key), is_gathered(catalyst.spark)
-    ordered = partial(_in_order, event_time=event_time, key=key)
+    purpose = "order", event_time, None if key is None else tuple(key), is_gathered(catalyst.spark), with_offsets
+    ordered = partial(_with_offsets if with_offsets else _in_order, event_time=event_time, key=key)
     return catalyst.dataframe(_TEMPLATES.over(catalyst, changed, purpose, ordered))
+
+
+def _with_offsets(changed: DataFrame, event_time: str | None, key: Sequence[str] | None) -> DataFrame:
+    from pyspark.sql import functions
+
+    # Consecutive only within one partition, as here. Halves of a pair are known by that later.
+    return _in_order(changed, event_time, key).withColumn(OFFSET, functions.monotonically_increasing_id())
 
 
 def _in_order(changed: DataFrame, event_time: str | None, key: Sequence[str] | None) -> DataFrame:

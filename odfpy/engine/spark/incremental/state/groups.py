@@ -346,7 +346,7 @@ class GroupRows:
         return self._groups.with_group_columns(self._catalyst.project([found[name] for name in names], plan))
 
     def _hashed(self, plan: Node) -> DataFrame:
-        return with_hash(self._catalyst.dataframe(plan), self._groups.keys)
+        return self._catalyst.dataframe(with_hash(self._catalyst, plan, self._groups.keys))
 
     def _read(self, path: Path) -> Node:
         catalyst, schemas = self._catalyst, self._groups.schemas

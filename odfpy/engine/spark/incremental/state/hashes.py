@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node
+from odfpy.engine.spark.plan.templates import Templates
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.rows.write import batches_of
 from odfpy.state.arrangement import sorted_by
@@ -18,19 +21,26 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 HASH: Final = "__odf_hash"
+_TEMPLATES: Final = Templates()
 
 _SIGN: Final = np.uint64(1 << 63)
 _ROWS_AT_ONCE: Final = 1_000_000
 
 
-def with_hash(rows: DataFrame, names: Sequence[str], hash_name: str = HASH) -> DataFrame:
+def with_hash(catalyst: Catalyst, rows: Node, names: Sequence[str], hash_name: str = HASH) -> Node:
     """Rows with the hash of some of their columns.
 
     Args:
+        catalyst: the session.
         rows: the rows.
         names: the columns.
         hash_name: name of the column that is added.
     """
+    hashed = partial(_hashed, names=names, hash_name=hash_name)
+    return _TEMPLATES.over(catalyst, rows, ("hash", tuple(names), hash_name), hashed)
+
+
+def _hashed(rows: DataFrame, names: Sequence[str], hash_name: str) -> DataFrame:
     from pyspark.sql import functions
 
     return rows.withColumn(hash_name, functions.xxhash64(*names))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from odfpy.engine.spark.analysis.linked_sessions import link_keys
 from odfpy.engine.spark.incremental.properties.plan_info import StatefulInput
@@ -17,15 +17,12 @@ from odfpy.engine.spark.rows.batches import write_parquet
 from odfpy.engine.spark.rows.effort import gather, is_gathered, read_plan
 from odfpy.errors import InternalError
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 _LINK: Final = ("piece", "gap")
 
 
 def open_sessions(
     catalyst: Catalyst, stateful_input: StatefulInput, parts: Sequence[Changes], clock: Clock, scratch: Path
-) -> DataFrame:
+) -> Node:
     """The rows of sessions that end after the watermark, columns `c0`, `c1`... and their weights.
 
     A row spans the time from its own to the end of the gap after it. Rows of one key whose spans touch are one session.
@@ -67,7 +64,7 @@ def open_sessions(
             if are_many
             else _in_open_sessions(catalyst, rows, of_key, limit)
         )
-    return catalyst.dataframe(net_rows(catalyst, catalyst.project(columns(rows)[:num_kept], rows)))
+    return net_rows(catalyst, catalyst.project(columns(rows)[:num_kept], rows))
 
 
 def _in_open_sessions(catalyst: Catalyst, rows: Node, of_key: Sequence[str], limit: int) -> Node:

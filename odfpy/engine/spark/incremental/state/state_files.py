@@ -10,16 +10,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from odfpy.engine.checkpoint import KeptRows
 from odfpy.engine.spark.incremental.properties.plan_info import StatefulInput
-from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, multiset, net, positional
+from odfpy.engine.spark.incremental.state.changes import (
+    WEIGHT,
+    Changes,
+    multiset,
+    net,
+    net_rows,
+    positional,
+    with_wide_weight,
+)
+from odfpy.engine.spark.plan.builder import Builder
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.times import Clock
-from odfpy.engine.spark.rows.effort import gathered_rows
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from odfpy.engine.spark.rows.effort import gather
 
 StateFile = tuple[Path, KeptRows]
 
@@ -36,23 +43,24 @@ class InputState:
     Attributes:
         name: of what is kept of the stateful input; its files have a number more.
         files: those that stay as they are.
-        frame: rows to be added in another one.
+        rows: what is added in another file, columns `c0`, `c1`... and a weight.
         only_appends: whether all of these have the weight 1.
         again: how many of them have been kept before.
     """
 
     name: str
     files: tuple[StateFile, ...]
-    frame: DataFrame | None = None
+    rows: Node | None = None
     only_appends: bool = True
     again: int = 0
 
-    def in_few_partitions(self) -> DataFrame | None:
+    def in_few_partitions(self, catalyst: Catalyst) -> Node | None:
         """The rows in as many partitions as are of use, since each of them is a job of its own."""
-        if self.frame is None:
+        if self.rows is None:
             return None
-        new = int(self.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-        return self.frame.coalesce(new + self.again // _ROWS_IN_ONE_PARTITION)
+        new = int(catalyst.spark.conf.get("spark.sql.shuffle.partitions") or 1)
+        plan = catalyst.coalesced(self.rows, new + self.again // _ROWS_IN_ONE_PARTITION)
+        return with_wide_weight(catalyst, plan)
 
     @property
     def new_name(self) -> str:
@@ -75,7 +83,7 @@ def num_staying(files: Sequence[StateFile]) -> int:
     return staying
 
 
-def best(clock: Clock, stateful_input: StatefulInput, rows: Changes) -> DataFrame:
+def best(clock: Clock, stateful_input: StatefulInput, rows: Changes) -> Node:
     """Those rows of a stateful input that can still be looked at: columns `c0`, `c1`... and a weight.
 
     They are known where a row that comes takes nothing away from those before it, as among the first of a partition.
@@ -87,18 +95,14 @@ def best(clock: Clock, stateful_input: StatefulInput, rows: Changes) -> DataFram
         stateful_input: the stateful input.
         rows: its rows.
     """
-    from pyspark.sql import functions
-
     catalyst = clock.catalyst
     if stateful_input.best is None:
         return net(catalyst, rows)
-    first = catalyst.project(
-        [*stateful_input.columns], stateful_input.best(multiset(catalyst, rows, stateful_input.columns), clock)
-    )
-    names = [f"c{at}" for at in range(len(stateful_input.columns))]
-    found = catalyst.dataframe(first).toDF(*names).withColumn(WEIGHT, functions.lit(1).cast("long"))
+    first = stateful_input.best(multiset(catalyst, rows, stateful_input.columns), clock)
+    one = catalyst.alias(Builder(catalyst).cast(catalyst.integer(1), "bigint"), WEIGHT)
+    found = positional(catalyst, catalyst.project([*stateful_input.columns, one], first))
     if rows.only_appends:
         return found
-    summed = found.groupBy(*names).agg(functions.sum(WEIGHT).alias(WEIGHT))
-    missing = net(catalyst, Changes(positional(catalyst, rows.plan), only_appends=False))
-    return gathered_rows(summed.union(missing.where(functions.col(WEIGHT) < 0)))
+    missing = net_rows(catalyst, rows.plan)
+    is_missing = catalyst.expression("LessThan", columns(missing)[-1], catalyst.integer(0))
+    return gather(catalyst, catalyst.union([net_rows(catalyst, found), catalyst.filter(is_missing, missing)]))

@@ -276,10 +276,10 @@ class StatefulRows:
         # Of some of the rows it is known which are the best of them only if none is taken away by others.
         pays = old is not None or not kept
         is_known = (only_appends and all(rows.only_appends for _, rows in kept)) or not (kept or stateful_input.log)
-        frame = (
+        rows = (
             best(self.pull.after, stateful_input, everything) if pays and is_known else net(self.catalyst, everything)
         )
-        return InputState(name, kept, frame, only_appends, sum(rows.count for _, rows in files[staying:]))
+        return InputState(name, kept, rows, only_appends, sum(file.count for _, file in files[staying:]))
 
     def _not_forgotten(self, stateful_input: StatefulInput, rows: Changes, clock: Clock) -> Changes:
         if not stateful_input.forget:

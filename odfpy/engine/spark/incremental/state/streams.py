@@ -14,7 +14,7 @@ from odfpy.engine.contract import TransformRequestInput
 from odfpy.engine.lateness.policy import Late, LatePolicy
 from odfpy.engine.spark.incremental.run import FragmentRun
 from odfpy.engine.spark.incremental.state.attempt import FinishedFragment
-from odfpy.engine.spark.incremental.state.difference import OFFSET, OPERATION
+from odfpy.engine.spark.incremental.state.difference import OPERATION
 from odfpy.engine.spark.incremental.state.source_rows import SourceRows
 from odfpy.engine.spark.plan.catalyst import Catalyst, columns
 from odfpy.engine.spark.rows.batches import write_parquet
@@ -109,14 +109,9 @@ class FragmentStream:
         Args:
             run: the run of the fragment.
             path: the file.
-            changed: its changes.
+            changed: its changes, with their offsets.
         """
-        from pyspark.sql import functions
-
-        # Consecutive only within one partition, as here. Halves of a pair are known by that later.
-        numbered = changed.withColumn(OFFSET, functions.monotonically_increasing_id())
-        count = write_parquet(path, numbered)
-        return cls(run, path, numbered.schema, count)
+        return cls(run, path, changed.schema, write_parquet(path, changed))
 
     def new(self) -> SourceRows | None:
         """The changes."""
