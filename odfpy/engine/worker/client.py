@@ -36,7 +36,7 @@ from odfpy.engine.spark.process.java import find_java
 from odfpy.engine.tracing import TraceRequest, TraceResponse, TraceResponseSuccess
 from odfpy.engine.worker.admin import POLL_SECONDS, SILENCE_SECONDS, greet, stop_engine
 from odfpy.engine.worker.job_profile import JobProfile
-from odfpy.engine.worker.launch import exit_code, fingerprint, last_words, launch, reap
+from odfpy.engine.worker.launch import exit_code, last_words, launch, reap, recent_fingerprint
 from odfpy.engine.worker.leftovers import remove_output
 from odfpy.engine.worker.messages import (
     Answer,
@@ -309,7 +309,7 @@ class SparkEngine:
         self._check_confined()
         self.run.create()
         java = find_java()
-        mine = fingerprint(self.settings, java)
+        mine = recent_fingerprint(self.settings, java)
         deadline = time.monotonic() + self.settings.start_seconds
         started: int | None = None
         refusals = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -28,7 +29,10 @@ _INHERITED: Final = frozenset(
 _LOG_LINES: Final = 3
 _CODE: Final = ("engine", "data", "dataset", "codec", "state", "chain", "ingest", "sandbox")
 
+_FRESH_SECONDS: Final = 1.0
+
 _children: set[int] = set()
+_seen: dict[tuple[EngineSettings, JavaRuntime], tuple[float, str]] = {}
 
 
 def fingerprint(settings: EngineSettings, java: JavaRuntime) -> str:
@@ -39,6 +43,16 @@ def fingerprint(settings: EngineSettings, java: JavaRuntime) -> str:
     parts += [] if settings.properties is None else [_stamp_of(settings.properties)]
     parts += [f"{package} {__version__}", *(f"{path} {stamp}" for path, stamp in sorted(_stamps(package)))]
     return hashlib.sha3_256("\n".join(parts).encode()).hexdigest()
+
+
+def recent_fingerprint(settings: EngineSettings, java: JavaRuntime) -> str:
+    """The same, up to a second old: to look at all modules takes a twentieth of a small job."""
+    now, key = time.monotonic(), (settings, java)
+    seen = _seen.get(key)
+    if seen is None or now - seen[0] > _FRESH_SECONDS:
+        _seen.clear()
+        seen = _seen[key] = now, fingerprint(settings, java)
+    return seen[1]
 
 
 def _stamp_of(path: str) -> str:

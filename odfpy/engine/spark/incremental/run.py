@@ -30,7 +30,7 @@ from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.rows.batches import write_parquet
-from odfpy.engine.spark.rows.effort import gather
+from odfpy.engine.spark.rows.effort import gather, is_gathered
 from odfpy.engine.spark.rows.stored import Stored
 from odfpy.stages import stage
 
@@ -335,6 +335,5 @@ class _InputsAt:
         # Without one of the keys, all rows are looked at: too many cancel out in the difference, too few would not.
         if not same:
             return plan
-        return catalyst.semi_join(
-            plan, self.touched.plan, reduce(lambda one, other: catalyst.expression("And", one, other), same)
-        )
+        condition = reduce(lambda one, other: catalyst.expression("And", one, other), same)
+        return catalyst.semi_join(plan, self.touched.plan, condition, few=is_gathered(catalyst.spark))

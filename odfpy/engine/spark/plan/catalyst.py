@@ -40,6 +40,7 @@ class Catalyst:
         self._jvm: Node = spark._jvm  # noqa: SLF001
         # The parser asks the active session for the settings.
         self.java_class("org.apache.spark.sql.classic.SparkSession").setActiveSession(self.session)
+        self._some: Node = self.java_class("scala.Option").apply
         self.nothing: Node = self.java_class("scala.Option").empty()
         self._no_items: Node = self.java_class("org.apache.spark.api.python.PythonUtils").toSeq([])
 
@@ -179,7 +180,7 @@ class Catalyst:
             name,
             expr_id or self._expression("NamedExpression").newExprId(),
             self._no_items,
-            self.nothing if metadata is None else self.java_class("scala.Option").apply(metadata),
+            self.nothing if metadata is None else self._some(metadata),
             self._no_items,
         )
 
@@ -194,7 +195,7 @@ class Catalyst:
                 self.java_class("java.lang.Integer")(micros // 86_400_000_000), data_type
             )
         if -(1 << 31) <= micros < 1 << 31:  # which reach Java as an Integer
-            utc = self.java_class("scala.Option").apply("UTC")
+            utc = self._some("UTC")
             return self._expression("Cast")(self._expression("MicrosToTimestamp")(self.integer(micros)), data_type, utc)
         return self._expression("Literal").create(self.java_class("java.lang.Long")(micros), data_type)
 
@@ -209,7 +210,7 @@ class Catalyst:
     def field_of(self, struct: Node, field: str) -> Node:
         """A field of an expression that is a struct."""
         names = [found.name() for found in struct.dataType().fields()]
-        some = self.java_class("scala.Option").apply(field)
+        some = self._some(field)
         return self._expression("GetStructField")(struct, names.index(field), some)
 
     def never_null(self, expression: Node) -> Node:
@@ -244,30 +245,29 @@ class Catalyst:
         """
         return self._plan("Aggregate")(self.seq(groupings), self.seq(columns), child, self.nothing)
 
-    def semi_join(self, left: Node, right: Node, condition: Node) -> Node:
+    def semi_join(self, left: Node, right: Node, condition: Node, *, few: bool = False) -> Node:
         """The rows of the left side that have a partner on the right.
 
         Args:
             left: the left input.
             right: the right input.
             condition: the condition of the join.
+            few: whether the right side fits into a table of hashes, which spares both sides a sort.
         """
-        return self._join("LeftSemi", left, right, condition)
+        return self._join("LeftSemi", left, right, condition, few=few)
 
     def inner_join(self, left: Node, right: Node, condition: Node) -> Node:
-        """The pairs of rows for which a condition holds.
-
-        Args:
-            left: the left input.
-            right: the right input.
-            condition: the condition of the join.
-        """
+        """The pairs of rows for which a condition holds; arguments as for `semi_join`."""
         return self._join("Inner", left, right, condition)
 
-    def _join(self, kind: str, left: Node, right: Node, condition: Node) -> Node:
-        join_type = self.java_object(f"{_CATALYST}plans.{kind}")
-        no_hint = self._plan("JoinHint").NONE()
-        return self._plan("Join")(left, right, join_type, self.java_class("scala.Option").apply(condition), no_hint)
+    def _join(self, kind: str, left: Node, right: Node, condition: Node, *, few: bool = False) -> Node:
+        join_type, hint, some = self.java_object(f"{_CATALYST}plans.{kind}"), self._plan("JoinHint"), self._some
+        if few:
+            by_hash = self.java_object(f"{_CATALYST}plans.logical.SHUFFLE_HASH")
+            hint = hint(self.nothing, some(self._plan("HintInfo")(some(by_hash))))
+        else:
+            hint = hint.NONE()
+        return self._plan("Join")(left, right, join_type, some(condition), hint)
 
     def union(self, children: Iterable[Node]) -> Node:
         """UNION ALL by position."""

@@ -63,8 +63,8 @@ class StatefulRows:
             before = self.old(stateful_input) if stateful_input.log is not None else None
             new = self._through(stateful_input, self._new_rows, before.latest if before else None)
             # Keys, results and what is kept are made of them; partial results are once.
-            if new is not None and stateful_input.groups is None and not self.pull.is_first:
-                new = replace(new, plan=computed(self.catalyst, new.plan))
+            if stateful_input.groups is None and not self.pull.is_first:
+                new = self._computed(new)
             self._new[stateful_input.number] = new
         return self._new[stateful_input.number]
 
@@ -78,9 +78,13 @@ class StatefulRows:
             self._old[stateful_input.number] = (
                 self._everything(stateful_input)
                 if self.is_in_arrangement(stateful_input)
-                else self._kept(stateful_input, self._files(stateful_input))
+                else self._computed(self._kept(stateful_input, self._files(stateful_input)))
             )
         return self._old[stateful_input.number]
+
+    def _computed(self, changes: Changes | None) -> Changes | None:
+        """The same rows, which are computed now if they are few: several plans read them."""
+        return changes and replace(changes, plan=computed(self.catalyst, changes.plan))
 
     def groups(self, stateful_input: StatefulInput) -> GroupRows:
         """The partial results of a stateful input that has them."""
@@ -258,7 +262,7 @@ class StatefulRows:
         )
         staying = num_staying(files) if self.new(stateful_input) is not None else len(files)
         old, new = (
-            self._kept(stateful_input, files[staying:]) if files else self.old(stateful_input),
+            self._kept(stateful_input, files[staying:]) if staying else self.old(stateful_input),
             self.new(stateful_input),
         )
         parts = [self._not_forgotten(stateful_input, info, self.pull.after) for info in (old, new) if info is not None]
