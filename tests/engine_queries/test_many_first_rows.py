@@ -21,6 +21,7 @@ from support.queries.stories import only_appended, told_further
 from odfpy.engine.arrangement import Manifest
 from odfpy.engine.checkpoint import read_manifest
 from odfpy.engine.spark.incremental.state import arranged
+from odfpy.engine.spark.incremental.state.arranged import ArrangedInputs
 from odfpy.engine.spark.incremental.state.arrangement import Arrangement
 
 pytestmark = pytest.mark.spark
@@ -166,23 +167,24 @@ def test_a_lost_checkpoint_is_made_again_from_history(spark, tmp_path):
     assert pulled(spark, tmp_path, lose)[5:] == [(0, 1, 1)] * 3
 
 
-def test_pulls_of_most_partitions_read_and_write_all_of_them(spark, tmp_path):
+@pytest.mark.parametrize(("rows_new", "place"), [(0, (1, 0, 0)), (1000, (0, 1, 1))])
+def test_pulls_of_most_partitions_read_and_write_all_of_them(rows_new, place, spark, tmp_path):
+    """Unless they bring that many rows themselves, as after a break."""
     runner, pulls = runner_of(spark, tmp_path)
     (tmp_path / "plain").mkdir()
     plain = Runner(Tuned(spark, **QUICK), runner.case, tmp_path / "plain")
+    respond = runner.respond
+
+    def with_limits(request):
+        new = mock.patch.object(ArrangedInputs, "_rows_new", return_value=rows_new)
+        with new, mock.patch.multiple(arranged, LEAST_ROWS=0, WORTH=100, MOST_TIMES=10_000):
+            return respond(request)
+
     for number, pull in enumerate(pulls):
-        most = mock.patch.object(arranged, "LEAST_ROWS", 0), mock.patch.object(arranged, "WORTH", 100)
-        respond = runner.respond
-
-        def with_limits(request, respond=respond, most=most):
-            with most[0], most[1]:
-                return respond(request)
-
-        if number == 3:
-            runner.respond = with_limits  # type: ignore[method-assign]
+        runner.respond = with_limits if number == 3 else respond  # type: ignore[method-assign]
         assert runner.pull(pull).lines == plain.pull(pull).lines
-        runner.respond = respond  # type: ignore[method-assign]
-        assert parts(runner) == [(0, 0, 0), (0, 1, 1), (0, 1, 1), (1, 0, 0)][min(number, 3)] or number > 3
+        if number in (2, 3):
+            assert parts(runner) == ((0, 1, 1) if number == 2 else place)
 
 
 def test_a_pull_without_rows_reads_none(spark, tmp_path):

@@ -179,7 +179,9 @@ def test_pulls_of_most_groups_read_and_write_all_of_them(spark, tmp_path):
     with mock.patch.object(arranged_groups, "_MOST_NEW", 0):
         made.append(runner.pull(pulls[3]).lines)
     assert (before, parts(runner)) == ((0, 1, 1), (1, 0, 0))
-    made += [runner.pull(pull).lines for pull in pulls[4:]]
+    made.append(runner.pull(pulls[4]).lines)
+    assert parts(runner) == (0, 1, 1)
+    made += [runner.pull(pull).lines for pull in pulls[5:]]
     assert made == undisturbed(spark, tmp_path, pulls)
 
 

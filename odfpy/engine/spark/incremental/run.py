@@ -186,6 +186,8 @@ class FragmentRun:
         """The keys that this pull touches, None when all are."""
         if not any(self.fragment.keys.values()):
             return None
+        for stateful_input in self.fragment.info.stateful_inputs:
+            self.rows.compute_new(stateful_input)  # keys and results are made of them
         found = [
             keys for stateful_input in self.fragment.info.stateful_inputs for keys in self._touched_at(stateful_input)
         ]

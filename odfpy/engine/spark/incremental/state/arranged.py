@@ -44,7 +44,7 @@ from odfpy.stages import stage
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-LEAST_ROWS: Final = 250_000
+LEAST_ROWS: Final = 50_000
 """Fewer rows of history are read as fast as they are looked up."""
 
 LEAST_KEPT: Final = 50_000
@@ -60,7 +60,8 @@ _MOST_UNUSED: Final = 50
 """Rows that were not looked up in so many pulls are not arranged any more."""
 
 WORTH: Final = 4
-"""A pull that looks up more than this part of all rows had better read them."""
+"""A pull that looks up more than this part of all rows had better read them, unless it brings as many itself: those
+after it will be small again."""
 
 
 @dataclass
@@ -122,7 +123,8 @@ class ArrangedInputs:
                 found = arrangement.look_up(known.name, np.unique(fingerprints(hashes)))
             if found is None:
                 return None
-            if found.num_rows > LEAST_ROWS and found.num_rows * WORTH > known.num_rows:
+            is_large = self._rows_new(stateful_input, arrangement) * WORTH > known.num_rows
+            if found.num_rows > LEAST_ROWS and found.num_rows * WORTH > known.num_rows and not is_large:
                 self._too_many.add(number)
             path = self.rows.pull.scratch / f"arranged-{known.name}"
             pq.write_table(found, path, compression="zstd", compression_level=1)

@@ -95,7 +95,7 @@ class ArrangedGroups:
         if self.known is None:
             return None
         wanted = np.unique(fingerprints(hashes))
-        if len(wanted) > _MOST_NEW or (len(wanted) > LEAST_GROUPS and len(wanted) * WORTH > self.known.num_rows):
+        if _are_most(len(wanted), self.known.num_rows):
             self.too_many = True
             return None
         with stage("look up"):
@@ -141,7 +141,21 @@ class ArrangedGroups:
         made = self.arrangement.made(ArrangedRows(self.name, only_appends), schema, parts)
         return made if made.runs else None
 
-    def pays(self, count: int) -> bool:
-        """Return whether so many groups are worth being arranged."""
+    def pays(self, count: int, touched: int) -> bool:
+        """Return whether groups are worth being arranged.
+
+        Args:
+            count: how many there are.
+            touched: how many of them this pull has touched.
+        """
+        if count < LEAST_GROUPS:
+            return False
         before = self.arrangement.known(self.name)
-        return count >= max(LEAST_GROUPS, 2 * before.too_many if before is not None else 0)
+        if before is None or not before.too_many:
+            return True
+        # A pull has touched most of them: until one touches few again.
+        return not _are_most(touched, count) or count >= 2 * before.too_many
+
+
+def _are_most(touched: int, count: int) -> bool:
+    return touched > _MOST_NEW or (touched > LEAST_GROUPS and touched * WORTH > count)

@@ -262,7 +262,8 @@ class GroupRows:
         """Arrange all of them, if they are many; else, or if there is no room, they are kept in the checkpoint."""
         arranged, count = self._arranged, stored.count
         kept = KeptRows(self._name, self.only_appended, count)
-        if arranged is not None and arranged.pays(count):
+        new = self._stored.get(f"new-{self._name}")
+        if arranged is not None and arranged.pays(count, 0 if new is None else new.count):
             if not arranged.too_many:
                 with stage("arrangement"):
                     made = arranged.make(self._hashed(self._with_group_columns(stored)), count, self.only_appended)

@@ -47,6 +47,7 @@ class StatefulRows:
     _old: dict[int, Changes | None] = field(default_factory=dict)
     _history: dict[int, Changes | None] = field(default_factory=dict)
     _counted: dict[int, Changes] = field(default_factory=dict)
+    _are_computed: set[int] = field(default_factory=set)
     _from_history: bool | None = None
     _groups: dict[int, GroupRows] = field(default_factory=dict)
     _sources: dict[int, SourceRows | None] = field(default_factory=dict)
@@ -62,10 +63,9 @@ class StatefulRows:
             # Old rows first: what was known of time when a row came goes on from where the log had got to.
             before = self.old(stateful_input) if stateful_input.log is not None else None
             new = self._through(stateful_input, self._new_rows, before.latest if before else None)
-            # Keys, results and what is kept are made of them; partial results are once.
-            if stateful_input.groups is None and not self.pull.is_first:
-                new = self._computed(new)
-            self._new[stateful_input.number] = new
+            # Results and what is kept are made of them.
+            is_read_once = stateful_input.is_read_again or stateful_input.groups is not None or self.pull.is_first
+            self._new[stateful_input.number] = new if is_read_once else self._computed(new)
         return self._new[stateful_input.number]
 
     def old(self, stateful_input: StatefulInput) -> Changes | None:
@@ -81,6 +81,12 @@ class StatefulRows:
                 else self._computed(self._kept(stateful_input, self._files(stateful_input)))
             )
         return self._old[stateful_input.number]
+
+    def compute_new(self, stateful_input: StatefulInput) -> None:
+        """Compute the changes of a stateful input of which nothing is kept, if they are few: they are read again."""
+        if stateful_input.is_read_again and stateful_input.number not in self._are_computed:
+            self._are_computed.add(stateful_input.number)
+            self._new[stateful_input.number] = self._computed(self.new(stateful_input))
 
     def _computed(self, changes: Changes | None) -> Changes | None:
         """The same rows, which are computed now if they are few: several plans read them."""
