@@ -210,8 +210,7 @@ class Catalyst:
     def field_of(self, struct: Node, field: str) -> Node:
         """A field of an expression that is a struct."""
         names = [found.name() for found in struct.dataType().fields()]
-        some = self._some(field)
-        return self._expression("GetStructField")(struct, names.index(field), some)
+        return self._expression("GetStructField")(struct, names.index(field), self._some(field))
 
     def never_null(self, expression: Node) -> Node:
         """An expression that is known to have no nulls."""
@@ -257,16 +256,19 @@ class Catalyst:
         return self._join("LeftSemi", left, right, condition, few=few)
 
     def inner_join(self, left: Node, right: Node, condition: Node) -> Node:
-        """The pairs of rows for which a condition holds; arguments as for `semi_join`."""
+        """The pairs of rows for which a condition holds.
+
+        Args:
+            left: the left input.
+            right: the right input.
+            condition: the condition of the join.
+        """
         return self._join("Inner", left, right, condition)
 
     def _join(self, kind: str, left: Node, right: Node, condition: Node, *, few: bool = False) -> Node:
         join_type, hint, some = self.java_object(f"{_CATALYST}plans.{kind}"), self._plan("JoinHint"), self._some
-        if few:
-            by_hash = self.java_object(f"{_CATALYST}plans.logical.SHUFFLE_HASH")
-            hint = hint(self.nothing, some(self._plan("HintInfo")(some(by_hash))))
-        else:
-            hint = hint.NONE()
+        by_hash = self.java_object(f"{_CATALYST}plans.logical.SHUFFLE_HASH")
+        hint = hint(self.nothing, some(self._plan("HintInfo")(some(by_hash)))) if few else hint.NONE()
         return self._plan("Join")(left, right, join_type, some(condition), hint)
 
     def union(self, children: Iterable[Node]) -> Node:

@@ -147,7 +147,7 @@ class RowsInMemory:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of rows."""
         return int(self._java.count())
 
     def relation(self) -> JavaObject:
