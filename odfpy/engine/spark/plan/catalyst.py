@@ -27,8 +27,7 @@ _LEAVES = frozenset(_EXPRESSIONS + name for name in ("AttributeReference", "Lite
 _NAME_OF = "_odf_name_of"
 CALLS = "_odf_calls"
 """Where a connection to Java keeps its `process.calls.Calls`."""
-_AT_ONCE = 10
-"""Java has a method that makes a list of so many items."""
+_AT_ONCE = 10  # Java has a method that makes a list of so many items
 
 
 class Catalyst:
@@ -251,7 +250,7 @@ class Catalyst:
             left: the left input.
             right: the right input.
             condition: the condition of the join.
-            few: whether the right side fits into a table of hashes, which spares both sides a sort.
+            few: whether a table of hashes has room for the right side: no side is sorted then.
         """
         return self._join("LeftSemi", left, right, condition, few=few)
 
@@ -267,7 +266,7 @@ class Catalyst:
 
     def _join(self, kind: str, left: Node, right: Node, condition: Node, *, few: bool = False) -> Node:
         join_type, hint, some = self.java_object(f"{_CATALYST}plans.{kind}"), self._plan("JoinHint"), self._some
-        by_hash = self.java_object(f"{_CATALYST}plans.logical.SHUFFLE_HASH")
+        by_hash = self.java_object(_PLANS + "SHUFFLE_HASH")
         hint = hint(self.nothing, some(self._plan("HintInfo")(some(by_hash)))) if few else hint.NONE()
         return self._plan("Join")(left, right, join_type, some(condition), hint)
 
