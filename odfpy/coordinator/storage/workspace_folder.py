@@ -18,6 +18,7 @@ import hashlib
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 ODF_FOLDER = ".odf"
 LAYOUT_VERSION = "1"
+_TIMES, _PAUSE_SECONDS = 20, 0.05
+"""How often it is tried to remove a folder to which somebody still writes."""
 
 
 class WorkspaceFolder:
@@ -218,9 +221,14 @@ def _is_held(folder: Path) -> bool:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder, even if the person interrupts that."""
+    """Remove a folder, even if the person interrupts that, or a cancelled engine writes to it for a moment more."""
     try:
         shutil.rmtree(folder, ignore_errors=True)
+        for _ in range(_TIMES):
+            if not folder.exists():
+                break
+            time.sleep(_PAUSE_SECONDS)
+            shutil.rmtree(folder, ignore_errors=True)
     except KeyboardInterrupt:
         shutil.rmtree(folder, ignore_errors=True)
         raise

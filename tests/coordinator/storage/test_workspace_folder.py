@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from support.chains.workspaces import derivative, feed, root, workspace_with
 
+from odfpy.coordinator.storage import workspace_folder
 from odfpy.coordinator.storage.approvals import Approvals
 from odfpy.coordinator.workspace import Workspace
 
@@ -49,6 +51,25 @@ def test_scratch_of_a_process_that_is_not_seen_here_stays(
         assert folder.exists()
     held.__exit__(None, None, None)
     assert list(storage.scratches.iterdir()) == []
+
+
+def test_scratch_goes_although_somebody_writes_to_it_for_a_moment_more(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an engine does whose job has been cancelled."""
+    remove, seen = shutil.rmtree, []
+
+    def removed_and_written(folder: Path, **options: bool) -> None:
+        remove(folder, **options)
+        seen.append(folder)
+        if len(seen) < 3:
+            folder.mkdir()
+
+    monkeypatch.setattr(workspace_folder.shutil, "rmtree", removed_and_written)
+    with workspace.storage.scratch() as folder:
+        pass
+    assert seen == [folder] * 3
+    assert not folder.exists()
 
 
 def everything_in(folder: Path) -> dict[str, tuple[int, int]]:
