@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from support.chains.workspaces import derivative, feed, root, workspace_with
 
-from odfpy.coordinator.storage import workspace_folder
 from odfpy.coordinator.storage.approvals import Approvals
 from odfpy.coordinator.workspace import Workspace
 
@@ -65,7 +64,7 @@ def test_scratch_goes_although_somebody_writes_to_it_for_a_moment_more(
         if len(seen) < 3:
             folder.mkdir()
 
-    monkeypatch.setattr(workspace_folder.shutil, "rmtree", removed_and_written)
+    monkeypatch.setattr(shutil, "rmtree", removed_and_written)
     with workspace.storage.scratch() as folder:
         pass
     assert seen == [folder] * 3
