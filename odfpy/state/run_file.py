@@ -181,16 +181,16 @@ class SortedRun:
     def matching(self, wanted: Fingerprints) -> Entries:
         """Entries with one of the wanted fingerprints, which are ascending and distinct."""
         blocks = self._touched(wanted)
-        parts = [np.empty(0, np.uint64), *map(self._fingerprints, blocks)]
-        known = np.concatenate(parts)
+        known = np.concatenate([np.empty(0, np.uint64), *map(self._fingerprints, blocks)])
         places = places_of(wanted, known)
-        # Blocks are taken from all at once: one by one, that would cost more than to read and check them.
-        ends = np.cumsum([len(part) for part in parts[1:]], dtype=np.int64)
-        found, counts = np.unique(np.searchsorted(ends, places, side="right"), return_counts=True)
-        sizes = np.diff(ends, prepend=0)[found]
-        skipped = (ends[found] - sizes) - (np.cumsum(sizes) - sizes)
-        rows = pa.Table.from_batches(map(self._rows, blocks[found]), self.schema)
-        return Entries(known[places], rows.take(pa.array(places - np.repeat(skipped, counts))))
+        # Of the blocks that have any, rows are taken from all at once: one by one, that would cost more than to read
+        # and check them. Places are among all blocks, so those that are not read are left out of them.
+        sizes = self._directory["entries"][blocks].astype(np.int64)
+        ends = np.cumsum(sizes)
+        read, block_of = np.unique(np.searchsorted(ends, places, side="right"), return_inverse=True)
+        left_out = ends[read] - np.cumsum(sizes[read])
+        rows = pa.Table.from_batches(map(self._rows, blocks[read]), self.schema)
+        return Entries(known[places], rows.take(pa.array(places - left_out[block_of])))
 
     # --- Blocks ---
 

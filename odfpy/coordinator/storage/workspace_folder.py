@@ -223,12 +223,11 @@ def _is_held(folder: Path) -> bool:
 def _remove(folder: Path) -> None:
     """Remove a folder, even if the person interrupts that, or a cancelled engine writes to it for a moment more."""
     try:
-        shutil.rmtree(folder, ignore_errors=True)
         for _ in range(_TIMES):
+            shutil.rmtree(folder, ignore_errors=True)
             if not folder.exists():
                 break
             time.sleep(_PAUSE_SECONDS)
-            shutil.rmtree(folder, ignore_errors=True)
     except KeyboardInterrupt:
         shutil.rmtree(folder, ignore_errors=True)
         raise

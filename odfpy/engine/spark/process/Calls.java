@@ -218,14 +218,10 @@ public final class Calls {
 
         private final QueryExecution execution;
         private final Object[] rows;
-        private long bytes;
 
         InMemory(QueryExecution execution, Object[] rows) {
             this.execution = execution;
             this.rows = rows;
-            for (int at = 0; at < rows.length; at++) {
-                bytes += ((UnsafeRow) rows[at]).getSizeInBytes();
-            }
         }
 
         public int count() {
@@ -255,6 +251,10 @@ public final class Calls {
 
         /** Return their size; the planner would divide rows of unknown size among several partitions. */
         private Statistics size() {
+            long bytes = 0;
+            for (int at = 0; at < rows.length; at++) {
+                bytes += ((UnsafeRow) rows[at]).getSizeInBytes();
+            }
             scala.math.BigInt found = scala.math.BigInt$.MODULE$.apply(bytes);
             return new Statistics(found, scala.Option.empty(), AttributeMap$.MODULE$.empty(), false);
         }

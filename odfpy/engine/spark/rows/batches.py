@@ -54,12 +54,20 @@ def write_parquet(path: Path, frame: DataFrame, *, even_if_empty: bool = False) 
     Raises:
         InternalError: a column has a type that no file has: rows of such types are not kept.
     """
+    return write_file(frame, path, partial(write_batches, file_schema(frame), even_if_empty))
+
+
+def file_schema(frame: DataFrame) -> pa.Schema:
+    """The schema of a file with the rows of a data frame.
+
+    Raises:
+        InternalError: a column has a type that no file has: rows of such types are not kept.
+    """
     try:
-        schema = arrow_schema(frame.schema)
+        return arrow_schema(frame.schema)
     except UnsupportedQuery as error:
         types = ", ".join(field.dataType.simpleString().upper() for field in frame.schema.fields)
         raise InternalError(f"Rows with columns of the types {types} are to be kept, and cannot be") from error
-    return write_file(frame, path, partial(write_batches, schema, even_if_empty))
 
 
 def write_batches(schema: pa.Schema, even_if_empty: bool, path: str, batches: Iterator[pa.RecordBatch]) -> int:

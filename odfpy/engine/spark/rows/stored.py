@@ -14,22 +14,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node
-from odfpy.engine.spark.plan.types import arrow_schema
-from odfpy.engine.spark.process.counting import count_jobs
-from odfpy.engine.spark.process.shared_files import on_cluster
-from odfpy.engine.spark.rows.batches import write_batches, write_parquet
-from odfpy.engine.spark.rows.effort import is_gathered, read_plan
-from odfpy.stages import stage
+from odfpy.engine.spark.rows.batches import file_schema, write_batches, write_parquet
+from odfpy.engine.spark.rows.effort import read_plan
+from odfpy.engine.spark.rows.write import in_memory, read_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from odfpy.engine.spark.process.calls import RowsInMemory
-
 
 def computed(catalyst: Catalyst, plan: Node) -> Node:
     """The rows of a plan, which are computed now if they are few; else the plan as it is."""
-    found = _in_memory(catalyst.dataframe(plan))
+    found = in_memory(catalyst.dataframe(plan))
     return plan if found is None else found.relation()
 
 
@@ -45,41 +40,40 @@ class Stored:
             path: a file for them.
         """
         self._catalyst = catalyst
-        self._schema = frame.schema
+        self._frame = frame
         self._path = path
-        self._memory = _in_memory(frame)
+        self._memory = in_memory(frame)
         self.count = write_parquet(path, frame, even_if_empty=True) if self._memory is None else self._memory.count
 
     @cached_property
     def plan(self) -> Node:
         """A plan that reads them; its columns may have nulls where the data frame has none."""
         if self._memory is None:
-            return read_plan(self._catalyst, self._schema, [self._path])
+            return read_plan(self._catalyst, self._frame.schema, [self._path])
         return self._memory.relation()
 
     @cached_property
     def file(self) -> Path:
         """A Parquet file with them."""
-        if self._memory is not None:
-            schema = arrow_schema(self._schema)
-            batches = (pa.ipc.read_record_batch(pa.py_buffer(one), schema) for one in self._memory.batches())
-            write_batches(schema, True, str(self._path), batches)
+        if self._few is not None:
+            write_batches(self._few.schema, True, str(self._path), iter(self._few.to_batches()))
         return self._path
+
+    @property
+    def table(self) -> pa.Table:
+        """Them as a table of Arrow."""
+        return pq.read_table(self._path) if self._few is None else self._few
 
     def column(self, name: str) -> pa.ChunkedArray:
         """One of the columns."""
-        return pq.read_table(self.file, columns=[name]).column(0)
+        if self._few is None:
+            return pq.read_table(self._path, columns=[name]).column(0)
+        return self._few.column(name)
 
-
-def _in_memory(frame: DataFrame) -> RowsInMemory | None:
-    from odfpy.engine.spark.process.calls import calls_of  # which needs py4j
-
-    spark = frame.sparkSession
-    if not is_gathered(spark) or on_cluster(spark):
-        return None
-    with stage("optimize"):
-        frame._jdf.queryExecution().executedPlan()  # noqa: SLF001
-    with stage("Spark job"):
-        found = calls_of(frame._jdf).in_memory(frame)  # noqa: SLF001
-        count_jobs(spark)
-    return found
+    @cached_property
+    def _few(self) -> pa.Table | None:
+        """Them, if they are in the memory of Java."""
+        if self._memory is None:
+            return None
+        schema = file_schema(self._frame)
+        return pa.Table.from_batches(read_batches(self._memory.batches(), schema), schema)

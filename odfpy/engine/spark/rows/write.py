@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,9 @@ from odfpy.stages import stage, staged
 
 if TYPE_CHECKING:
     from pyspark.rdd import RDD
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+
+    from odfpy.engine.spark.process.calls import Calls, RowsInMemory
 
 R = TypeVar("R")
 Write = Callable[[str, Iterator[pa.RecordBatch]], R]
@@ -45,12 +47,36 @@ def batches_of(frame: DataFrame) -> Iterator[pa.RecordBatch]:
         schema = arrow_schema(frame.schema)
         frame._jdf.queryExecution().executedPlan()  # noqa: SLF001
     with stage("Spark job"):  # of all but the last stage
-        is_small = is_gathered(spark) and not on_cluster(spark)
-        messages = _collected(frame) if is_small else iter(_messages(frame).toLocalIterator(prefetchPartitions=True))
-    for message in staged("Spark job", messages, again=True):
-        yield pa.ipc.read_record_batch(pa.py_buffer(message), schema)
+        if _are_few(spark):  # which need no socket of their own to come here
+            messages = _calls(frame).rows(frame)
+        else:
+            messages = iter(_messages(frame).toLocalIterator(prefetchPartitions=True))
+    yield from read_batches(staged("Spark job", messages, again=True), schema)
     with stage("Spark job", again=True):
         count_jobs(spark)
+
+
+def in_memory(frame: DataFrame) -> RowsInMemory | None:
+    """Compute the rows of a data frame, which stay in the memory of Java; None if they are many, or on a cluster."""
+    spark = frame.sparkSession
+    if not _are_few(spark):
+        return None
+    with stage("optimize"):
+        frame._jdf.queryExecution().executedPlan()  # noqa: SLF001
+    with stage("Spark job"):
+        found = _calls(frame).in_memory(frame)
+        count_jobs(spark)
+    return found
+
+
+def read_batches(messages: Iterable[bytes], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Arrow batches from the messages that Java sends.
+
+    Args:
+        messages: the messages.
+        schema: of the batches.
+    """
+    return (pa.ipc.read_record_batch(pa.py_buffer(message), schema) for message in messages)
 
 
 def write_file(frame: DataFrame, path: Path, write: Write[R]) -> R:
@@ -90,11 +116,14 @@ def write_file(frame: DataFrame, path: Path, write: Write[R]) -> R:
     return result
 
 
-def _collected(frame: DataFrame) -> Iterator[bytes]:
-    """The batches of few rows, which need no socket of their own to come here."""
+def _are_few(spark: SparkSession) -> bool:
+    return is_gathered(spark) and not on_cluster(spark)
+
+
+def _calls(frame: DataFrame) -> Calls:
     from odfpy.engine.spark.process.calls import calls_of  # which needs py4j
 
-    return calls_of(frame._jdf).rows(frame)  # noqa: SLF001
+    return calls_of(frame._jdf)  # noqa: SLF001
 
 
 def _messages(frame: DataFrame) -> RDD[Any]:
@@ -143,7 +172,7 @@ class _Task(Generic[R]):
         try:
             self._check_versions()
             with bulk_memory():
-                told = self.write(own, (pa.ipc.read_record_batch(pa.py_buffer(one), self.schema) for one in messages))
+                told = self.write(own, read_batches(messages, self.schema))
             has_file = os.path.exists(own)  # noqa: PTH110
             if has_file and self.path is not None:
                 os.replace(own, self.path)  # noqa: PTH105

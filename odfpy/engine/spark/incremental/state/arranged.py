@@ -22,7 +22,7 @@ from odfpy.engine.contract import TransformRequestInput
 from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import Fragment, Retention, StatefulInput
 from odfpy.engine.spark.incremental.state.arrangement import Arrangement
-from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, together
+from odfpy.engine.spark.incremental.state.changes import Changes, together, wide_weight
 from odfpy.engine.spark.incremental.state.hashes import (
     entries_of,
     fingerprints,
@@ -32,7 +32,6 @@ from odfpy.engine.spark.incremental.state.hashes import (
 )
 from odfpy.engine.spark.incremental.state.state_files import StateFile
 from odfpy.engine.spark.incremental.state.stateful_inputs import StatefulRows
-from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Node, columns, type_of
 from odfpy.engine.spark.plan.storable_types import can_be_stored
 from odfpy.engine.spark.plan.types import arrow_schema
@@ -88,8 +87,8 @@ class ArrangedInputs:
         """Return what is known of the earlier rows of a stateful input without looking at them."""
         if self._arrangement is None or not self._can_be_arranged(stateful_input):
             return None
-        is_kept = stateful_input.best is not None
-        if is_kept and (not self.rows.is_in_arrangement(stateful_input) or self.rows.needs_history()):
+        is_elsewhere = not self.rows.is_in_arrangement(stateful_input) or self.rows.needs_history()
+        if _keeps_first(stateful_input) and is_elsewhere:
             return None
         return self._arrangement.known(self.rows.name(stateful_input))
 
@@ -134,7 +133,7 @@ class ArrangedInputs:
     def keep(self, stateful_input: StatefulInput) -> None:
         """Leave what is known of a stateful input to the next pull: its rows by key, if that pays."""
         arrangement = self._arrangement
-        if arrangement is None or stateful_input.best is not None or not self._can_be_arranged(stateful_input):
+        if arrangement is None or _keeps_first(stateful_input) or not self._can_be_arranged(stateful_input):
             return
         known, history = self.known(stateful_input), self.rows.history_read(stateful_input)
         if known is None and history is not None:
@@ -159,7 +158,7 @@ class ArrangedInputs:
     def keep_more(self, stateful_input: StatefulInput) -> Kept | None:
         """Add the rows of this pull to kept rows that are arranged; None if they have to be put together anew."""
         arrangement, kept, name = self._arrangement, self.rows.pull.kept, self.rows.name(stateful_input)
-        known = None if stateful_input.best is None else self.known(stateful_input)
+        known = self.known(stateful_input) if _keeps_first(stateful_input) else None
         if arrangement is None or kept is None or known is None or not known.runs:
             return None
         rows = known.num_rows + self._rows_new(stateful_input, arrangement)
@@ -179,7 +178,7 @@ class ArrangedInputs:
             files: its kept rows.
         """
         arrangement, name = self._arrangement, self.rows.name(stateful_input)
-        if arrangement is None or stateful_input.best is None or not self._can_be_arranged(stateful_input):
+        if arrangement is None or not _keeps_first(stateful_input) or not self._can_be_arranged(stateful_input):
             return None
         count, known = sum(rows.count for _, rows in files), arrangement.known(name)
         too_many = 0 if known is None else known.too_many
@@ -235,7 +234,7 @@ class ArrangedInputs:
         *data, weight = columns(changes.plan)
         keys = {f"k{at}": key for at, key in self._keys(stateful_input)}
         selected = [catalyst.alias(column, f"c{at}") for at, column in enumerate(data)]
-        selected.append(catalyst.alias(Builder(catalyst).cast(weight, "bigint"), WEIGHT))
+        selected.append(wide_weight(catalyst, weight))
         selected += [catalyst.alias(key, name) for name, key in keys.items()]
         plan = with_hash(catalyst, catalyst.project(selected, changes.plan), [*keys])
         left = [column for column in columns(plan) if column.name() not in keys]
@@ -256,7 +255,7 @@ class ArrangedInputs:
     def _is_plain(self, stateful_input: StatefulInput) -> bool:
         pull = self.rows.pull
         is_looked_at_by_time = stateful_input.complete_when or stateful_input.looked_up or stateful_input.log
-        is_by_key = stateful_input.is_read_again or stateful_input.retention is Retention.BEST
+        is_by_key = stateful_input.is_read_again or _keeps_first(stateful_input)
         if not is_by_key or is_looked_at_by_time or pull.correctable is not None:
             return False
         return not on_cluster(pull.catalyst.spark) and all(map(can_be_stored, stateful_input.columns))
@@ -284,6 +283,10 @@ class ArrangedInputs:
         inputs = arrangement.request.query_inputs
         numbers = sources_read(stateful_input.plan)
         return [inputs[at] for at in numbers] if all(at < len(inputs) for at in numbers) else [*inputs]
+
+
+def _keeps_first(stateful_input: StatefulInput) -> bool:
+    return stateful_input.retention is Retention.BEST
 
 
 def _hash_name(stateful_input: StatefulInput) -> str:

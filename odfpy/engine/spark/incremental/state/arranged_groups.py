@@ -118,16 +118,16 @@ class ArrangedGroups:
                 return None
         return path
 
-    def extend(self, known: ArrangedRows, new: Path | None, only_appends: bool) -> ArrangedRows:
+    def extend(self, known: ArrangedRows, new: pa.Table | None, only_appends: bool) -> ArrangedRows:
         """The partial results with those of this pull; none if that cannot be.
 
         Args:
             known: those of before.
-            new: a file with those of this pull and their hashes.
+            new: those of this pull and their hashes.
             only_appends: whether all rows that there ever were are appended.
         """
         left = replace(known, only_appends=only_appends)
-        return left if new is None else self.arrangement.extended(left, entries_of(pq.read_table(new)))
+        return left if new is None else self.arrangement.extended(left, entries_of(new))
 
     def make(self, rows: DataFrame, count: int, only_appends: bool) -> ArrangedRows | None:
         """All partial results, arranged; None if there is no room for them.

@@ -58,7 +58,12 @@ def together(catalyst: Catalyst, parts: Sequence[Changes]) -> Changes:
 def with_wide_weight(catalyst: Catalyst, plan: Node) -> Node:
     """A plan of which the last column is a weight, with a BIGINT for that, as files have it."""
     *data, weight = columns(plan)
-    return catalyst.project([*data, catalyst.alias(Builder(catalyst).cast(weight, "bigint"), WEIGHT)], plan)
+    return catalyst.project([*data, wide_weight(catalyst, weight)], plan)
+
+
+def wide_weight(catalyst: Catalyst, value: Node) -> Node:
+    """A weight as a BIGINT."""
+    return catalyst.alias(Builder(catalyst).cast(value, "bigint"), WEIGHT)
 
 
 def net(catalyst: Catalyst, changes: Changes) -> Node:

@@ -289,7 +289,7 @@ class GroupRows:
                 if left is not None:
                     arranged.arrangement.leave(left)
                     return Kept(arranged={self._name: KeptRows(self._name, self.only_appended, count)})
-            arranged.arrangement.leave(arranged.extend(known, None if new is None else new.file, self.only_appended))
+            arranged.arrangement.leave(arranged.extend(known, None if new is None else new.table, self.only_appended))
         return Kept(arranged={self._name: replace(kept, only_appends=self.only_appended)})
 
     def of(self, plan: Node | None) -> Groups:
@@ -334,7 +334,8 @@ class GroupRows:
     def _written(self, name: str, plan: Node, *, hashed: bool = False) -> Node:
         """Partial results, computed now; with hashes in what is stored, where they are asked for."""
         frame = self._catalyst.dataframe(plan)
-        self._groups.schemas.setdefault(self.by_value, frame.schema)
+        if self.by_value not in self._groups.schemas:
+            self._groups.schemas[self.by_value] = frame.schema
         with stage("groups"):
             path = self.rows.pull.scratch / name
             self._stored[name] = Stored(self._catalyst, self._hashed(plan) if hashed else frame, path)

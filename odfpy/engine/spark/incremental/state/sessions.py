@@ -13,8 +13,8 @@ from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.session_windows import beside_sessions
 from odfpy.engine.spark.plan.times import Clock
-from odfpy.engine.spark.rows.batches import write_parquet
-from odfpy.engine.spark.rows.effort import gather, is_gathered, read_plan
+from odfpy.engine.spark.rows.effort import gather, is_gathered
+from odfpy.engine.spark.rows.stored import Stored
 from odfpy.errors import InternalError
 
 _LINK: Final = ("piece", "gap")
@@ -91,7 +91,6 @@ def _open_rows(catalyst: Catalyst, rows: Node, of_key: Sequence[str], limit: int
     in_open = catalyst.dataframe(_in_open_sessions(catalyst, catalyst.plan(links), of_key, limit))
     begin = in_open.groupBy(*of_key).agg(functions.min("start").alias("since"))
     begin = begin.toDF(*(f"of-{key}" for key in of_key), "since")
-    write_parquet(scratch, begin, even_if_empty=True)
-    begin = catalyst.dataframe(read_plan(catalyst, begin.schema, [scratch]))
+    begin = catalyst.dataframe(Stored(catalyst, begin, scratch).plan)
     same = [all_rows[key].eqNullSafe(begin[f"`of-{key}`"]) for key in of_key]
     return catalyst.plan(all_rows.join(begin, [*same, all_rows["start"] >= begin["since"]], "leftsemi"))

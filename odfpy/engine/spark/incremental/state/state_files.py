@@ -15,15 +15,14 @@ from typing import Final
 from odfpy.engine.checkpoint import KeptRows
 from odfpy.engine.spark.incremental.properties.plan_info import StatefulInput
 from odfpy.engine.spark.incremental.state.changes import (
-    WEIGHT,
     Changes,
     multiset,
     net,
     net_rows,
     positional,
+    wide_weight,
     with_wide_weight,
 )
-from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.rows.effort import gather
@@ -99,7 +98,7 @@ def best(clock: Clock, stateful_input: StatefulInput, rows: Changes) -> Node:
     if stateful_input.best is None:
         return net(catalyst, rows)
     first = stateful_input.best(multiset(catalyst, rows, stateful_input.columns), clock)
-    one = catalyst.alias(Builder(catalyst).cast(catalyst.integer(1), "bigint"), WEIGHT)
+    one = wide_weight(catalyst, catalyst.integer(1))
     found = positional(catalyst, catalyst.project([*stateful_input.columns, one], first))
     if rows.only_appends:
         return found

@@ -47,7 +47,6 @@ class StatefulRows:
     _old: dict[int, Changes | None] = field(default_factory=dict)
     _history: dict[int, Changes | None] = field(default_factory=dict)
     _counted: dict[int, Changes] = field(default_factory=dict)
-    _are_computed: set[int] = field(default_factory=set)
     _from_history: bool | None = None
     _groups: dict[int, GroupRows] = field(default_factory=dict)
     _sources: dict[int, SourceRows | None] = field(default_factory=dict)
@@ -84,8 +83,7 @@ class StatefulRows:
 
     def compute_new(self, stateful_input: StatefulInput) -> None:
         """Compute the changes of a stateful input of which nothing is kept, if they are few: they are read again."""
-        if stateful_input.is_read_again and stateful_input.number not in self._are_computed:
-            self._are_computed.add(stateful_input.number)
+        if stateful_input.is_read_again:
             self._new[stateful_input.number] = self._computed(self.new(stateful_input))
 
     def _computed(self, changes: Changes | None) -> Changes | None:
