@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from pathlib import Path
 from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from support.queries.arranging import both, case_of
+from support.queries.arranging import SPOILED, arranged_runner, both, case_of, parts, pulled_with, undisturbed, within
 from support.queries.cases import QUICK, Pull, Runner, Tuned, corpus, locked
 from support.queries.histories import histories
 from support.queries.stories import only_appended, told_further
 
-from odfpy.engine.arrangement import Manifest
-from odfpy.engine.checkpoint import read_manifest
 from odfpy.engine.spark.incremental.state import arranged
 from odfpy.engine.spark.incremental.state.arranged import ArrangedInputs
 from odfpy.engine.spark.incremental.state.arrangement import Arrangement
@@ -99,37 +96,13 @@ def test_a_case_of_the_corpus(case, spark, tmp_path):
 # --- Where they are ---
 
 
-def runner_of(spark, folder: Path) -> tuple[Runner, list[Pull]]:
-    case = case_of(QUERIES["first two"])
-    pulls = only_appended(told_further(case.inputs))
-    return Runner(Tuned(spark, **QUICK), replace(case, pulls=pulls), folder, arranged=True), pulls
+def runner_of(spark, folder):
+    pulls = only_appended(told_further(["a"]))
+    return arranged_runner(spark, QUERIES["first two"], pulls, folder), pulls
 
 
-def parts(runner: Runner) -> tuple[int, int, int]:
-    """How many files are in the checkpoint, how many stateful inputs are said to be arranged, and how many are."""
-    manifest = read_manifest(Path(runner.checkpoint or ""))
-    assert manifest is not None
-    found = Manifest.read(runner.arrangement) if runner.arrangement else None
-    return (
-        len(manifest.rows),
-        len(manifest.arranged or ()),
-        sum(bool(one.runs) for one in found.arranged) if found else 0,
-    )
-
-
-def pulled(spark, folder: Path, between) -> list[tuple[int, int, int]]:
-    """Pull, and do something before the sixth pull; rows are compared with those of an undisturbed engine."""
-    (folder / "plain").mkdir()
-    (folder / "other").mkdir()
-    runner, pulls = runner_of(spark, folder / "other")
-    plain = Runner(Tuned(spark, **QUICK), runner.case, folder / "plain")
-    places = []
-    for number, pull in enumerate(pulls):
-        if number == 5:
-            between(runner)
-        assert runner.pull(pull).lines == plain.pull(pull).lines
-        places.append(parts(runner))
-    return places
+def pulled(spark, folder, between):
+    return pulled_with(spark, QUERIES["first two"], only_appended(told_further(["a"])), folder, between)
 
 
 def test_rows_are_in_one_of_the_two_places(spark, tmp_path):
@@ -138,26 +111,9 @@ def test_rows_are_in_one_of_the_two_places(spark, tmp_path):
     assert set(places[1:]) == {(0, 1, 1)}
 
 
-def test_a_lost_arrangement_is_made_again_from_history(spark, tmp_path):
-    def lose(runner):
-        runner.arrangement = None
-
-    assert pulled(spark, tmp_path, lose)[5:] == [(0, 1, 1)] * 3
-
-
-def test_a_damaged_arrangement_is_made_again_from_history(spark, tmp_path):
-    def damage(runner):
-        for run in runner.arrangement.glob("run-*"):
-            run.write_bytes(run.read_bytes()[:100])
-
-    assert pulled(spark, tmp_path, damage)[5:] == [(0, 1, 1)] * 3
-
-
-def test_an_arrangement_of_another_pull_is_not_used(spark, tmp_path):
-    def swap(runner):
-        runner.arrangement = runner.folder / "pull-3" / "arrangement"
-
-    assert pulled(spark, tmp_path, swap)[5:] == [(0, 1, 1)] * 3
+@pytest.mark.parametrize("spoil", SPOILED)
+def test_an_arrangement_that_is_of_no_use_is_made_again_from_history(spoil, spark, tmp_path):
+    assert pulled(spark, tmp_path, spoil)[5:] == [(0, 1, 1)] * 3
 
 
 def test_a_lost_checkpoint_is_made_again_from_history(spark, tmp_path):
@@ -171,20 +127,14 @@ def test_a_lost_checkpoint_is_made_again_from_history(spark, tmp_path):
 def test_pulls_of_most_partitions_read_and_write_all_of_them(rows_new, place, spark, tmp_path):
     """Unless they bring that many rows themselves, as after a break."""
     runner, pulls = runner_of(spark, tmp_path)
-    (tmp_path / "plain").mkdir()
-    plain = Runner(Tuned(spark, **QUICK), runner.case, tmp_path / "plain")
-    respond = runner.respond
-
-    def with_limits(request):
-        new = mock.patch.object(ArrangedInputs, "_rows_new", return_value=rows_new)
-        with new, mock.patch.multiple(arranged, LEAST_ROWS=0, WORTH=100, MOST_TIMES=10_000):
-            return respond(request)
-
-    for number, pull in enumerate(pulls):
-        runner.respond = with_limits if number == 3 else respond  # type: ignore[method-assign]
-        assert runner.pull(pull).lines == plain.pull(pull).lines
-        if number in (2, 3):
-            assert parts(runner) == ((0, 1, 1) if number == 2 else place)
+    made = [runner.pull(pull).lines for pull in pulls[:3]]
+    before = parts(runner)
+    new = mock.patch.object(ArrangedInputs, "_rows_new", return_value=rows_new)
+    with new, within(runner, mock.patch.multiple(arranged, LEAST_ROWS=0, WORTH=100, MOST_TIMES=10_000)):
+        made.append(runner.pull(pulls[3]).lines)
+    assert (before, parts(runner)) == ((0, 1, 1), place)
+    made += [runner.pull(pull).lines for pull in pulls[4:]]
+    assert made == undisturbed(spark, QUERIES["first two"], pulls, tmp_path)
 
 
 def test_a_pull_without_rows_reads_none(spark, tmp_path):
@@ -210,13 +160,7 @@ def test_rows_that_are_kept_are_looked_up(spark, tmp_path):
 
 def test_few_rows_stay_in_the_checkpoint(spark, tmp_path):
     runner, pulls = runner_of(spark, tmp_path)
-    respond = runner.respond
-
-    def with_limit(request):
-        with mock.patch.object(arranged, "LEAST_KEPT", 50):
-            return respond(request)
-
-    runner.respond = with_limit  # type: ignore[method-assign]
-    for pull in pulls:
-        runner.pull(pull)
+    with within(runner, mock.patch.object(arranged, "LEAST_KEPT", 50)):
+        for pull in pulls:
+            runner.pull(pull)
     assert parts(runner) == (1, 0, 0)

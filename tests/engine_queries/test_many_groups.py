@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from pathlib import Path
 from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from support.queries.arranging import both, case_of
+from support.queries.arranging import SPOILED, arranged_runner, both, case_of, parts, pulled_with, undisturbed, within
 from support.queries.cases import QUICK, Pull, Runner, Tuned, corpus, locked
 from support.queries.histories import histories
 from support.queries.stories import told_further
 
-from odfpy.engine.arrangement import Manifest
-from odfpy.engine.checkpoint import read_manifest
 from odfpy.engine.spark.incremental.state import arranged_groups, groups
 from odfpy.engine.spark.incremental.state.arrangement import Arrangement
 
@@ -111,37 +108,13 @@ def test_a_case_of_the_corpus(case, spark, tmp_path):
 # --- Where they are ---
 
 
-def runner_of(spark, folder: Path) -> tuple[Runner, list]:
-    case = case_of(QUERIES["values"])
-    pulls = told_further(case.inputs)
-    return Runner(Tuned(spark, **QUICK), replace(case, pulls=pulls), folder, arranged=True), pulls
+def runner_of(spark, folder):
+    pulls = told_further(["a"])
+    return arranged_runner(spark, QUERIES["values"], pulls, folder), pulls
 
 
-def parts(runner: Runner) -> tuple[int, int, int]:
-    """How many stateful inputs are in the checkpoint, are said to be arranged, and are."""
-    manifest = read_manifest(Path(runner.checkpoint or ""))
-    assert manifest is not None
-    found = Manifest.read(runner.arrangement) if runner.arrangement else None
-    return (
-        len(manifest.rows),
-        len(manifest.arranged or ()),
-        sum(bool(one.runs) for one in found.arranged) if found else 0,
-    )
-
-
-def pulled(spark, folder: Path, between) -> list[tuple[int, int, int]]:
-    """Pull, and do something before the sixth pull; rows are compared with those of an undisturbed engine."""
-    (folder / "plain").mkdir()
-    (folder / "other").mkdir()
-    runner, pulls = runner_of(spark, folder / "other")
-    plain = Runner(Tuned(spark, **QUICK), runner.case, folder / "plain")
-    places = []
-    for number, pull in enumerate(pulls):
-        if number == 5:
-            between(runner)
-        assert runner.pull(pull).lines == plain.pull(pull).lines
-        places.append(parts(runner))
-    return places
+def pulled(spark, folder, between):
+    return pulled_with(spark, QUERIES["values"], told_further(["a"]), folder, between)
 
 
 def test_groups_are_in_one_of_the_two_places(spark, tmp_path):
@@ -150,26 +123,9 @@ def test_groups_are_in_one_of_the_two_places(spark, tmp_path):
     assert set(places[2:]) == {(0, 1, 1)}
 
 
-def test_a_lost_arrangement_is_made_again_from_history(spark, tmp_path):
-    def lose(runner):
-        runner.arrangement = None
-
-    assert pulled(spark, tmp_path, lose)[5:] == [(0, 1, 1)] * 3
-
-
-def test_a_damaged_arrangement_is_made_again_from_history(spark, tmp_path):
-    def damage(runner):
-        for run in runner.arrangement.glob("run-*"):
-            run.write_bytes(run.read_bytes()[:100])
-
-    assert pulled(spark, tmp_path, damage)[5:] == [(0, 1, 1)] * 3
-
-
-def test_an_arrangement_of_another_pull_is_not_used(spark, tmp_path):
-    def swap(runner):
-        runner.arrangement = runner.folder / "pull-3" / "arrangement"
-
-    assert pulled(spark, tmp_path, swap)[5:] == [(0, 1, 1)] * 3
+@pytest.mark.parametrize("spoil", SPOILED)
+def test_an_arrangement_that_is_of_no_use_is_made_again_from_history(spoil, spark, tmp_path):
+    assert pulled(spark, tmp_path, spoil)[5:] == [(0, 1, 1)] * 3
 
 
 def test_pulls_of_most_groups_read_and_write_all_of_them(spark, tmp_path):
@@ -182,13 +138,7 @@ def test_pulls_of_most_groups_read_and_write_all_of_them(spark, tmp_path):
     made.append(runner.pull(pulls[4]).lines)
     assert parts(runner) == (0, 1, 1)
     made += [runner.pull(pull).lines for pull in pulls[5:]]
-    assert made == undisturbed(spark, tmp_path, pulls)
-
-
-def undisturbed(spark, folder: Path, pulls) -> list:
-    (folder / "plain").mkdir()
-    plain = Runner(Tuned(spark, **QUICK), case_of(QUERIES["values"]), folder / "plain")
-    return [plain.pull(pull).lines for pull in pulls]
+    assert made == undisturbed(spark, QUERIES["values"], pulls, tmp_path)
 
 
 def test_a_pull_without_rows_reads_no_groups(spark, tmp_path):
@@ -209,13 +159,7 @@ def test_a_pull_without_rows_reads_no_groups(spark, tmp_path):
 
 def test_few_groups_stay_in_the_checkpoint(spark, tmp_path):
     runner, pulls = runner_of(spark, tmp_path)
-    respond = runner.respond
-
-    def with_limit(request):
-        with mock.patch.object(arranged_groups, "LEAST_GROUPS", 50):
-            return respond(request)
-
-    runner.respond = with_limit
-    for pull in pulls:
-        runner.pull(pull)
+    with within(runner, mock.patch.object(arranged_groups, "LEAST_GROUPS", 50)):
+        for pull in pulls:
+            runner.pull(pull)
     assert parts(runner) == (1, 0, 0)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from support.queries.cases import QUICK, Case, Runner, Tuned, pull_both
 from support.queries.stories import FIELDS
+
+from odfpy.engine.arrangement import Manifest
+from odfpy.engine.checkpoint import read_manifest
 
 
 def case_of(query):
@@ -21,3 +26,79 @@ def both(spark, case, pulls):
         arranged = Runner(Tuned(spark, **QUICK), case, Path(other), arranged=True)
         pull_both(plain, arranged, pulls)
         return arranged.looked_up
+
+
+def parts(runner):
+    """How many files are in the checkpoint, how many stateful inputs are said to be arranged, and how many are."""
+    manifest = read_manifest(Path(runner.checkpoint or ""))
+    assert manifest is not None
+    found = Manifest.read(runner.arrangement) if runner.arrangement else None
+    return (
+        len(manifest.rows),
+        len(manifest.arranged or ()),
+        sum(bool(one.runs) for one in found.arranged) if found else 0,
+    )
+
+
+def arranged_runner(spark, query, pulls, folder):
+    """A runner of a query that looks up all that can be."""
+    return Runner(Tuned(spark, **QUICK), replace(case_of(query), pulls=pulls), folder, arranged=True)
+
+
+def pulled_with(spark, query, pulls, folder, between):
+    """Pull, and do something before the sixth pull; rows are compared with those of an undisturbed engine.
+
+    Gives `parts` after each pull.
+    """
+    (folder / "plain").mkdir()
+    (folder / "other").mkdir()
+    runner = arranged_runner(spark, query, pulls, folder / "other")
+    plain = Runner(Tuned(spark, **QUICK), runner.case, folder / "plain")
+    places = []
+    for number, pull in enumerate(pulls):
+        if number == 5:
+            between(runner)
+        assert runner.pull(pull).lines == plain.pull(pull).lines
+        places.append(parts(runner))
+    return places
+
+
+def lose(runner):
+    """The arrangement is lost."""
+    runner.arrangement = None
+
+
+def damage(runner):
+    """Its files are cut off."""
+    for run in runner.arrangement.glob("run-*"):
+        run.write_bytes(run.read_bytes()[:100])
+
+
+def swap(runner):
+    """It is that of another pull."""
+    runner.arrangement = runner.folder / "pull-3" / "arrangement"
+
+
+SPOILED = (lose, damage, swap)
+"""What may happen to an arrangement: it is made again from history."""
+
+
+@contextmanager
+def within(runner, limit):
+    """Pulls with another limit, a patch; around the pull, it would be hidden by those of the runner."""
+    respond = runner.respond
+
+    def with_limit(request):
+        with limit:
+            return respond(request)
+
+    runner.respond = with_limit
+    yield
+    runner.respond = respond
+
+
+def undisturbed(spark, query, pulls, folder):
+    """The lines of each pull of a query without an arrangement."""
+    (folder / "plain").mkdir()
+    plain = Runner(Tuned(spark, **QUICK), case_of(query), folder / "plain")
+    return [plain.pull(pull).lines for pull in pulls]
