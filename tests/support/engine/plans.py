@@ -10,6 +10,7 @@ from unittest.mock import patch
 from pyspark.sql.classic.dataframe import DataFrame
 
 from odfpy.engine.spark.plan.catalyst import items
+from odfpy.engine.spark.process.calls import Calls
 from odfpy.engine.spark.rows import write
 
 _LOOPS = ("BroadcastNestedLoopJoinExec", "CartesianProductExec")
@@ -22,15 +23,17 @@ def plans_run() -> Iterator[list[Any]]:
     plans: list[Any] = []
 
     def seen(run: Any) -> Any:
-        def looked_at(frame: DataFrame, *arguments: Any) -> Any:
+        def looked_at(*arguments: Any) -> Any:
+            (frame,) = (one for one in arguments if isinstance(one, DataFrame))
             plans.append(frame._jdf.queryExecution().executedPlan())
-            return run(frame, *arguments)
+            return run(*arguments)
 
         return looked_at
 
     with (
         patch.object(write, "_messages", seen(write._messages)),
-        patch.object(write, "_collected", seen(write._collected)),
+        patch.object(Calls, "rows", seen(Calls.rows)),
+        patch.object(Calls, "in_memory", seen(Calls.in_memory)),
         patch.object(DataFrame, "collect", seen(DataFrame.collect)),
         patch.object(DataFrame, "isEmpty", seen(DataFrame.isEmpty)),
         patch.object(DataFrame, "count", seen(DataFrame.count)),
