@@ -126,8 +126,13 @@ class Streams:
         self._spark.conf.set("spark.sql.streaming.stateStore.providerClass", provider)
         self._spark.conf.set("spark.sql.shuffle.partitions", "2")
 
-    def run(self, name: str) -> Run:
-        """One batch of what is new."""
+    def run(self, name: str, trial: int = 0) -> Run:
+        """One batch of what is new.
+
+        Args:
+            name: the class of the query.
+            trial: each has a checkpoint of its own, which is empty at first.
+        """
         query = CLASSES[name]
         if query.stream is None:
             raise ValueError(name)
@@ -138,7 +143,7 @@ class Streams:
             rows.createOrReplaceTempView(f"{source}_forever")
             rows.withWatermark("event_time", "0 seconds").createOrReplaceTempView(source)
         frame = self._spark.sql(query.text if query.stream == "=" else query.stream)
-        out, place = self._folder / "out" / name, self._folder / "state" / name
+        out, place = self._folder / "out" / name / str(trial), self._folder / "state" / name / str(trial)
 
         def write(batch: Any, number: int) -> None:
             batch.write.mode("overwrite").parquet(f"{out}/{number}")

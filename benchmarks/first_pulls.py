@@ -1,0 +1,76 @@
+"""First pulls of 5 million rows, beside the same query as a warm batch and in Structured Streaming of the same Spark.
+
+    python benchmarks/first_pulls.py [--rows 5000000] [--rounds 3] [--only CLASS...]
+
+A pull is a whole command, with an engine that has run other queries; in each round, a new derivative of the same
+query. The batch is plain Spark in a session of its own in this process, which has run the query before: the least of
+three runs counts. Structured Streaming starts each round with an empty checkpoint, in the same session.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from incremental import DAY, Bench, warm
+from small_pulls import CLASSES, Streams
+from support import Run, odf, print_machine, show
+from support.profiles import Profiled, profiled, show_stages
+
+GROUPS = 100_000
+PARTS = 10
+"""So many slices hold the rows."""
+
+
+def built(folder: Path, rows: int) -> Bench:
+    """A workspace with trades of a thousand days, and an engine that has compiled what pulls of windows need."""
+    bench = Bench(folder)
+    bench.root("trades", {"k": "Int64", "g": "Int64", "v": "Int64"})
+    dice, each = bench.dice, rows // PARTS
+    for part in range(PARTS):
+        times = np.sort(dice.integers(part * 100 * DAY, (part + 1) * 100 * DAY, each))
+        columns = {"k": dice.integers(0, 20, each), "g": dice.integers(0, GROUPS, each)}
+        bench.push("trades", times, {**columns, "v": dice.integers(0, 1000, each)})
+    warm(bench)
+    return bench
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    possible = [name for name, query in CLASSES.items() if query.inputs == ("trades",)]
+    parser.add_argument("--only", nargs="+", choices=possible, default=["windows", "keyed"])
+    options = parser.parse_args()
+    print_machine("pyspark", "pyarrow")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        bench = built(folder, options.rows)
+        streams = Streams(bench, folder)
+        for kind in options.only:
+            query, pulls, peers = CLASSES[kind], list[Profiled](), list[Run]()
+            for number in range(options.rounds):
+                dataset = f"{kind.replace(' ', '-')}-{number}"
+                bench.derivative(dataset, query.text, query.inputs)
+                pulls.append(profiled(folder, "pull", dataset))
+                if query.stream is not None:
+                    peers.append(streams.run(kind, number))
+            batch = bench.batch(query.text, query.inputs)
+            for label, one in zip(("the first of its kind", "the last"), (pulls[0], pulls[-1]), strict=True):
+                ratio = one.run.seconds / batch.seconds
+                remark = f"beside the batch {ratio:.2f} (to reach 1.5)"
+                if peers:
+                    beside = one.run.seconds / (peers[0] if one is pulls[0] else peers[-1]).seconds
+                    remark += f", beside Structured Streaming {beside:.2f} (to reach 1.0)"
+                show(f"{kind}: {label}", None, [one.run], remark)
+            show("    a warm batch", None, [batch])
+            if peers:
+                show("    Structured Streaming", None, peers)
+            show_stages(f"{kind}, the last", pulls[-1:])
+        odf(folder, "engine", "stop")
+
+
+if __name__ == "__main__":
+    main()
