@@ -24,6 +24,7 @@ _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _BROADCAST: Final = "spark.sql.autoBroadcastJoinThreshold"
 _COMPILED: Final = "spark.sql.codegen.wholeStage"
 _COMPILED_PARTS: Final = "spark.sql.codegen.factoryMode"
+_INTERPRETED: Final = {_COMPILED: "false", _COMPILED_PARTS: "NO_CODEGEN"}
 _EXCLUDED: Final = "spark.sql.optimizer.excludedRules"
 _BELOW_GATHERING: Final = "org.apache.spark.sql.catalyst.optimizer.PushDownLeftSemiAntiJoin"
 """Pushes a semi-join below the operator that takes rows to one partition: its rows would have to be exchanged again."""
@@ -73,7 +74,7 @@ class Effort:
             _GATHERED.add(self._spark)
             wanted |= {_BROADCAST: "-1", _EXCLUDED: ",".join(filter(None, [self._most[_EXCLUDED], _BELOW_GATHERING]))}
         if are_few and rows <= _ROWS_TO_INTERPRET and self._kept <= _KEPT_TO_INTERPRET:
-            wanted |= {_COMPILED: "false", _COMPILED_PARTS: "NO_CODEGEN"}
+            wanted |= _INTERPRETED
         changed = {name: value for name, value in wanted.items() if self._is_set[name] != value}
         for name, value in changed.items():
             self._spark.conf.set(name, value)
@@ -87,9 +88,13 @@ class Effort:
 
 
 def gather_few(spark: SparkSession, rows: int) -> None:
-    """Take rows of files to one partition from now on if they are few, and leave all else as it is."""
+    """Take rows of files to one partition from now on if they are few, and interpret plans over very few."""
     if rows <= _ROWS_IN_ONE_PARTITION:
         _GATHERED.add(spark)
+    if rows <= _ROWS_TO_INTERPRET:
+        for name, value in _INTERPRETED.items():
+            spark.conf.set(name, value)
+        tell_tasks(spark)
 
 
 def is_gathered(spark: SparkSession) -> bool:
