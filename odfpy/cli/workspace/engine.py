@@ -22,6 +22,14 @@ def status(context: typer.Context, form: Form = None) -> None:
     session.output_as(form).tree(tree)
 
 
+@command(app, "odf engine prepare")
+def prepare(context: typer.Context) -> None:
+    """Make the start-up cache now, for images and new machines; otherwise the first engine makes it when it is idle."""
+    session = session_of(context)
+    path, is_new = session.workspace.engines.prepare()
+    session.output.say(f"Made the start-up cache {path}" if is_new else f"The start-up cache is there: {path}")
+
+
 @command(app, "odf engine stop", "odf engine stop --force")
 def stop(
     context: typer.Context,

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from odfpy.coordinator.verbs.context import WorkspaceContext
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from odfpy.engine.contract import AnalyzeResponseSuccess
     from odfpy.engine.registry import EngineRegistry
     from odfpy.engine.worker.messages import Status
@@ -34,6 +36,18 @@ class Engines:
         from odfpy.engine.worker.admin import stop_engine
 
         return stop_engine(self._context.storage.engine_run, force=force)
+
+    def prepare(self) -> tuple[Path, bool]:
+        """Make the start-up cache of the Spark engine, unless it is there; return its file, and whether it was made.
+
+        Raises:
+            UsageError: the engine of this workspace would use none.
+            EngineUnavailable: it cannot be made.
+        """
+        from odfpy.coordinator.transform.engines import engine_settings
+        from odfpy.engine.worker.preparation import prepare_engine
+
+        return prepare_engine(engine_settings(self._context.storage, self._context.config))
 
     def analyze(self, ref: str) -> AnalyzeResponseSuccess | None:
         """Return what the engine says of a derivative's query; None when the schema of an input is not known yet.

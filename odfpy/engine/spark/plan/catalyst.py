@@ -13,7 +13,6 @@ from odfpy.engine.sql.projection import SPARK
 from odfpy.engine.sql.source_text import check_levels
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
@@ -99,10 +98,6 @@ class Catalyst:
         no_rows = self.java_class("java.util.ArrayList")()
         parsed = self._data_type("DataType").fromJson(schema.json())
         return self.session.createDataFrame(no_rows, parsed).queryExecution().analyzed()
-
-    def local_rows(self, table: pa.Table) -> DataFrame:
-        """The rows of a small table, which travel with the plan."""
-        return self.spark.createDataFrame(table)
 
     def empty_like(self, wanted: Sequence[Node]) -> Node:
         """A relation without rows: columns of the types of others, then an offset and an operation type."""

@@ -29,19 +29,26 @@ import org.apache.spark.metrics.MetricsSystem;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.scheduler.Task;
 import org.apache.spark.serializer.Serializer;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.AttributeMap$;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.InterpretedUnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Statistics;
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition$;
+import org.apache.spark.sql.catalyst.types.DataTypeUtils$;
 import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.arrow.ArrowConverters$;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.storage.BlockManager;
 
 import py4j.DefaultGatewayServerListener;
@@ -176,10 +183,38 @@ public final class Calls {
         QueryExecution execution = frame.queryExecution();
         RDD rows = execution.executedPlan().execute();
         if (rows.getNumPartitions() == 0) {
-            return new InMemory(execution, new Object[0]);
+            return InMemory.of(execution, new Object[0]);
         }
         Object[] found = isOneTask(rows) ? OneTask.rowsOf(rows) : null;
-        return found == null ? null : new InMemory(execution, found);
+        return found == null ? null : InMemory.of(execution, found);
+    }
+
+    /**
+     * Take rows from Python, and keep them in memory.
+     *
+     * @param batches Arrow batches in Base64, with commas between them.
+     */
+    public InMemory received(SparkSession session, StructType schema, String batches) {
+        String[] encoded = batches.isEmpty() ? new String[0] : batches.split(",");
+        Object[] parts = new Object[encoded.length];
+        for (int at = 0; at < parts.length; at++) {
+            parts[at] = Base64.getDecoder().decode(encoded[at]);
+        }
+        SQLConf settings = session.sessionState().conf();
+        scala.collection.Iterator rows = ArrowConverters$.MODULE$.fromBatchIterator(
+            InMemory.seq(parts).iterator(), schema, settings.sessionLocalTimeZone(), false,
+            settings.arrowUseLargeVarTypes(), null
+        );
+        Object[] columns = new Object[schema.length()];
+        for (int at = 0; at < columns.length; at++) {
+            columns[at] = new BoundReference(at, schema.fields()[at].dataType(), true);
+        }
+        UnsafeProjection copied = InterpretedUnsafeProjection.createProjection(InMemory.seq(columns));
+        List found = new ArrayList();
+        while (rows.hasNext()) {
+            found.add(copied.apply((InternalRow) rows.next()).copy());
+        }
+        return new InMemory(session, DataTypeUtils$.MODULE$.toAttributes(schema), schema, found.toArray());
     }
 
     private static boolean isOneTask(RDD rows) {
@@ -216,12 +251,22 @@ public final class Calls {
     public static final class InMemory {
         private static final ClassTag ROW = ClassTag$.MODULE$.apply(UnsafeRow.class);
 
-        private final QueryExecution execution;
+        private final SparkSession session;
+        private final scala.collection.immutable.Seq output;
+        private final StructType schema;
         private final Object[] rows;
 
-        InMemory(QueryExecution execution, Object[] rows) {
-            this.execution = execution;
+        InMemory(SparkSession session, scala.collection.immutable.Seq output, StructType schema, Object[] rows) {
+            this.session = session;
+            this.output = output;
+            this.schema = schema;
             this.rows = rows;
+        }
+
+        static InMemory of(QueryExecution execution, Object[] rows) {
+            // The analysis gives columns other identities, where a plan is joined with itself.
+            LogicalPlan plan = execution.logical().resolved() ? execution.logical() : execution.analyzed();
+            return new InMemory(execution.sparkSession(), plan.output(), plan.schema(), rows);
         }
 
         public int count() {
@@ -230,16 +275,14 @@ public final class Calls {
 
         /** Return a relation of them, with the columns of the plan that has made them. */
         public LogicalPlan relation() throws Exception {
-            // The analysis gives columns other identities, where a plan is joined with itself.
-            LogicalPlan plan = execution.logical().resolved() ? execution.logical() : execution.analyzed();
             Object[] arguments = {
-                plan.output(),
-                execution.sparkSession().sparkContext().parallelize(seq(), 1, ROW),
+                output,
+                session.sparkContext().parallelize(seq(rows), 1, ROW),
                 SinglePartition$.MODULE$,
                 scala.collection.immutable.Nil$.MODULE$,
                 Boolean.FALSE,
                 scala.Option.empty(),
-                execution.sparkSession(),
+                session,
                 scala.Option.apply(size()),
                 scala.Option.empty(),
                 Boolean.FALSE,
@@ -261,9 +304,9 @@ public final class Calls {
 
         /** Return them as Arrow batches, as Spark makes them. */
         public Batches batches() {
-            SQLConf settings = execution.sparkSession().sessionState().conf();
+            SQLConf settings = session.sessionState().conf();
             scala.collection.Iterator batches = ArrowConverters$.MODULE$.toBatchIterator(
-                seq().iterator(), execution.analyzed().schema(), settings.arrowMaxRecordsPerBatch(),
+                seq(rows).iterator(), schema, settings.arrowMaxRecordsPerBatch(),
                 settings.sessionLocalTimeZone(), false, settings.arrowUseLargeVarTypes(), null
             );
             List found = new ArrayList();
@@ -273,8 +316,8 @@ public final class Calls {
             return new Batches(found.toArray());
         }
 
-        private scala.collection.immutable.Seq seq() {
-            return scala.collection.immutable.ArraySeq$.MODULE$.unsafeWrapArray(rows);
+        static scala.collection.immutable.Seq seq(Object[] items) {
+            return scala.collection.immutable.ArraySeq$.MODULE$.unsafeWrapArray(items);
         }
     }
 

@@ -9,8 +9,8 @@ all of them in their order. What fails is told as an error of the call that they
 from __future__ import annotations
 
 import threading
-from base64 import b64decode
-from collections.abc import Iterator
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator
 from importlib.resources import files
 from itertools import count, starmap
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -22,6 +22,7 @@ from odfpy.engine.spark.plan.catalyst import CALLS
 from odfpy.engine.spark.process.deletions import Deletions
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 _MOST: Final = 1_000
@@ -29,7 +30,8 @@ _MOST: Final = 1_000
 _LAST: Final = "."
 _CALL: Final = "c"
 _CONSTRUCTOR: Final = "i"
-_OURS: Final = "org.apache.spark.sql."
+_BUILT: Final = ("org.apache.spark.sql.", "org.apache.hadoop.fs.Path")
+"""How names of classes begin whose objects plans are built of."""
 _METHODS: Final = """
 aggregateExpressions aggregateFunction asNullable batches child children dataType emptySpec exprId expressions
 groupingExpressions metadata newExprId of orderSpec output partitionColumns partitionSpec projectList queryExecution
@@ -99,6 +101,17 @@ class Calls:
         """Compute few rows, and keep them in Java; None if several tasks would do that, or if they are many."""
         found = self._java.inMemory(frame._jdf)  # noqa: SLF001
         return None if found is None else RowsInMemory(found)
+
+    def received(self, session: JavaObject, schema: JavaObject, batches: Iterable[pa.RecordBatch]) -> RowsInMemory:
+        """Send few rows to Java, which keeps them.
+
+        Args:
+            session: of Spark.
+            schema: of the rows, as Spark has it; all columns may have nulls.
+            batches: the rows, in the types in which Spark hands over such rows.
+        """
+        sent = ",".join(b64encode(batch.serialize()).decode() for batch in batches)
+        return RowsInMemory(self._java.received(session, schema, sent))
 
     @property
     def tasks(self) -> int:
@@ -183,7 +196,7 @@ def calls_of(node: Any) -> Calls:
 
 def _may_wait(kind: str, target: str, method: str) -> bool:
     if kind == _CONSTRUCTOR:
-        return target.startswith(_OURS)
+        return target.startswith(_BUILT)
     return kind == _CALL and (method in _ALWAYS_AN_OBJECT or method in _STATIC.get(target, ()))
 
 

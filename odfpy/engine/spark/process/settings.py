@@ -116,6 +116,10 @@ GUARDS: Final[tuple[str, ...]] = (
 GUARDED: Final[dict[str, str]] = {
     # Spark listens on the loopback interface, for itself alone: others of this machine have no secret to show.
     "spark.authenticate": "true",
+    # A dataset has a file for each commit. Spark would have a task look at each of them if there are more than 32; in
+    # a folder of this machine that is done at once. And a task opens a file as quickly as it reads 256 kB.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": str(2**31 - 1),
+    "spark.sql.files.openCostInBytes": "256k",
 }
 """Settings of a Spark on this machine; on a cluster they are up to who runs it."""
 

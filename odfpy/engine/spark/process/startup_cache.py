@@ -27,7 +27,9 @@ from odfpy.sandbox.python import python_command, python_environment
 CACHE_SINCE: Final = 25
 """The first Java that makes such a cache in one training run."""
 
-_NEEDED_SPACE: Final = 2 << 30
+NEEDED_SPACE: Final = 2 << 30
+"""Bytes that have to be free, to make it."""
+
 _KEPT_SECONDS: Final = 30 * 86_400
 _RETRY_SECONDS: Final = 3_600
 _PROBE_SECONDS: Final = 120
@@ -96,13 +98,27 @@ class StartupCache:
         except FileNotFoundError:
             pass
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            return shutil.disk_usage(self.path.parent).free > _NEEDED_SPACE
+            return self.has_room
         except OSError:
             return False
 
-    def start_training(self, memory: str | None) -> subprocess.Popen[bytes]:
-        """Begin to make it, in a process of its own that outlives this one."""
+    @property
+    def has_room(self) -> bool:
+        """True if there is space for one.
+
+        Raises:
+            OSError: there is no folder for it, and none can be made.
+        """
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        return shutil.disk_usage(self.path.parent).free > NEEDED_SPACE
+
+    def start_training(self, memory: str | None, priority: int = _LOWEST_PRIORITY) -> subprocess.Popen[bytes]:
+        """Begin to make it, in a process of its own that outlives this one.
+
+        Args:
+            memory: greatest heap of the engines that are to use it.
+            priority: how nice the process is to others.
+        """
         command = python_command("odfpy.engine.worker.training", str(self.path), *([memory] if memory else ()))
         kept = {name: value for name, value in os.environ.items() if name != "TMPDIR"}  # of the worker, goes
         environment = python_environment(kept)
@@ -116,7 +132,7 @@ class StartupCache:
                 cwd=self.path.parent,
                 start_new_session=True,
             )
-        os.setpriority(os.PRIO_PROCESS, training.pid, _LOWEST_PRIORITY)
+        os.setpriority(os.PRIO_PROCESS, training.pid, priority)
         return training
 
     @contextmanager

@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 _SOURCES: Final = "org.apache.spark.sql.execution.datasources."
 
 
+def nullable_schema(catalyst: Catalyst, schema: StructType) -> Node:
+    """A schema as Java has it, all of whose columns may have nulls.
+
+    Args:
+        catalyst: access to Catalyst.
+        schema: the schema.
+    """
+    return catalyst.java_class("org.apache.spark.sql.types.DataType").fromJson(schema.json()).asNullable()
+
+
 def parquet_rows(catalyst: Catalyst, schema: StructType, paths: Iterable[str]) -> Node:
     """The rows of Parquet files of this machine, all of whose columns may have nulls.
 
@@ -36,7 +46,7 @@ def parquet_rows(catalyst: Catalyst, schema: StructType, paths: Iterable[str]) -
         if not Path(path).is_file():
             raise EngineError(f"The file {path} is not there", hint="Has somebody removed it during the run?")
     java, session, none = catalyst.java_class, catalyst.session, catalyst.nothing
-    wanted = java("org.apache.spark.sql.types.DataType").fromJson(schema.json()).asNullable()
+    wanted = nullable_schema(catalyst, schema)
     options = catalyst.java_object("scala.collection.immutable.Map").empty()
     no_cache = catalyst.java_object(_SOURCES + "NoopCache")
     no_partitions = java(_SOURCES + "PartitionSpec").emptySpec()

@@ -6,20 +6,73 @@ of the file first. Where they are many, or several tasks compute them, there is 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node
+from odfpy.engine.spark.plan.types import arrow_schema, spark_schema
 from odfpy.engine.spark.rows.batches import file_schema, write_batches, write_parquet
 from odfpy.engine.spark.rows.effort import read_plan
-from odfpy.engine.spark.rows.write import in_memory, read_batches
+from odfpy.engine.spark.rows.relation import nullable_schema
+from odfpy.engine.spark.rows.write import are_few, in_memory, read_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+
+_MOST_BYTES: Final = 512 << 10
+"""Larger files are read where their rows are wanted."""
+
+
+def read_kept(catalyst: Catalyst, schema: StructType, paths: Sequence[Path]) -> Node:
+    """The rows of files that the engine has written for itself.
+
+    Args:
+        catalyst: the session.
+        schema: the schema of the rows.
+        paths: the files.
+
+    Raises:
+        EngineError: a file is not there.
+    """
+    few = _few_of(catalyst, schema, paths)
+    return read_plan(catalyst, schema, paths) if few is None else _sent(catalyst, schema, few)
+
+
+def sent(catalyst: Catalyst, table: pa.Table) -> Node:
+    """A small table, which is sent to Java.
+
+    Args:
+        catalyst: the session.
+        table: the rows, with columns of the types in which Spark hands over rows.
+    """
+    return _sent(catalyst, spark_schema(table.schema, "rows"), table)
+
+
+def _sent(catalyst: Catalyst, schema: StructType, table: pa.Table) -> Node:
+    from odfpy.engine.spark.process.calls import calls_of  # which needs py4j
+
+    session, wanted = catalyst.session, nullable_schema(catalyst, schema)
+    return calls_of(session).received(session, wanted, table.to_batches()).relation()
+
+
+def _few_of(catalyst: Catalyst, schema: StructType, paths: Sequence[Path]) -> pa.Table | None:
+    if not are_few(catalyst.spark):
+        return None
+    wanted = arrow_schema(schema)
+    try:
+        if sum(path.stat().st_size for path in paths) > _MOST_BYTES:
+            return None
+        tables = [pq.ParquetFile(path).read(wanted.names).select(wanted.names) for path in paths]
+        return pa.concat_tables(tables).cast(wanted)
+    except (OSError, ValueError):
+        return None  # Spark says what is wrong with them
 
 
 def computed(catalyst: Catalyst, plan: Node) -> Node:

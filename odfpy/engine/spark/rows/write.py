@@ -47,7 +47,7 @@ def batches_of(frame: DataFrame) -> Iterator[pa.RecordBatch]:
         schema = arrow_schema(frame.schema)
         frame._jdf.queryExecution().executedPlan()  # noqa: SLF001
     with stage("Spark job"):  # of all but the last stage
-        if _are_few(spark):  # which need no socket of their own to come here
+        if are_few(spark):  # which need no socket of their own to come here
             messages = _calls(frame).rows(frame)
         else:
             messages = iter(_messages(frame).toLocalIterator(prefetchPartitions=True))
@@ -59,7 +59,7 @@ def batches_of(frame: DataFrame) -> Iterator[pa.RecordBatch]:
 def in_memory(frame: DataFrame) -> RowsInMemory | None:
     """Compute the rows of a data frame, which stay in the memory of Java; None if they are many, or on a cluster."""
     spark = frame.sparkSession
-    if not _are_few(spark):
+    if not are_few(spark):
         return None
     with stage("optimize"):
         frame._jdf.queryExecution().executedPlan()  # noqa: SLF001
@@ -116,7 +116,8 @@ def write_file(frame: DataFrame, path: Path, write: Write[R]) -> R:
     return result
 
 
-def _are_few(spark: SparkSession) -> bool:
+def are_few(spark: SparkSession) -> bool:
+    """Return whether rows are few, and go from one process to the other without a file or a socket of their own."""
     return is_gathered(spark) and not on_cluster(spark)
 
 

@@ -29,8 +29,8 @@ from odfpy.engine.spark.incremental.state.hashes import HASH, with_hash
 from odfpy.engine.spark.incremental.state.pull import Pull
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.times import Clock
-from odfpy.engine.spark.rows.effort import gather, read_plan
-from odfpy.engine.spark.rows.stored import Stored
+from odfpy.engine.spark.rows.effort import gather
+from odfpy.engine.spark.rows.stored import Stored, read_kept
 from odfpy.stages import stage
 
 if TYPE_CHECKING:
@@ -354,5 +354,5 @@ class GroupRows:
         catalyst, schemas = self._catalyst, self._groups.schemas
         if self.by_value not in schemas:
             schemas[self.by_value] = catalyst.dataframe(self.of(None).plan).schema
-        plan = read_plan(catalyst, schemas[self.by_value], [path])
+        plan = read_kept(catalyst, schemas[self.by_value], [path])
         return self._groups.with_group_columns(plan)

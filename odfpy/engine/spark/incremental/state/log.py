@@ -21,7 +21,8 @@ from odfpy.engine.spark.incremental.state.source_rows import SourceRows, leaf_ov
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, items
 from odfpy.engine.spark.plan.templates import Templates
 from odfpy.engine.spark.plan.times import MILLISECOND
-from odfpy.engine.spark.rows.effort import gather, is_gathered
+from odfpy.engine.spark.rows.effort import is_gathered
+from odfpy.engine.spark.rows.stored import sent
 from odfpy.engine.spark.rows.write import batches_of
 from odfpy.stages import stage
 
@@ -54,8 +55,6 @@ later than what came before, just after what came before."""
 MARKS: Final = (TIME, COMMIT, SOURCE, BRANCH, OFFSET, OP, CLOCK, ENDS)
 ORDER: Final = (COMMIT, SOURCE, OFFSET, BRANCH)
 GAINED: Final = (int(OperationType.APPEND), int(OperationType.CORRECT_TO))
-_SMALL_TABLE: Final = 100
-"""Rows of a table that is written as VALUES."""
 
 
 def marks(catalyst: Catalyst) -> list[Node]:
@@ -140,7 +139,7 @@ def _with_clock(catalyst: Catalyst, rows: Node, wanted: tuple[Node, ...], latest
     with stage("log"):
         told, latest = _clocks(_commits(catalyst, rows), latest)
     (commit,) = (column for column in columns(rows) if column.name() == COMMIT)
-    known = gather(catalyst, _rows_of(catalyst, told))
+    known = sent(catalyst, told)
     # Few rows are merged where they are; others are not sorted for the sake of this.
     if not is_gathered(catalyst.spark):
         known = catalyst.plan(catalyst.dataframe(known).hint("broadcast"))
@@ -166,20 +165,6 @@ def _grouped(rows: DataFrame) -> DataFrame:
     gained = functions.when(functions.col(OP).isin(*GAINED), functions.unix_micros(TIME))
     commits = rows.where(functions.col(COMMIT).isNotNull()).groupBy(functions.unix_micros(COMMIT).alias(COMMIT))
     return commits.agg(functions.max(gained).alias(TIME))
-
-
-def _rows_of(catalyst: Catalyst, told: pa.Table) -> Node:
-    """A table of times as a plan; a small one as VALUES, which takes the fewest calls to Java."""
-    if not 0 < told.num_rows <= _SMALL_TABLE:
-        return catalyst.plan(catalyst.local_rows(told))
-    micros = told.cast(pa.schema([pa.field(name, pa.int64()) for name in told.column_names])).to_pylist()
-    rows = [", ".join(map(_as_sql, row.values())) for row in micros]
-    values = f"values ({'), ('.join(rows)}) as told({', '.join(told.column_names)})"
-    return catalyst.analyze(catalyst.parse(f"select * from {values}"))  # noqa: S608  of numbers
-
-
-def _as_sql(micros: int | None) -> str:
-    return f"timestamp_micros({'null' if micros is None else micros})"
 
 
 def _clocks(commits: Iterable[tuple[int, int | None]], latest: int | None) -> tuple[pa.Table, int | None]:

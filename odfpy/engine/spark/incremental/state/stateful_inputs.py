@@ -27,8 +27,7 @@ from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, type_of
 from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.plan.types import struct_of
 from odfpy.engine.spark.rows.batches import has_rows
-from odfpy.engine.spark.rows.effort import read_plan
-from odfpy.engine.spark.rows.stored import computed
+from odfpy.engine.spark.rows.stored import computed, read_kept
 from odfpy.stages import stage
 
 if TYPE_CHECKING:
@@ -146,7 +145,7 @@ class StatefulRows:
             paths: the files.
             only_appends: whether all weights are 1.
         """
-        plan = read_plan(self.catalyst, self._kept_schema(stateful_input), paths)
+        plan = read_kept(self.catalyst, self._kept_schema(stateful_input), paths)
         named = [
             same_nulls(self.catalyst, below, column)
             for below, column in zip(columns(plan), stateful_input.columns, strict=False)

@@ -18,8 +18,9 @@ from odfpy.engine.spark.incremental.state.difference import OPERATION
 from odfpy.engine.spark.incremental.state.source_rows import SourceRows
 from odfpy.engine.spark.plan.catalyst import Catalyst, columns
 from odfpy.engine.spark.rows.batches import write_parquet
-from odfpy.engine.spark.rows.effort import gather, read_plan
+from odfpy.engine.spark.rows.effort import gather
 from odfpy.engine.spark.rows.late_table import chosen
+from odfpy.engine.spark.rows.stored import read_kept
 from odfpy.engine.spark.rows.tables import Table, scan, visible_columns
 from odfpy.stages import stage
 
@@ -118,7 +119,7 @@ class FragmentStream:
         if self.count == 0:
             return None
         catalyst = self.run.pull.catalyst
-        plan = read_plan(catalyst, self.schema, [self.path])
+        plan = read_kept(catalyst, self.schema, [self.path])
         *data, operation, offset = columns(plan)
         plan = catalyst.project([*data, offset, operation], plan)
         return SourceRows(plan, _only_appends([str(self.path)], OPERATION), self.count)
@@ -134,7 +135,7 @@ class FragmentStream:
         if not path.exists():
             with stage("result before"):
                 write_parquet(path, frame, even_if_empty=True)
-        plan = read_plan(catalyst, frame.schema, [path])
+        plan = read_kept(catalyst, frame.schema, [path])
         return SourceRows(plan, only_appends=True, count=0)
 
 
