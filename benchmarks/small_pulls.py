@@ -111,7 +111,7 @@ def more(bench: Bench, start: int, length: int, rows: int, groups: int) -> None:
     columns = {"g": dice.integers(0, groups, len(quoted)), "v": dice.integers(0, 1000, len(quoted))}
     bench.push("quotes", quoted, columns)
     # Facts wait for rates of later times: with no new ones, nothing would come of a pull.
-    versions = times[:: len(times) // (200 if start == 0 else 4)]
+    versions = times[:: max(1, len(times) // (200 if start == 0 else 4))]
     columns = {"k": dice.integers(0, 20, len(versions)), "rate": dice.integers(1, 9, len(versions))}
     bench.push("rates", versions, columns)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
@@ -97,3 +98,12 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path):
     tmp_path.joinpath("file").write_text("")
     with pytest.raises(EngineUnavailable, match="needs the folder"):
         RunFolder(tmp_path / "file" / "run").create()
+
+
+def test_a_folder_of_a_client_that_is_written_to_while_it_goes_is_no_error(run: RunFolder):
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOTEMPTY, "Directory not empty")
+
+    with pytest.MonkeyPatch.context() as patch, run.client_scratch() as folder:
+        assert folder.is_dir()
+        patch.setattr(os, "rmdir", refuse)

@@ -163,7 +163,8 @@ class RunFolder:
         clients = self.path.absolute() / _CLIENTS
         try:
             clients.mkdir(parents=True, exist_ok=True)
-            folder = TemporaryDirectory(prefix=f"{os.getpid()}-", dir=clients)
+            # A cancelled engine may write to it for a moment more.
+            folder = TemporaryDirectory(prefix=f"{os.getpid()}-", dir=clients, ignore_cleanup_errors=True)
         except OSError as error:
             raise EngineUnavailable(f"The engine needs a folder in {self.path}: {error.strerror}") from error
         with folder as path:

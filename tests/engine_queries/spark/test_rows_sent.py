@@ -113,6 +113,21 @@ def test_large_files_and_those_of_many_rows_are_scanned(spark, catalyst, tmp_pat
     assert told(catalyst, plan) == ROWS.to_pylist()
 
 
+def test_small_files_with_much_in_them_are_scanned(catalyst, tmp_path):
+    table = pa.table({"text": ["x" * 10_000] * 2_000})
+    path = kept(tmp_path, table)
+    assert path.stat().st_size < stored._MOST_BYTES
+    plan = read_kept(catalyst, spark_schema(table.schema, "rows"), [path])
+    assert not is_sent(plan)
+    assert catalyst.dataframe(plan).count() == 2_000
+
+
+def test_files_without_rows_are_sent(catalyst, tmp_path):
+    plan = read_kept(catalyst, spark_schema(ROWS.schema, "rows"), [kept(tmp_path, ROWS.slice(0, 0))])
+    assert is_sent(plan)
+    assert catalyst.dataframe(plan).collect() == []
+
+
 def test_files_that_are_damaged_or_lost_are_told_as_those_of_a_scan(catalyst, tmp_path):
     schema = spark_schema(ROWS.schema, "rows")
     with pytest.raises(EngineError, match="is not there"):

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 
 _MOST_BYTES: Final = 512 << 10
-"""Larger files are read where their rows are wanted."""
+_MOST_IN_MEMORY: Final = 8 << 20
+"""Files with more bytes, or with rows of more, are read where their rows are wanted."""
+_ROWS_AT_ONCE: Final = 512
 
 
 def read_kept(catalyst: Catalyst, schema: StructType, paths: Sequence[Path]) -> Node:
@@ -65,12 +67,17 @@ def _sent(catalyst: Catalyst, schema: StructType, table: pa.Table) -> Node:
 def _few_of(catalyst: Catalyst, schema: StructType, paths: Sequence[Path]) -> pa.Table | None:
     if not are_few(catalyst.spark):
         return None
-    wanted = arrow_schema(schema)
+    wanted, found, size = arrow_schema(schema), list[pa.RecordBatch](), 0
     try:
         if sum(path.stat().st_size for path in paths) > _MOST_BYTES:
             return None
-        tables = [pq.ParquetFile(path).read(wanted.names).select(wanted.names) for path in paths]
-        return pa.concat_tables(tables).cast(wanted)
+        for path in paths:
+            for batch in pq.ParquetFile(path).iter_batches(_ROWS_AT_ONCE, columns=wanted.names):
+                size += batch.nbytes
+                if size > _MOST_IN_MEMORY:
+                    return None
+                found.append(batch.select(wanted.names))
+        return pa.Table.from_batches(found).cast(wanted) if found else wanted.empty_table()
     except (OSError, ValueError):
         return None  # Spark says what is wrong with them
 

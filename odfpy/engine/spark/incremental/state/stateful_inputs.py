@@ -62,7 +62,7 @@ class StatefulRows:
             before = self.old(stateful_input) if stateful_input.log is not None else None
             new = self._through(stateful_input, self._new_rows, before.latest if before else None)
             # Results and what is kept are made of them.
-            is_read_once = stateful_input.is_read_again or stateful_input.groups is not None or self.pull.is_first
+            is_read_once = stateful_input.is_read_again or stateful_input.groups is not None
             self._new[stateful_input.number] = new if is_read_once else self._computed(new)
         return self._new[stateful_input.number]
 
