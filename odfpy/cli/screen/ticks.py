@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, timezone
-from math import ceil, floor, log10
+from math import ceil, floor, inf, log10
 from typing import Final, TypeAlias
 
 Ticks: TypeAlias = Sequence[tuple[float, str]]
@@ -27,6 +27,8 @@ _CLOCK: Final = tuple(
     for count in (unit * number for number in counts)
 )
 _DAYS: Final = (1, 2, 7, 14)
+_LEAST_SPAN: Final = 1e-300
+"""Steps between numbers that are closer would be no floats."""
 _MONTHS: Final = (1, 2, 3, 6, *(12 * years * ten for ten in (1, 10, 100, 1000) for years in (1, 2, 5)))
 
 
@@ -43,6 +45,9 @@ def number_ticks(first: float, last: float, room: int, *, whole: bool = False) -
     span = last - first
     if span <= 0 or span / max(abs(first), abs(last)) < 1e-9:  # floats have no round numbers so close to each other
         return [(first, number_text(first))]
+    ends = [(first, number_text(first)), (last, number_text(last))]
+    if not _LEAST_SPAN < span < inf:
+        return ends
     power = floor(log10(span / _MOST))
     for exponent in range(power, power + 3):
         for factor in (1, 2, 5):
@@ -54,7 +59,7 @@ def number_ticks(first: float, last: float, room: int, *, whole: bool = False) -
             found = [(place, number_text(round(place, max(0, 1 - exponent)))) for place in places]
             if _fits(found, room) and len(found) > 1:
                 return found
-    return [(first, number_text(first)), (last, number_text(last))]
+    return ends
 
 
 def _fits(ticks: Ticks, room: int) -> bool:

@@ -84,6 +84,11 @@ def test_a_label_says_where_it_is(one: datetime, other: datetime, room: int) -> 
         assert seconds(f"{int(year):04}-{rest}") == pytest.approx(at, abs=1e-3)
 
 
+@pytest.mark.parametrize("ends", [(0.0, 5e-324), (0.0, 1e-300), (-1.7e308, 1.7e308)])
+def test_numbers_that_are_as_close_or_as_far_apart_as_can_be(ends: tuple[float, float]) -> None:
+    assert [at for at, _ in number_ticks(*ends, 60)] == [*ends]
+
+
 @given(st.floats(-1e12, 1e12), st.floats(-1e12, 1e12), st.booleans())
 def test_a_number_says_where_it_is(one: float, other: float, whole: bool) -> None:
     first, last = sorted((one, other))
