@@ -10,13 +10,11 @@ three runs counts. Structured Streaming starts each round with an empty checkpoi
 from __future__ import annotations
 
 import argparse
-import tempfile
-from pathlib import Path
 
 import numpy as np
-from incremental import DAY, Bench, warm
+from incremental import DAY, Bench, new_bench, warm
 from small_pulls import CLASSES, Streams
-from support import Run, odf, print_machine, show
+from support import Run, print_machine, show
 from support.profiles import Profiled, profiled, show_stages
 
 GROUPS = 100_000
@@ -24,9 +22,8 @@ PARTS = 10
 """So many slices hold the rows."""
 
 
-def built(folder: Path, rows: int) -> Bench:
-    """A workspace with trades of a thousand days, and an engine that has compiled what pulls of windows need."""
-    bench = Bench(folder)
+def fill(bench: Bench, rows: int) -> None:
+    """Take in trades of a thousand days, and have the engine compile what pulls of windows need."""
     bench.root("trades", {"k": "Int64", "g": "Int64", "v": "Int64"})
     dice, each = bench.dice, rows // PARTS
     for part in range(PARTS):
@@ -34,7 +31,6 @@ def built(folder: Path, rows: int) -> Bench:
         columns = {"k": dice.integers(0, 20, each), "g": dice.integers(0, GROUPS, each)}
         bench.push("trades", times, {**columns, "v": dice.integers(0, 1000, each)})
     warm(bench)
-    return bench
 
 
 def main() -> None:
@@ -45,31 +41,28 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=possible, default=["windows", "keyed"])
     options = parser.parse_args()
     print_machine("pyspark", "pyarrow")
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        bench = built(folder, options.rows)
-        streams = Streams(bench, folder)
+    with new_bench() as bench:
+        fill(bench, options.rows)
+        streams = Streams(bench, bench.folder)
         for kind in options.only:
             query, pulls, peers = CLASSES[kind], list[Profiled](), list[Run]()
             for number in range(options.rounds):
                 dataset = f"{kind.replace(' ', '-')}-{number}"
                 bench.derivative(dataset, query.text, query.inputs)
-                pulls.append(profiled(folder, "pull", dataset))
+                pulls.append(profiled(bench.folder, "pull", dataset))
                 if query.stream is not None:
                     peers.append(streams.run(kind, number))
             batch = bench.batch(query.text, query.inputs)
-            for label, one in zip(("the first of its kind", "the last"), (pulls[0], pulls[-1]), strict=True):
-                ratio = one.run.seconds / batch.seconds
-                remark = f"beside the batch {ratio:.2f} (to reach 1.5)"
+            for label, at in (("the first of its kind", 0), ("the last", -1)):
+                run = pulls[at].run
+                remark = f"beside the batch {run.seconds / batch.seconds:.2f} (to reach 1.5)"
                 if peers:
-                    beside = one.run.seconds / (peers[0] if one is pulls[0] else peers[-1]).seconds
-                    remark += f", beside Structured Streaming {beside:.2f} (to reach 1.0)"
-                show(f"{kind}: {label}", None, [one.run], remark)
+                    remark += f", beside Structured Streaming {run.seconds / peers[at].seconds:.2f} (to reach 1.0)"
+                show(f"{kind}: {label}", None, [run], remark)
             show("    a warm batch", None, [batch])
             if peers:
                 show("    Structured Streaming", None, peers)
             show_stages(f"{kind}, the last", pulls[-1:])
-        odf(folder, "engine", "stop")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,8 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -115,6 +116,15 @@ class Bench:
         """The same query as a job of its own, with the start of Python and Spark."""
         given = json.dumps([query, {name: self.slices(name) for name in inputs}, str(self.folder / "batch")])
         return timed(REPOSITORY, [sys.executable, __file__, "--job", given])
+
+
+@contextmanager
+def new_bench() -> Iterator[Bench]:
+    """A workspace of its own, whose engine ends with it."""
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(Path(folder))
+        yield bench
+        odf(bench.folder, "engine", "stop")
 
 
 def job(query: str, tables: dict[str, list[str]], out: str) -> None:
@@ -375,11 +385,9 @@ def main() -> None:
     for name, (part, rows) in PARTS.items():
         if arguments.only not in (None, name):
             continue
-        with tempfile.TemporaryDirectory() as folder:
-            bench = Bench(Path(folder))
+        with new_bench() as bench:
             warm(bench)
             part(bench, arguments.rows or rows, arguments.pulls)
-            odf(bench.folder, "engine", "stop")
 
 
 if __name__ == "__main__":

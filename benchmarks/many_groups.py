@@ -10,14 +10,13 @@ in the arrangement.
 from __future__ import annotations
 
 import argparse
-import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
-from incremental import DAY, Bench
+from incremental import DAY, Bench, new_bench
 from small_pulls import CLASSES, Streams
-from support import Run, odf, print_machine, show
+from support import Run, print_machine, show
 
 
 def more(bench: Bench, start: int, keys: np.ndarray) -> None:
@@ -45,14 +44,12 @@ def main() -> None:
     parser.add_argument("--pulls", type=int, default=10)
     options = parser.parse_args()
     print_machine("pyspark", "pyarrow")
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        bench = Bench(folder)
+    with new_bench() as bench:
         bench.root("trades", {"k": "Int64", "g": "Int64", "v": "Int64"})
         more(bench, 0, bench.dice.permutation(options.groups))
         query, known = CLASSES["keyed"], set[Path]()
         bench.derivative("keyed", query.text, query.inputs)
-        streams = Streams(bench, folder)
+        streams = Streams(bench, bench.folder)
         first, peer = bench.pull("keyed"), streams.run("keyed")
         show(f"the first pull of {options.groups} groups", None, [first])
         show("    Structured Streaming", None, [peer], f"pull beside it {first.seconds / peer.seconds:.2f}")
@@ -77,7 +74,6 @@ def main() -> None:
         least = min(run.seconds for run in later["Python"]) / min(run.seconds for run in later["peer"])
         show("    Structured Streaming", None, later["peer"], f"pulls through Python beside it {least:.2f}")
         print(f"    bytes of state written by a pull: {min(sizes)} to {max(sizes)} (to reach 5000000)")
-        odf(folder, "engine", "stop")
 
 
 if __name__ == "__main__":

@@ -9,13 +9,11 @@ command with a warm engine.
 from __future__ import annotations
 
 import argparse
-import tempfile
-from pathlib import Path
 
 import numpy as np
-from incremental import DAY, Bench
+from incremental import DAY, Bench, new_bench
 from small_pulls import CLASSES
-from support import odf, print_machine, show
+from support import print_machine, show
 
 ROWS = 100
 """So many come with each commit."""
@@ -42,9 +40,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=possible, default=chosen)
     options = parser.parse_args()
     print_machine("pyspark", "pyarrow")
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        bench = Bench(folder)
+    with new_bench() as bench:
         bench.root("trades", {"k": "Int64", "g": "Int64", "v": "Int64"})
         bench.root("rates", {"k": "Int64", "rate": "Int64"})
         bench.derivative("warm", CLASSES["windows"].text, ("trades",))
@@ -60,7 +56,6 @@ def main() -> None:
             more(bench, commit)
         for kind in options.only:
             show(f"{kind}: half as many more", None, [bench.pull(kind.replace(" ", "-"))])
-        odf(folder, "engine", "stop")
 
 
 if __name__ == "__main__":

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from pathlib import Path
 from typing import Final
 
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.process.java import find_java
-from odfpy.engine.spark.process.jvm import spark_home
+from odfpy.engine.spark.process.jvm import end, spark_home
 from odfpy.engine.spark.process.startup_cache import CACHE_SINCE, NEEDED_SPACE, StartupCache
 from odfpy.errors import EngineUnavailable, UsageError
 
@@ -70,8 +69,5 @@ def _train(cache: StartupCache, memory: str | None) -> int:
         return training.wait()
     except BaseException:
         training.send_signal(signal.SIGINT)
-        try:
-            training.wait(_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            training.kill()
+        end(training, _END_SECONDS)
         raise

@@ -12,6 +12,7 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructField, StructType
+from support.engine.spark_jobs import jobs_of
 
 from odfpy.engine.spark.plan.catalyst import Catalyst, column_id, columns, expression_name, items, operator_name
 from odfpy.engine.spark.plan.types import arrow_schema
@@ -157,10 +158,6 @@ def test_each_thread_has_calls_of_its_own(catalyst, asked):
 
 
 # --- Tasks in the thread of the caller --------------------------------------------------------------------------------
-
-
-def jobs_of(spark: Any) -> int:
-    return int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
 
 
 def numbers(calls: Calls, frame: DataFrame) -> list[int]:

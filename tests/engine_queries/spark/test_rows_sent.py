@@ -10,13 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.engine.spark_jobs import jobs_of
 
 from odfpy.engine.spark.plan.catalyst import Catalyst, operator_name
 from odfpy.engine.spark.plan.types import spark_schema
 from odfpy.engine.spark.process.session import request_session
 from odfpy.engine.spark.rows import stored
 from odfpy.engine.spark.rows.effort import gather_few, read_plan
-from odfpy.engine.spark.rows.stored import read_kept, sent
+from odfpy.engine.spark.rows.stored import read_kept, sent, table_rows
 from odfpy.engine.spark.rows.write import batches_of
 from odfpy.errors import EngineError
 
@@ -61,10 +62,6 @@ def kept(folder: Path, table: pa.Table, name: str = "kept.parquet") -> Path:
     """A file of the engine."""
     pq.write_table(table, folder / name)
     return folder / name
-
-
-def jobs_of(spark: Any) -> int:
-    return int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
 
 
 def is_sent(plan: Any) -> bool:
@@ -120,6 +117,19 @@ def test_small_files_with_much_in_them_are_scanned(catalyst, tmp_path):
     plan = read_kept(catalyst, spark_schema(table.schema, "rows"), [path])
     assert not is_sent(plan)
     assert catalyst.dataframe(plan).count() == 2_000
+
+
+def test_a_table_is_sent_or_goes_to_a_file(spark, catalyst, tmp_path, monkeypatch):
+    schema, path = spark_schema(ROWS.select(["long", "text"]).schema, "rows"), tmp_path / "rows.parquet"
+    plan = table_rows(catalyst, schema, ROWS, path)
+    assert is_sent(plan)
+    assert not path.exists()
+    assert told(catalyst, plan) == ROWS.select(["long", "text"]).to_pylist()
+    many = table_rows(Catalyst(request_session(spark)), schema, ROWS, path)
+    monkeypatch.setattr(stored, "_MOST_IN_MEMORY", ROWS.nbytes - 1)
+    large = table_rows(catalyst, schema, ROWS, path)
+    assert [is_sent(many), is_sent(large)] == [False, False]
+    assert told(catalyst, large) == told(catalyst, plan)
 
 
 def test_files_without_rows_are_sent(catalyst, tmp_path):

@@ -7,7 +7,7 @@ be a stage or a job of its own. And plans over them are interpreted: to compile 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
@@ -76,10 +76,8 @@ class Effort:
         if are_few and rows <= _ROWS_TO_INTERPRET and self._kept <= _KEPT_TO_INTERPRET:
             wanted |= _INTERPRETED
         changed = {name: value for name, value in wanted.items() if self._is_set[name] != value}
-        for name, value in changed.items():
-            self._spark.conf.set(name, value)
         if changed:
-            tell_tasks(self._spark)
+            _set(self._spark, changed)
         self._is_set = wanted
 
     def add(self, rows: int) -> None:
@@ -92,9 +90,13 @@ def gather_few(spark: SparkSession, rows: int) -> None:
     if rows <= _ROWS_IN_ONE_PARTITION:
         _GATHERED.add(spark)
     if rows <= _ROWS_TO_INTERPRET:
-        for name, value in _INTERPRETED.items():
-            spark.conf.set(name, value)
-        tell_tasks(spark)
+        _set(spark, _INTERPRETED)
+
+
+def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    tell_tasks(spark)
 
 
 def is_gathered(spark: SparkSession) -> bool:

@@ -19,7 +19,7 @@ from odfpy.engine.spark.plan.types import arrow_schema, spark_schema
 from odfpy.engine.spark.rows.batches import file_schema, write_batches, write_parquet
 from odfpy.engine.spark.rows.effort import read_plan
 from odfpy.engine.spark.rows.relation import nullable_schema
-from odfpy.engine.spark.rows.write import are_few, in_memory, read_batches
+from odfpy.engine.spark.rows.write import are_few, calls_by, in_memory, read_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,8 +43,24 @@ def read_kept(catalyst: Catalyst, schema: StructType, paths: Sequence[Path]) -> 
     Raises:
         EngineError: a file is not there.
     """
-    few = _few_of(catalyst, schema, paths)
+    few = _read_few(paths, _wanted(schema)) if are_few(catalyst.spark) else None
     return read_plan(catalyst, schema, paths) if few is None else _sent(catalyst, schema, few)
+
+
+def table_rows(catalyst: Catalyst, schema: StructType, table: pa.Table, path: Path) -> Node:
+    """The rows of a table that was read from what the engine has written; many go to a file.
+
+    Args:
+        catalyst: the session.
+        schema: the schema of the rows; the table may have other columns, too.
+        table: the rows.
+        path: the file.
+    """
+    if are_few(catalyst.spark) and table.nbytes <= _MOST_IN_MEMORY:
+        wanted = _wanted(schema)
+        return _sent(catalyst, schema, table.select(wanted.names).cast(wanted))
+    pq.write_table(table, path, compression="zstd", compression_level=1)
+    return read_plan(catalyst, schema, [path])
 
 
 def sent(catalyst: Catalyst, table: pa.Table) -> Node:
@@ -58,16 +74,16 @@ def sent(catalyst: Catalyst, table: pa.Table) -> Node:
 
 
 def _sent(catalyst: Catalyst, schema: StructType, table: pa.Table) -> Node:
-    from odfpy.engine.spark.process.calls import calls_of  # which needs py4j
-
     session, wanted = catalyst.session, nullable_schema(catalyst, schema)
-    return calls_of(session).received(session, wanted, table.to_batches()).relation()
+    return calls_by(session).received(session, wanted, table.to_batches()).relation()
 
 
-def _few_of(catalyst: Catalyst, schema: StructType, paths: Sequence[Path]) -> pa.Table | None:
-    if not are_few(catalyst.spark):
-        return None
-    wanted, found, size = arrow_schema(schema), list[pa.RecordBatch](), 0
+def _wanted(schema: StructType) -> pa.Schema:
+    return pa.schema([field.with_nullable(True) for field in arrow_schema(schema)])
+
+
+def _read_few(paths: Sequence[Path], wanted: pa.Schema) -> pa.Table | None:
+    found, size = list[pa.RecordBatch](), 0
     try:
         if sum(path.stat().st_size for path in paths) > _MOST_BYTES:
             return None

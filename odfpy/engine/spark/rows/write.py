@@ -20,6 +20,7 @@ import pyarrow as pa
 from odfpy import __version__
 from odfpy.codec.errors import RaisedError, as_value, error_of
 from odfpy.data.memory import bulk_memory
+from odfpy.engine.spark.plan.catalyst import Node
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.counting import count_jobs
 from odfpy.engine.spark.process.shared_files import on_cluster, storage_of
@@ -48,7 +49,7 @@ def batches_of(frame: DataFrame) -> Iterator[pa.RecordBatch]:
         frame._jdf.queryExecution().executedPlan()  # noqa: SLF001
     with stage("Spark job"):  # of all but the last stage
         if are_few(spark):  # which need no socket of their own to come here
-            messages = _calls(frame).rows(frame)
+            messages = calls_by(frame._jdf).rows(frame)  # noqa: SLF001
         else:
             messages = iter(_messages(frame).toLocalIterator(prefetchPartitions=True))
     yield from read_batches(staged("Spark job", messages, again=True), schema)
@@ -64,7 +65,7 @@ def in_memory(frame: DataFrame) -> RowsInMemory | None:
     with stage("optimize"):
         frame._jdf.queryExecution().executedPlan()  # noqa: SLF001
     with stage("Spark job"):
-        found = _calls(frame).in_memory(frame)
+        found = calls_by(frame._jdf).in_memory(frame)  # noqa: SLF001
         count_jobs(spark)
     return found
 
@@ -121,10 +122,11 @@ def are_few(spark: SparkSession) -> bool:
     return is_gathered(spark) and not on_cluster(spark)
 
 
-def _calls(frame: DataFrame) -> Calls:
+def calls_by(node: Node) -> Calls:
+    """The calls of the connection that an object of Java came by."""
     from odfpy.engine.spark.process.calls import calls_of  # which needs py4j
 
-    return calls_of(frame._jdf)  # noqa: SLF001
+    return calls_of(node)
 
 
 def _messages(frame: DataFrame) -> RDD[Any]:

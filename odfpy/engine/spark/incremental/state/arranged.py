@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from odfpy.engine.arrangement import ArrangedRows
 from odfpy.engine.checkpoint import Kept, KeptRows
@@ -126,8 +125,7 @@ class ArrangedInputs:
             if found.num_rows > LEAST_ROWS and found.num_rows * WORTH > known.num_rows and not is_large:
                 self._too_many.add(number)
             path = self.rows.pull.scratch / f"arranged-{known.name}"
-            pq.write_table(found, path, compression="zstd", compression_level=1)
-            self._found[number] = self.rows.of_files(stateful_input, [path], known.only_appends)
+            self._found[number] = self.rows.of_table(stateful_input, found, path, known.only_appends)
         return self._found[number]
 
     def keep(self, stateful_input: StatefulInput) -> None:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from odfpy.engine.arrangement import ArrangedRows
 from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
@@ -86,8 +85,8 @@ class ArrangedGroups:
     known: ArrangedRows | None
     too_many: bool = False
 
-    def look_up(self, hashes: pa.ChunkedArray) -> Path | None:
-        """Write the partial results of some groups, and perhaps of a few others, to a file; None if that cannot be.
+    def look_up(self, hashes: pa.ChunkedArray) -> pa.Table | None:
+        """The partial results of some groups, and perhaps of a few others; None if that cannot be.
 
         Args:
             hashes: of the groups.
@@ -102,10 +101,7 @@ class ArrangedGroups:
             found = self.arrangement.look_up(self.name, wanted)
         if found is None:
             self.known = None
-            return None
-        path = self.scratch / f"arranged-{self.name}"
-        pq.write_table(found, path, compression="zstd", compression_level=1)
-        return path
+        return found
 
     def everything(self) -> Path | None:
         """Write the partial results of all groups to a file; None if there are none, or if they are damaged."""

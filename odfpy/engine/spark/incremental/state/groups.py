@@ -30,11 +30,12 @@ from odfpy.engine.spark.incremental.state.pull import Pull
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.rows.effort import gather
-from odfpy.engine.spark.rows.stored import Stored, read_kept
+from odfpy.engine.spark.rows.stored import Stored, read_kept, table_rows
 from odfpy.stages import stage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 
 class InputRows(Protocol):
@@ -171,7 +172,7 @@ class GroupRows:
                 if self._kept_file is not None:
                     return self._correctable(self._read(self._kept_file))
                 if self._looked_up is not None:
-                    return self._read(self._looked_up)
+                    return self._looked_up
                 if self._is_arranged and self.new is None:
                     return None  # no group is touched
                 if self._everything is not None:
@@ -190,11 +191,15 @@ class GroupRows:
         return self._groups.is_linear or kept.only_appends == self.only_appended
 
     @cached_property
-    def _looked_up(self) -> Path | None:
-        """A file with those of the groups of this pull, perhaps several of one group; None if that cannot be had."""
+    def _looked_up(self) -> Node | None:
+        """Those of the groups of this pull, perhaps several of one group; None if that cannot be had."""
         if self._arranged is None or not self._is_arranged or self.new is None:
             return None
-        return self._arranged.look_up(self._new_stored.column(HASH))
+        found = self._arranged.look_up(self._new_stored.column(HASH))
+        if found is None:
+            return None
+        path = self.rows.pull.scratch / f"arranged-{self._name}"
+        return self._groups.with_group_columns(table_rows(self._catalyst, self._schema, found, path))
 
     @cached_property
     def _everything(self) -> Node | None:
@@ -350,9 +355,13 @@ class GroupRows:
     def _hashed(self, plan: Node) -> DataFrame:
         return self._catalyst.dataframe(with_hash(self._catalyst, plan, self._groups.keys))
 
-    def _read(self, path: Path) -> Node:
-        catalyst, schemas = self._catalyst, self._groups.schemas
+    @property
+    def _schema(self) -> StructType:
+        """The schema of partial results in files."""
+        schemas = self._groups.schemas
         if self.by_value not in schemas:
-            schemas[self.by_value] = catalyst.dataframe(self.of(None).plan).schema
-        plan = read_kept(catalyst, schemas[self.by_value], [path])
-        return self._groups.with_group_columns(plan)
+            schemas[self.by_value] = self._catalyst.dataframe(self.of(None).plan).schema
+        return schemas[self.by_value]
+
+    def _read(self, path: Path) -> Node:
+        return self._groups.with_group_columns(read_kept(self._catalyst, self._schema, [path]))

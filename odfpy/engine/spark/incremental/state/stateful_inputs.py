@@ -27,10 +27,11 @@ from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, type_of
 from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.plan.types import struct_of
 from odfpy.engine.spark.rows.batches import has_rows
-from odfpy.engine.spark.rows.stored import computed, read_kept
+from odfpy.engine.spark.rows.stored import computed, read_kept, table_rows
 from odfpy.stages import stage
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql.types import StructType
 
 _NEVER: Final = 1 << 63
@@ -146,6 +147,21 @@ class StatefulRows:
             only_appends: whether all weights are 1.
         """
         plan = read_kept(self.catalyst, self._kept_schema(stateful_input), paths)
+        return self._weighted(stateful_input, plan, only_appends)
+
+    def of_table(self, stateful_input: StatefulInput, table: pa.Table, path: Path, only_appends: bool) -> Changes:
+        """The same of a table.
+
+        Args:
+            stateful_input: whose rows they are.
+            table: the rows; it may have other columns, too.
+            path: a file for them, if they are many.
+            only_appends: whether all weights are 1.
+        """
+        plan = table_rows(self.catalyst, self._kept_schema(stateful_input), table, path)
+        return self._weighted(stateful_input, plan, only_appends)
+
+    def _weighted(self, stateful_input: StatefulInput, plan: Node, only_appends: bool) -> Changes:
         named = [
             same_nulls(self.catalyst, below, column)
             for below, column in zip(columns(plan), stateful_input.columns, strict=False)
