@@ -127,8 +127,9 @@ def test_without_a_folder_there_is_none(monkeypatch):
 
 def test_a_folder_that_cannot_be_made_is_told(cache):
     cache.path.parents[2].touch()
-    with pytest.raises(EngineUnavailable, match="cannot be used: Not a directory"):
+    with pytest.raises(EngineUnavailable, match="cannot be used: Not a directory") as caught:
         prepare_engine(SETTINGS)
+    assert "XDG_CACHE_HOME" in str(caught.value.hint)
 
 
 def test_it_needs_room(cache, monkeypatch):

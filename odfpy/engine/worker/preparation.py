@@ -16,6 +16,7 @@ from odfpy.errors import EngineUnavailable, UsageError
 
 _POLL_SECONDS: Final = 1.0
 _END_SECONDS: Final = 10.0
+_WHERE: Final = "Set XDG_CACHE_HOME to a folder, or HOME to one that has the folder `.cache`."
 
 
 def prepare_engine(settings: EngineSettings) -> tuple[Path, bool]:
@@ -42,13 +43,13 @@ def prepare_engine(settings: EngineSettings) -> tuple[Path, bool]:
                 f"Java {java.version} makes no start-up cache: that takes Java {CACHE_SINCE}",
                 hint="Without JAVA_HOME, odf runs on the Java that is installed with it.",
             )
-        raise EngineUnavailable("There is no folder for caches", hint="Set HOME or XDG_CACHE_HOME.")
+        raise EngineUnavailable("There is no folder for caches", hint=_WHERE)
     if cache.path.exists():
         return cache.path, False
     try:
         has_room = cache.has_room
     except OSError as error:
-        raise EngineUnavailable(f"{cache.path.parent} cannot be used: {error.strerror}") from error
+        raise EngineUnavailable(f"{cache.path.parent} cannot be used: {error.strerror}", hint=_WHERE) from error
     if not has_room:
         raise EngineUnavailable(
             f"A start-up cache needs {NEEDED_SPACE >> 30} GB of free space in {cache.path.parent} while it is made",
