@@ -26,6 +26,7 @@ from odfpy.cli.archive.options import (
 from odfpy.cli.archive.reports import reporter
 from odfpy.cli.grammar import Form, session_of, whole_number
 from odfpy.cli.interruptions import INTERRUPTED
+from odfpy.cli.stopping import stopped_by_signals
 from odfpy.errors import OdfError, UsageError, WorkspaceNotFound
 
 if TYPE_CHECKING:
@@ -183,20 +184,14 @@ def _heard(stop: Callable[[], None]) -> Iterator[list[int]]:
     """
     heard: list[int] = []
 
-    def hear(number: int, _: Any) -> None:
+    def hear(number: int) -> None:
         if heard:
             os._exit(128 + number)
         heard.append(number)
         stop()
 
-    wakeup = signal.set_wakeup_fd(-1)  # nobody else waits for the signals that come from now on
-    before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with stopped_by_signals(hear):
         yield heard
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        signal.set_wakeup_fd(wakeup)
 
 
 def show_queue(context: typer.Context, queue: QueuePath = None, form: Form = None) -> None:

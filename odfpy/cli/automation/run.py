@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import signal
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of, whole_number
+from odfpy.cli.stopping import stopped_by_signals
 
 if TYPE_CHECKING:
     from odfpy.automation.listener import Listener
@@ -36,7 +35,7 @@ def run(
     output = session.output_as(form)
     seconds = whole_number(grace, "--grace") or 0
     scheduler = BackgroundScheduler(session.workspace, listener_of(output), grace=seconds, once=once)
-    with _heard(scheduler.stop):
+    with stopped_by_signals(lambda _: scheduler.stop()):
         scheduler.start()
         if not once:
             output.say("Runs what is scheduled; Ctrl-C ends it.")
@@ -64,16 +63,3 @@ def listener_of(output: Output) -> Listener:
             output.say(f"{kind.value}: {text}")
 
     return Listener(on_run=tell_run, on_notice=tell_notice, on_remark=output.say)
-
-
-@contextmanager
-def _heard(stop: Callable[[], None]) -> Iterator[None]:
-    """Let SIGTERM and Ctrl-C stop the scheduler, instead of the command."""
-    wakeup = signal.set_wakeup_fd(-1)  # nobody else waits for the signals that come from now on
-    before = {number: signal.signal(number, lambda *_: stop()) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        signal.set_wakeup_fd(wakeup)

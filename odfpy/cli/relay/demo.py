@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfpy.cli.grammar import port_number, session_of
+from odfpy.cli.stopping import wait_for_the_end
 from odfpy.errors import UsageError
 from odfpy.extras import needs_extra
 
@@ -47,7 +48,6 @@ def demo(
     with needs_extra("federation", "Relays"):
         from odfpy.federation.demo.layout import web_folder
         from odfpy.federation.demo.running import running_web
-        from odfpy.serving.relay.running import wait_for_the_end
     output = session_of(context).output
     with _interrupted_by_sigterm():
         found = web_folder(Path(folder))

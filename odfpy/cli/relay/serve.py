@@ -8,6 +8,7 @@ import typer
 
 from odfpy.cli.grammar import port_number, session_of
 from odfpy.cli.relay.opened import relay_of
+from odfpy.cli.stopping import wait_for_the_end
 from odfpy.errors import UsageError
 
 _EVERYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - to be told from an address that others can use
@@ -29,7 +30,7 @@ def serve(
         raise UsageError("--public says how others reach a relay that listens everywhere", hint="--public HOST:PORT")
     with needs_extra("federation", "Relays"):
         from odfpy.serving.http.logs import set_up_logging
-        from odfpy.serving.relay.running import relay_server, wait_for_the_end
+        from odfpy.serving.relay.running import relay_server
         from odfpy.serving.settings import ServeSettings
     session = session_of(context)
     settings = ServeSettings.configured(session.workspace.config)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import signal
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
@@ -151,19 +149,3 @@ def _result_maker(
         largest=section.max_result,
         signer=signer,
     )
-
-
-def wait_for_the_end(tell: Callable[[], object]) -> None:
-    """Wait until somebody wants the server to end: Ctrl-C, or SIGTERM.
-
-    Args:
-        tell: is called when it has come to that.
-    """
-    over = threading.Event()
-    before = {number: signal.signal(number, lambda *_: over.set()) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        over.wait()
-        tell()
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
