@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -85,6 +86,25 @@ def test_a_holder_notices_that_its_folder_is_gone(run: RunFolder):
     run.path.rename(run.path.with_name("elsewhere"))
     assert run.has_lost(lock)
     os.close(lock)
+
+
+def test_what_ends_after_its_folder_was_removed_leaves_a_new_one_of_that_name_alone(run: RunFolder):
+    before = run.hold()
+    assert before is not None
+    shutil.rmtree(run.path)
+    run.create()
+    lock = run.hold()
+    assert lock is not None
+    run.make_secret()
+    scratch = run.make_scratch()
+    with run.listen():
+        run.hang_up(before)
+        run.release(before)
+        assert (run.socket_path.exists(), scratch.is_dir(), bool(run.read_secret())) == (True, True, True)
+        run.hang_up(lock)
+        assert not run.socket_path.exists()
+    run.release(lock)
+    assert [path.name for path in run.path.iterdir()] == ["engine.lock"]
 
 
 def test_a_long_log_starts_anew(run: RunFolder):

@@ -100,8 +100,10 @@ class RunFolder:
 
     def release(self, descriptor: int) -> None:
         """Not be the worker any more; everything but the log is removed."""
-        # Before the lock goes: whoever gets it next makes files of the same names, and these have to stay.
-        self._sweep()
+        # Before the lock goes: whoever gets it next makes files of the same names, and these have to stay. So do those
+        # of a worker that has begun in a new folder of this name.
+        if not self.has_lost(descriptor):
+            self._sweep()
         os.ftruncate(descriptor, 0)
         os.close(descriptor)
 
@@ -126,6 +128,15 @@ class RunFolder:
             descriptor = self.hold()
             if descriptor is not None:
                 self.release(descriptor)
+
+    def hang_up(self, descriptor: int) -> None:
+        """Remove the socket, so that nobody waits for an answer of a worker that ends.
+
+        Args:
+            descriptor: of the worker's lock.
+        """
+        if not self.has_lost(descriptor):
+            self.socket_path.unlink(missing_ok=True)
 
     def has_lost(self, lock: int) -> bool:
         """Return whether the lock's file is no longer that of the holder, because somebody removed the folder."""

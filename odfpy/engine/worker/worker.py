@@ -308,7 +308,7 @@ def main(arguments: list[str]) -> int:
         return 1
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        run.socket_path.unlink(missing_ok=True)  # before the lock goes, so that nobody waits at a dead socket
+        run.hang_up(lock)
         listener.close()
         host.end()
         worker.train()
