@@ -148,3 +148,47 @@ def test_an_engine_without_room_for_it_does_without(workspace: Workspace, monkey
     feed(workspace, "one", "6 b", day=4)
     pull(workspace)
     assert sums(workspace) == SUMS
+
+
+JOINED = "select t.event_time, t.id, n.id as other from source t left join names n on t.name = n.name"
+
+
+@pytest.fixture
+def joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """A workspace with a join of five rows and four names, all of which are arranged."""
+    arranged_from_the_first_row_on(monkeypatch, tmp_path)
+    monkeypatch.setattr(arranged, "WORTH", 4)
+    source = "{datasetRef: one, alias: source}"
+    manifest = derivative("made", "one", JOINED, "spark").replace(source, f"{source}, {{datasetRef: names}}")
+    made = workspace_with(tmp_path / "w", root("one", "{kind: Append}"), root("names", "{kind: Append}"), manifest)
+    feed(made, "names", "1 a", "2 b", "3 c", "4 d")
+    feed(made, "one", "1 a", "2 b", "3 c", "4 d")
+    pull(made)
+    feed(made, "one", "5 a", day=2)
+    pull(made)
+    return made
+
+
+def reads_history(workspace: Workspace, here: SparkHere) -> bool:
+    here.asked.clear()
+    pull(workspace)
+    return any(source.history_paths is not None for request in here.asked for source in request.query_inputs)
+
+
+def test_many_rows_of_one_input_do_not_end_the_arrangement_of_the_other(joined: Workspace, here: SparkHere) -> None:
+    feed(joined, "one", "6 a", "7 b", day=3)
+    assert not reads_history(joined, here)
+    feed(joined, "one", "8 c", day=4)
+    assert not reads_history(joined, here)
+    assert sorted((row["id"], row["other"]) for row in joined.tail("made", 100).to_pylist()) == [
+        *((1, 1), (2, 2), (3, 3), (4, 4), (5, 1), (6, 1), (7, 2), (8, 3))
+    ]
+
+
+def test_one_row_that_has_to_do_with_most_others_ends_it(joined: Workspace, here: SparkHere) -> None:
+    feed(joined, "one", *(f"{number} a" for number in range(6, 16)), day=3)
+    assert not reads_history(joined, here)
+    feed(joined, "names", "5 a", day=4)
+    assert not reads_history(joined, here)
+    feed(joined, "names", "6 a", day=5)
+    assert reads_history(joined, here)

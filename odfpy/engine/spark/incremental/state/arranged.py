@@ -58,8 +58,8 @@ _MOST_UNUSED: Final = 50
 """Rows that were not looked up in so many pulls are not arranged any more."""
 
 WORTH: Final = 4
-"""A pull that looks up more than this part of all rows had better read them, unless it brings as many itself: those
-after it will be small again."""
+"""A pull that looks up more than this part of all rows had better read them, unless it brings as many itself, of any
+input: those after it will be small again."""
 
 
 @dataclass
@@ -121,7 +121,7 @@ class ArrangedInputs:
                 found = arrangement.look_up(known.name, np.unique(fingerprints(hashes)))
             if found is None:
                 return None
-            is_large = self._rows_new(stateful_input, arrangement) * WORTH > known.num_rows
+            is_large = _all_new(arrangement) * WORTH > known.num_rows
             if found.num_rows > LEAST_ROWS and found.num_rows * WORTH > known.num_rows and not is_large:
                 self._too_many.add(number)
             path = self.rows.pull.scratch / f"arranged-{known.name}"
@@ -273,8 +273,7 @@ class ArrangedInputs:
         return sum(last + 1 for last in found if last is not None)
 
     def _rows_new(self, stateful_input: StatefulInput, arrangement: Arrangement) -> int:
-        found = [one.offset_interval for one in self._inputs(stateful_input, arrangement)]
-        return sum(rows.num_rows for rows in found if rows is not None)
+        return _num_new(self._inputs(stateful_input, arrangement))
 
     def _inputs(self, stateful_input: StatefulInput, arrangement: Arrangement) -> list[TransformRequestInput]:
         """The inputs that it reads; all of them, if it reads the result of a fragment."""
@@ -285,6 +284,15 @@ class ArrangedInputs:
 
 def _keeps_first(stateful_input: StatefulInput) -> bool:
     return stateful_input.retention is Retention.BEST
+
+
+def _all_new(arrangement: Arrangement) -> int:
+    return _num_new(arrangement.request.query_inputs)
+
+
+def _num_new(inputs: Sequence[TransformRequestInput]) -> int:
+    found = [one.offset_interval for one in inputs]
+    return sum(rows.num_rows for rows in found if rows is not None)
 
 
 def _hash_name(stateful_input: StatefulInput) -> str:
