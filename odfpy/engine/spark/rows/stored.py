@@ -19,7 +19,7 @@ from odfpy.engine.spark.plan.types import arrow_schema, spark_schema
 from odfpy.engine.spark.rows.batches import file_schema, write_batches, write_parquet
 from odfpy.engine.spark.rows.effort import read_plan
 from odfpy.engine.spark.rows.relation import nullable_schema
-from odfpy.engine.spark.rows.write import are_few, calls_by, in_memory, read_batches
+from odfpy.engine.spark.rows.write import are_few, batches_of, calls_by, in_memory, read_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -63,14 +63,23 @@ def table_rows(catalyst: Catalyst, schema: StructType, table: pa.Table, path: Pa
     return read_plan(catalyst, schema, [path])
 
 
-def sent(catalyst: Catalyst, table: pa.Table) -> Node:
+def fetched(frame: DataFrame) -> pa.Table | None:
+    """The rows of a data frame as a table of Arrow, if they are few."""
+    if not are_few(frame.sparkSession):
+        return None
+    found = pa.Table.from_batches(batches_of(frame), arrow_schema(frame.schema))
+    return found if found.nbytes <= _MOST_IN_MEMORY else None
+
+
+def sent(catalyst: Catalyst, table: pa.Table, schema: StructType | None = None) -> Node:
     """A small table, which is sent to Java.
 
     Args:
         catalyst: the session.
         table: the rows, with columns of the types in which Spark hands over rows.
+        schema: their schema; by default, that which the types of the columns say.
     """
-    return _sent(catalyst, spark_schema(table.schema, "rows"), table)
+    return _sent(catalyst, schema or spark_schema(table.schema, "rows"), table)
 
 
 def _sent(catalyst: Catalyst, schema: StructType, table: pa.Table) -> Node:

@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _TEMPLATES: Final = Templates()
+_IS_PAST: Final = "__odf_past"
 
 
 def declared_tables(
@@ -163,20 +164,29 @@ def _latest(
     kept: tuple[Node, ...], keys: tuple[Node, ...], watermark: DerivedWatermark, rows: Node, clock: Clock
 ) -> Node:
     """Of a log that only grows: what came last of each key up to the watermark, and all after it."""
-    from pyspark.sql import Window, functions
-
     catalyst, limit = clock.catalyst, watermark.at(clock)
     if limit is None:
         return rows
     ids = [column_id(column) for column in kept]
     data = [f"c{at}" for at in range(len(kept) - len(MARKS))]
-    frame = catalyst.dataframe(rows).toDF(*data, *MARKS)
-    is_past = functions.unix_micros(TIME) <= limit
-    by_key = Window.partitionBy(*(data[ids.index(column_id(key))] for key in keys), is_past)
+    by = [data[ids.index(column_id(key))] for key in keys]
+    found = columns(rows)
+    time = found[len(data) + MARKS.index(TIME)]
+    is_past = catalyst.expression("LessThanOrEqual", time, catalyst.time(limit, time.dataType()))
+    marked = catalyst.project([*found, catalyst.alias(is_past, _IS_PAST)], rows)
+    names = [*data, *MARKS, _IS_PAST]
+    query = partial(_last_of_each, keys=by, data=data)
+    return renamed(catalyst, _TEMPLATES.over(catalyst, marked, ("latest", *by), query, names=names), kept)
+
+
+def _last_of_each(rows: DataFrame, keys: Sequence[str], data: Sequence[str]) -> DataFrame:
+    from pyspark.sql import Window, functions
+
     order = [functions.col(name).desc() for name in (TIME, *ORDER)]
-    place = functions.row_number().over(by_key.orderBy(*order, *(sortable(frame, name).desc() for name in data)))
-    found = frame.withColumn("place", place).where(~is_past | (functions.col("place") == 1))
-    return renamed(catalyst, catalyst.plan(found), kept)
+    order += [sortable(rows, name).desc() for name in data]
+    place = functions.row_number().over(Window.partitionBy(*keys, _IS_PAST).orderBy(*order))
+    found = rows.withColumn("place", place).where(~functions.col(_IS_PAST) | (functions.col("place") == 1))
+    return found.drop("place", _IS_PAST)
 
 
 def trait_of(table: TemporalTable) -> StateRequirement:

@@ -21,8 +21,8 @@ from odfpy.engine.spark.incremental.state.source_rows import SourceRows, leaf_ov
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, items
 from odfpy.engine.spark.plan.templates import Templates
 from odfpy.engine.spark.plan.times import MILLISECOND
-from odfpy.engine.spark.rows.effort import is_gathered
-from odfpy.engine.spark.rows.stored import sent
+from odfpy.engine.spark.plan.types import struct_of
+from odfpy.engine.spark.rows.stored import fetched, sent
 from odfpy.engine.spark.rows.write import batches_of
 from odfpy.stages import stage
 
@@ -54,14 +54,13 @@ later than what came before, just after what came before."""
 
 MARKS: Final = (TIME, COMMIT, SOURCE, BRANCH, OFFSET, OP, CLOCK, ENDS)
 ORDER: Final = (COMMIT, SOURCE, OFFSET, BRANCH)
+_TOLD: Final = (CLOCK, ENDS)
 GAINED: Final = (int(OperationType.APPEND), int(OperationType.CORRECT_TO))
 
 
 def marks(catalyst: Catalyst) -> list[Node]:
     """The columns that a log has beside its data."""
     from pyspark.sql.types import IntegerType, LongType, TimestampType
-
-    from odfpy.engine.spark.plan.types import struct_of
 
     types = {SOURCE: IntegerType(), BRANCH: IntegerType(), OFFSET: LongType(), OP: IntegerType()}
     return columns(catalyst.empty(struct_of((name, types.get(name, TimestampType())) for name in MARKS)))
@@ -136,19 +135,46 @@ def _marked(rows: DataFrame) -> DataFrame:
 
 
 def _with_clock(catalyst: Catalyst, rows: Node, wanted: tuple[Node, ...], latest: int | None) -> Changes:
+    from pyspark.sql.types import TimestampType
+
     with stage("log"):
-        told, latest = _clocks(_commits(catalyst, rows), latest)
+        few = fetched(frame := catalyst.dataframe(rows))
+        if few is None:
+            known, latest = _joined(catalyst, rows, latest)
+        else:
+            told, latest = _told(few, latest)
+            fields = [(field.name, field.dataType) for field in frame.schema]
+            known = sent(catalyst, told, struct_of([*fields, *((name, TimestampType()) for name in _TOLD)]))
+    named = [same_nulls(catalyst, column, other) for column, other in zip(columns(known), wanted, strict=True)]
+    weight = catalyst.alias(catalyst.integer(1), WEIGHT)
+    return Changes(catalyst.project([*named, weight], known), only_appends=True, latest=latest)
+
+
+def _told(rows: pa.Table, latest: int | None) -> tuple[pa.Table, int | None]:
+    """Rows with the last two marks, and the greatest event time after all of them."""
+    if rows[COMMIT].null_count:
+        rows = rows.filter(pc.is_valid(rows[COMMIT]))
+    gained = pc.is_in(rows[OP], pa.array(GAINED, rows[OP].type))
+    micros = [rows[name].cast(pa.int64()) for name in (COMMIT, TIME)]
+    times = pc.if_else(gained, micros[1], None)
+    commits = pa.table([micros[0], times], names=[COMMIT, TIME]).group_by(COMMIT).aggregate([(TIME, "max")])
+    pairs = zip(commits[COMMIT].to_pylist(), commits[f"{TIME}_max"].to_pylist(), strict=True)
+    told, latest = _clocks(pairs, latest)
+    at = pc.index_in(rows[COMMIT], told[COMMIT])
+    for name in _TOLD:
+        rows = rows.append_column(name, told[name].take(at))
+    return rows, latest
+
+
+def _joined(catalyst: Catalyst, rows: Node, latest: int | None) -> tuple[Node, int | None]:
+    """The same of many rows, which stay in Spark."""
+    told, latest = _clocks(_commits(catalyst, rows), latest)
     (commit,) = (column for column in columns(rows) if column.name() == COMMIT)
-    known = sent(catalyst, told)
-    # Few rows are merged where they are; others are not sorted for the sake of this.
-    if not is_gathered(catalyst.spark):
-        known = catalyst.plan(catalyst.dataframe(known).hint("broadcast"))
+    # Rows are not sorted for the sake of this.
+    known = catalyst.plan(catalyst.dataframe(sent(catalyst, told)).hint("broadcast"))
     same = catalyst.expression("EqualTo", commit, columns(known)[0])
     found = [*columns(rows), *columns(known)[1:]]
-    plan = catalyst.project(found, catalyst.inner_join(rows, known, same))
-    named = [same_nulls(catalyst, column, other) for column, other in zip(found, wanted, strict=True)]
-    weight = catalyst.alias(catalyst.integer(1), WEIGHT)
-    return Changes(catalyst.project([*named, weight], plan), only_appends=True, latest=latest)
+    return catalyst.project(found, catalyst.inner_join(rows, known, same)), latest
 
 
 def _commits(catalyst: Catalyst, rows: Node) -> list[tuple[int, int | None]]:

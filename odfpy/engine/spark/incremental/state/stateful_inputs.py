@@ -62,9 +62,10 @@ class StatefulRows:
             # Old rows first: what was known of time when a row came goes on from where the log had got to.
             before = self.old(stateful_input) if stateful_input.log is not None else None
             new = self._through(stateful_input, self._new_rows, before.latest if before else None)
-            # Results and what is kept are made of them.
+            # Results and what is kept are made of them; those of a log are in memory already.
             is_read_once = stateful_input.is_read_again or stateful_input.groups is not None
-            self._new[stateful_input.number] = new if is_read_once else self._computed(new)
+            is_computed = stateful_input.log is not None
+            self._new[stateful_input.number] = new if is_read_once or is_computed else self._computed(new)
         return self._new[stateful_input.number]
 
     def old(self, stateful_input: StatefulInput) -> Changes | None:
