@@ -18,7 +18,7 @@ from odfpy.engine.spark.plan.catalyst import Catalyst, column_id, columns, expre
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.calls import Calls, calls_of
 from odfpy.engine.spark.process.deletions import MOST
-from odfpy.engine.spark.process.session import request_session
+from odfpy.engine.spark.process.session import change_settings, request_session
 
 pytestmark = pytest.mark.spark
 
@@ -184,11 +184,8 @@ def test_what_has_several_tasks_is_a_job(spark, calls):
 
 
 def test_a_task_has_the_settings_of_its_session(catalyst, calls):
-    from odfpy.engine.spark.process.session import tell_tasks
-
     for is_ansi in ("false", "true"):
-        catalyst.spark.conf.set("spark.sql.ansi.enabled", is_ansi)
-        tell_tasks(catalyst.spark)
+        change_settings(catalyst.spark, {"spark.sql.ansi.enabled": is_ansi})
         found = catalyst.spark.range(0, 1, 1, 1).selectExpr("element_at(array(id), int(id + 2)) AS none")
         if is_ansi == "true":
             with pytest.raises(Exception, match="INVALID_ARRAY_INDEX"):
@@ -233,10 +230,10 @@ def test_a_task_is_cancelled_from_another_thread(spark, calls):
 
 
 def test_rows_in_memory_are_computed_once(spark, catalyst, calls):
-    before, tasks = jobs_of(spark), calls.tasks
+    before, jobs = jobs_of(spark), calls.jobs(spark)
     frame = spark.range(0, 3000, 1, 1).selectExpr("id", "uuid() AS once", "array(id, null) AS more")
     memory = calls.in_memory(frame)
-    assert (calls.tasks, jobs_of(spark)) == (tasks + 1, before)
+    assert (calls.jobs(spark), jobs_of(spark)) == (jobs + 1, before)
     assert memory.count == 3000
     relation = memory.relation()
     assert [column.name() for column in columns(relation)] == ["id", "once", "more"]
@@ -273,7 +270,7 @@ def test_many_rows_and_those_of_several_tasks_are_not_in_memory(spark, calls):
 
 def test_answers_are_sent_at_once(spark, calls):
     """By itself, TCP waits 40 ms with the last piece of an answer of more than 8 kB."""
-    thread = threading.Thread(target=lambda: calls.tasks)  # which gets a connection of its own
+    thread = threading.Thread(target=lambda: calls.jobs(spark))  # which gets a connection of its own
     thread.start()
     thread.join()
     server = spark.sparkContext._gateway.java_gateway_server

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from odfpy.engine.spark.plan.builder import Builder
-from odfpy.engine.spark.plan.catalyst import Node, children, columns, expression_name, find_column
+from odfpy.engine.spark.plan.catalyst import Node, children, columns, expression_name
+from odfpy.engine.spark.plan.lineage import find_column
 from odfpy.engine.spark.plan.step import RESERVED_PREFIX
 from odfpy.errors import UnsupportedQuery
 

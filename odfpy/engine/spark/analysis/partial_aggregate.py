@@ -18,7 +18,8 @@ from odfpy.engine.spark.analysis.exact_sums import Summand, can_be_exact, summan
 from odfpy.engine.spark.analysis.order import adds_up
 from odfpy.engine.spark.plan.aggregate_calls import call_id, columns_with
 from odfpy.engine.spark.plan.builder import Builder
-from odfpy.engine.spark.plan.catalyst import Node, children, columns, expression_name, items, same_column
+from odfpy.engine.spark.plan.catalyst import Node, children, columns, expression_name, items
+from odfpy.engine.spark.plan.lineage import same_column
 from odfpy.engine.spark.plan.storable_types import can_be_compared, can_be_stored
 from odfpy.engine.spark.plan.templates import Templates
 

@@ -18,12 +18,11 @@ from odfpy.engine.spark.plan.catalyst import (
     children,
     columns,
     expression_name,
-    find_column,
     items,
     operator_name,
     text_range,
 )
-from odfpy.engine.spark.plan.lineage import origins
+from odfpy.engine.spark.plan.lineage import find_column, origins
 from odfpy.engine.spark.plan.operators import INPUT
 from odfpy.engine.spark.rows.tables import Table
 from odfpy.engine.sql.source_text import SourceText

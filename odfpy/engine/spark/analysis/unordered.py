@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from odfpy.engine.spark.analysis.order import may_hide
-from odfpy.engine.spark.plan.catalyst import Node, children, columns, expression_name, find_column, items, subtree
+from odfpy.engine.spark.plan.catalyst import Node, children, columns, expression_name, items, subtree
 from odfpy.engine.spark.plan.failures import ORDER_THE_WINDOW
 from odfpy.engine.spark.plan.functions import OF_ORDER
+from odfpy.engine.spark.plan.lineage import find_column
 
 CALL: Final = "aggregate.AggregateExpression"
 COLLECTED: Final = frozenset(("aggregate.CollectList", "aggregate.CollectSet"))

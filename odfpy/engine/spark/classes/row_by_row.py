@@ -10,7 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from odfpy.engine.spark.classes.base import CARRIED, RESERVED_PREFIX, Branch, Delta, Leaves, Step
-from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, columns, items, operator_name
+from odfpy.engine.spark.plan.catalyst import (
+    Catalyst,
+    Node,
+    child_of,
+    children,
+    columns,
+    items,
+    number_named,
+    operator_name,
+    selected,
+)
 from odfpy.engine.spark.plan.operators import ROW_OPERATORS
 from odfpy.errors import InternalError
 
@@ -73,11 +83,11 @@ class _Carrier:
         """The same plan with the carried columns in its output, without aliases, views and CTEs."""
         match operator_name(plan):
             case "SubqueryAlias" | "View" | "expressions.PipeOperator" | "Sort" | "RepartitionByExpression":
-                return self.carry(plan.child())
+                return self.carry(child_of(plan))
             case "Project":
                 return self._project(plan)
             case "Filter":
-                below = self.carry(plan.child())
+                below = self.carry(child_of(plan))
                 return _Carried(self._on(plan, below), below.branches)
             case "Generate":
                 below = self._fanned(plan)
@@ -102,7 +112,7 @@ class _Carrier:
 
     def _fanned(self, plan: Node) -> _Carried:
         """Return what is below an operator that makes several rows of one."""
-        below = self.carry(plan.child())
+        below = self.carry(child_of(plan))
         for branch in below.branches:
             self.branches[branch] = replace(self.branches[branch], fans_out=True)
         return below
@@ -111,20 +121,20 @@ class _Carrier:
         return plan.withNewChildren(self._catalyst.seq([below.plan]))
 
     def _project(self, plan: Node) -> _Carried:
-        selected = items(plan.projectList())
-        introduced = {column.name(): column for column in selected if column.name().startswith(RESERVED_PREFIX)}
+        found = selected(plan)
+        introduced = {column.name(): column for column in found if column.name().startswith(RESERVED_PREFIX)}
         if introduced:
             return self._input(plan, introduced["__odf_input"])
-        below = self.carry(plan.child())
-        return _Carried(self._catalyst.project(selected + _carried_columns(below.plan), below.plan), below.branches)
+        below = self.carry(child_of(plan))
+        return _Carried(self._catalyst.project(found + _carried_columns(below.plan), below.plan), below.branches)
 
     def _input(self, plan: Node, marker: Node) -> _Carried:
         """A source, where the carried columns begin; it is told which branch of the plan it feeds."""
-        number, source = len(self.branches), int(marker.child().value())
+        number, source = len(self.branches), number_named(marker)
         self.branches.append(Branch(source, fans_out=False))
         branch = self._catalyst.alias(self._catalyst.integer(number), "__odf_branch")
         leaf = self._leaves(source, plan)
-        return _Carried(self._catalyst.project([*items(leaf.projectList()), branch], leaf.child()), (number,))
+        return _Carried(self._catalyst.project([*selected(leaf), branch], leaf.child()), (number,))
 
     def _union(self, plan: Node) -> _Carried:
         parts = [(columns(child), self.carry(child)) for child in children(plan)]
@@ -152,7 +162,7 @@ class _Carrier:
 
 def _is_constant(plan: Node) -> bool:
     """Return whether a plan reads no input."""
-    made = items(plan.projectList()) if operator_name(plan) == "Project" else []
+    made = selected(plan) if operator_name(plan) == "Project" else []
     return all(one.name() != "__odf_input" for one in made) and all(map(_is_constant, children(plan)))
 
 

@@ -26,6 +26,7 @@ _LEAVES = frozenset(_EXPRESSIONS + name for name in ("AttributeReference", "Lite
 _NAME_OF = "_odf_name_of"
 CALLS = "_odf_calls"
 """Where a connection to Java keeps its `process.calls.Calls`."""
+_PYTHON_UTILS = "org.apache.spark.api.python.PythonUtils"
 _AT_ONCE = 10  # Java has a method that makes a list of so many items
 
 
@@ -40,7 +41,7 @@ class Catalyst:
         self.java_class("org.apache.spark.sql.classic.SparkSession").setActiveSession(self.session)
         self._some: Node = self.java_class("scala.Option").apply
         self.nothing: Node = self.java_class("scala.Option").empty()
-        self._no_items: Node = self.java_class("org.apache.spark.api.python.PythonUtils").toSeq([])
+        self._no_items: Node = self.java_class(_PYTHON_UTILS).toSeq([])
 
     def java_class(self, name: str) -> Node:
         """A class of Java."""
@@ -99,15 +100,6 @@ class Catalyst:
         parsed = self._data_type("DataType").fromJson(schema.json())
         return self.session.createDataFrame(no_rows, parsed).queryExecution().analyzed()
 
-    def empty_like(self, wanted: Sequence[Node]) -> Node:
-        """A relation without rows: columns of the types of others, then an offset and an operation type."""
-        from pyspark.sql.types import IntegerType, LongType
-
-        from odfpy.engine.spark.plan.types import struct_of
-
-        fields = [(f"c{at}", type_of(column)) for at, column in enumerate(wanted)]
-        return self.empty(struct_of([*fields, ("__odf_offset", LongType()), ("__odf_op", IntegerType())]))
-
     def constant(self, expression: Node) -> Node:
         """The value of an expression that reads nothing, as Spark has it; NULL is None."""
         if expression_name(expression) == "Literal":
@@ -152,13 +144,12 @@ class Catalyst:
         nodes = list(items)
         if not nodes:
             return self._no_items
-        lists = self.java_class("java.util.List")
-        found = lists.of(*nodes[:_AT_ONCE])  # a list of Python would take a question to Java for each item
-        if len(nodes) > _AT_ONCE:
-            found = self.java_class("java.util.ArrayList")(found)
-            for at in range(_AT_ONCE, len(nodes), _AT_ONCE):
-                found.addAll(lists.of(*nodes[at : at + _AT_ONCE]))
-        return self.java_class("org.apache.spark.api.python.PythonUtils").toSeq(found)
+        lists, to_seq = self.java_class("java.util.List"), self.java_class(_PYTHON_UTILS).toSeq
+        # A list of Python would take a question to Java for each item.
+        found, *more = (to_seq(lists.of(*nodes[at : at + _AT_ONCE])) for at in range(0, len(nodes), _AT_ONCE))
+        for part in more:
+            found = found.appendedAll(part)
+        return found
 
     def alias(self, expression: Node, name: str, expr_id: Node | None = None, metadata: Node | None = None) -> Node:
         """An expression as a column, with an identity of its own unless one is given.
@@ -309,13 +300,18 @@ def _class_name(node: Node) -> str:
         name: str = client.__dict__[_NAME_OF](node, "")
         return name
 
-    return _asked_once(node, "class", ask)
+    return asked_once(node, "class", ask)
 
 
-def _asked_once(node: Node, what: str, ask: Callable[[], T]) -> T:
+def asked_once(node: Node, what: str, ask: Callable[[], T]) -> T:
     """Return what Java says of a node, which never changes, and is kept beside the reference to it.
 
     A question to Java takes a tenth of a millisecond, and plans are gone over many times.
+
+    Args:
+        node: the node.
+        what: a name for the question.
+        ask: asks it.
     """
     kept = node.__dict__
     key = f"_odf_{what}"
@@ -340,12 +336,28 @@ def children(node: Node) -> list[Node]:
     """Return what a plan or an expression is made of."""
     if node.__dict__.get("_odf_class") in _LEAVES:
         return []
-    return list(_asked_once(node, "children", lambda: items(node.children())))
+    return list(asked_once(node, "children", lambda: items(node.children())))
+
+
+def child_of(node: Node) -> Node:
+    """The only thing that a plan or an expression is made of."""
+    (found,) = children(node)
+    return found
+
+
+def selected(project: Node) -> list[Node]:
+    """The expressions that a projection selects."""
+    return list(asked_once(project, "selected", lambda: items(project.projectList())))
+
+
+def number_named(alias: Node) -> int:
+    """The whole number that a column is, where it is a constant under a name."""
+    return asked_once(alias, "number", lambda: int(alias.child().value()))
 
 
 def expressions_of(plan: Node) -> list[Node]:
     """The expressions of an operator."""
-    return list(_asked_once(plan, "expressions", lambda: items(plan.expressions())))
+    return list(asked_once(plan, "expressions", lambda: items(plan.expressions())))
 
 
 def subtree(expression: Node) -> Iterator[tuple[str, Node]]:
@@ -357,17 +369,12 @@ def subtree(expression: Node) -> Iterator[tuple[str, Node]]:
 
 def columns(plan: Node) -> list[Node]:
     """The output columns of a plan."""
-    return list(_asked_once(plan, "columns", lambda: items(plan.output())))
+    return list(asked_once(plan, "columns", lambda: items(plan.output())))
 
 
 def column_id(column: Node) -> int:
     """The number that identifies a column within a plan."""
-    return _asked_once(column, "id", lambda: int(column.exprId().id()))
-
-
-def same_column(left: Node, right: Node) -> bool:
-    """Return whether two attributes are one column."""
-    return column_id(left) == column_id(right)
+    return asked_once(column, "id", lambda: int(column.exprId().id()))
 
 
 def columns_read(expression: Node) -> list[Node]:
@@ -376,16 +383,11 @@ def columns_read(expression: Node) -> list[Node]:
     return list(found.values())
 
 
-def find_column(candidates: Sequence[Node], wanted: Node) -> int | None:
-    """Position of a column among others."""
-    return next((at for at, candidate in enumerate(candidates) if same_column(candidate, wanted)), None)
-
-
 def type_of(expression: Node) -> DataType:
     """The type of an expression, as Python has it."""
     from pyspark.sql.types import _parse_datatype_json_string
 
-    return _parse_datatype_json_string(expression.dataType().json())
+    return asked_once(expression, "type", lambda: _parse_datatype_json_string(expression.dataType().json()))
 
 
 def text_range(node: Node) -> tuple[int, int] | None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from odfpy.engine.spark.plan.catalyst import (
     Node,
     children,
+    column_id,
     columns,
     expression_name,
-    find_column,
     items,
     operator_name,
-    same_column,
     subtree,
 )
 
@@ -112,3 +111,13 @@ def _columns_read(expression: Node) -> list[Node]:
         if name == "AttributeReference" and not any(same_column(node, known) for known in found):
             found.append(node)
     return found
+
+
+def same_column(left: Node, right: Node) -> bool:
+    """Return whether two attributes are one column."""
+    return column_id(left) == column_id(right)
+
+
+def find_column(candidates: Sequence[Node], wanted: Node) -> int | None:
+    """Position of a column among others."""
+    return next((at for at, candidate in enumerate(candidates) if same_column(candidate, wanted)), None)

@@ -24,13 +24,12 @@ from odfpy.engine.spark.plan.catalyst import (
     columns_read,
     expression_name,
     expressions_of,
-    find_column,
     items,
     operator_name,
-    same_column,
     subtree,
 )
 from odfpy.engine.spark.plan.inner_queries import with_inner_queries
+from odfpy.engine.spark.plan.lineage import find_column, same_column
 from odfpy.engine.spark.plan.operators import is_query, with_subqueries
 from odfpy.errors import UnsupportedQuery
 

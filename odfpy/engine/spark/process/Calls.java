@@ -232,9 +232,41 @@ public final class Calls {
         return false;
     }
 
-    /** Return how many tasks have run in a thread of their caller. */
-    public int tasks() {
-        return (int) (OneTask.NEXT.get() - OneTask.FIRST);
+    /** Return how many jobs Spark has been given, and how many tasks have run in a thread of their caller. */
+    public int jobs(SparkSession session) {
+        return session.sparkContext().dagScheduler().numTotalJobs() + (int) (OneTask.NEXT.get() - OneTask.FIRST);
+    }
+
+    /**
+     * Return the values of settings, as `items` tells texts.
+     *
+     * @param names of the settings, a line each.
+     */
+    public String settings(SparkSession session, String names) {
+        StringBuilder told = new StringBuilder();
+        String[] wanted = names.split("\n");
+        for (int at = 0; at < wanted.length; at++) {
+            scala.Option found = session.conf().getOption(wanted[at]);
+            tell(told, found.isDefined() ? (String) found.get() : "");
+        }
+        return told.toString();
+    }
+
+    /**
+     * Change settings, and put those of the session among the properties of the jobs of this thread.
+     *
+     * @param settings names and values, a line each.
+     */
+    public void change(SparkSession session, String settings) {
+        if (!settings.isEmpty()) {
+            String[] lines = settings.split("\n", -1);
+            for (int at = 0; at < lines.length; at += 2) {
+                session.conf().set(lines[at], lines[at + 1]);
+            }
+        }
+        Properties properties = new Properties();
+        properties.putAll(session.sessionState().conf().settings());
+        session.sparkContext().setLocalProperties(properties);
     }
 
     /** Cancel the task that runs in a thread of its caller, if there is one. */

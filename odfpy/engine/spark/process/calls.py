@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from itertools import count, starmap
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -33,10 +33,10 @@ _CONSTRUCTOR: Final = "i"
 _BUILT: Final = ("org.apache.spark.sql.", "org.apache.hadoop.fs.Path")
 """How names of classes begin whose objects plans are built of."""
 _METHODS: Final = """
-aggregateExpressions aggregateFunction asNullable batches child children dataType emptySpec exprId expressions
-groupingExpressions metadata newExprId of orderSpec output partitionColumns partitionSpec projectList queryExecution
-relation resultId rows schema sessionState toArrowBatchRdd toAttribute toSeq windowExpressions windowFunction windowSpec
-withNewChildren
+aggregateExpressions aggregateFunction appendedAll asNullable batches child children dataType emptySpec exprId
+expressions groupingExpressions metadata newExprId of orderSpec output partitionColumns partitionSpec projectList
+queryExecution relation resultId rows schema sessionState toArrowBatchRdd toAttribute toSeq windowExpressions
+windowFunction windowSpec withNewChildren
 """
 _ALWAYS_AN_OBJECT: Final = frozenset(_METHODS.split())
 """Methods that answer with an object whatever they are asked of: not with a value, nor with null. They cannot fail,
@@ -113,10 +113,31 @@ class Calls:
         sent = ",".join(b64encode(batch.serialize()).decode() for batch in batches)
         return RowsInMemory(self._java.received(session, schema, sent))
 
-    @property
-    def tasks(self) -> int:
-        """The number of tasks that have run so, without a job."""
-        return int(self._java.tasks())
+    def jobs(self, spark: SparkSession) -> int:
+        """The number of jobs that Spark has been given; a task that ran without one counts, too."""
+        return int(self._java.jobs(spark._jsparkSession))  # noqa: SLF001
+
+    def setting(self, session: SparkSession, names: Sequence[str]) -> list[str]:
+        """The values of settings; empty for one that is not set and has no default.
+
+        Args:
+            session: the session.
+            names: of the settings.
+        """
+        return [*_texts(self._java.settings(session._jsparkSession, "\n".join(names)))]  # noqa: SLF001
+
+    def change(self, session: SparkSession, settings: Mapping[str, str]) -> None:
+        """Change settings, and let the tasks of jobs that this thread starts have all that the session has.
+
+        They look them up among the properties of their job. Spark puts them there for what it runs itself; for the RDD
+        of a query, which is what is fetched here, it does not, and tasks would go by Spark's defaults.
+
+        Args:
+            session: the session.
+            settings: those that change.
+        """
+        lines = [line for pair in settings.items() for line in pair]
+        self._java.change(session._jsparkSession, "\n".join(lines))  # noqa: SLF001
 
     def cancel(self) -> None:
         """Cancel the task that `rows` waits for, if there is one; from another thread."""

@@ -6,14 +6,16 @@ A task that runs without a job counts as one. Calls that travel with another are
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 from odfpy.stages import count_call, current
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-_SEEN: Final[dict[str, tuple[Any, int]]] = {}
-"""The scheduler of an application, and how many jobs it had been given when they were counted last."""
+_SEEN: Final[WeakKeyDictionary[SparkContext, int]] = WeakKeyDictionary()
+"""How many jobs Spark had been given when they were counted last."""
 
 
 def count_calls(spark: SparkSession) -> None:
@@ -38,10 +40,7 @@ def count_jobs(spark: SparkSession) -> None:
     from odfpy.engine.spark.process.calls import calls_of  # which needs py4j
 
     context = spark.sparkContext
-    application = context.applicationId
-    known = _SEEN.get(application)
-    scheduler = context._jsc.sc().dagScheduler() if known is None else known[0]  # noqa: SLF001
-    count = int(scheduler.numTotalJobs()) + calls_of(spark._jvm).tasks  # noqa: SLF001
-    _SEEN[application] = scheduler, count
+    known, count = _SEEN.get(context), calls_of(spark._jvm).jobs(spark)  # noqa: SLF001
+    _SEEN[context] = count
     if known is not None:
-        here.add(0.0, 0, jobs=count - known[1])
+        here.add(0.0, 0, jobs=count - known)

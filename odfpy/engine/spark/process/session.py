@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from odfpy.engine.spark.process.settings import GUARDED, SETTINGS, TUNING, engine_version
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -71,19 +71,22 @@ def _forget_hadoop_defaults(session: SparkSession, settings: Mapping[str, str]) 
 def request_session(spark: SparkSession) -> SparkSession:
     """A session for one request: the pinned settings, and no views of earlier requests."""
     session = spark.newSession()
-    tell_tasks(session)
+    change_settings(session, {})
     return session
 
 
-def tell_tasks(session: SparkSession) -> None:
-    """Let the tasks of jobs that this thread starts have the settings of a session.
+def settings_of(session: SparkSession, names: Sequence[str]) -> dict[str, str]:
+    """The values of settings, by their names; empty for one that is not set and has no default."""
+    from odfpy.engine.spark.process.calls import calls_of
 
-    They look them up among the properties of their job. Spark puts them there for what it runs itself; for the RDD of a
-    query, which is what is fetched here, it does not, and tasks would go by Spark's defaults.
-    """
-    properties = getattr(session._jvm, "java.util.Properties")()  # noqa: SLF001
-    properties.putAll(session._jsparkSession.sessionState().conf().settings())  # noqa: SLF001
-    session.sparkContext._jsc.sc().setLocalProperties(properties)  # noqa: SLF001
+    return dict(zip(names, calls_of(session._jvm).setting(session, names), strict=True))  # noqa: SLF001
+
+
+def change_settings(session: SparkSession, settings: Mapping[str, str]) -> None:
+    """Change settings of a session, and let the tasks of jobs that this thread starts have all of its settings."""
+    from odfpy.engine.spark.process.calls import calls_of
+
+    calls_of(session._jvm).change(session, settings)  # noqa: SLF001
 
 
 def version_of(spark: SparkSession) -> str:

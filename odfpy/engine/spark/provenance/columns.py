@@ -17,11 +17,11 @@ from odfpy.engine.spark.plan.catalyst import (
     columns,
     columns_read,
     expression_name,
-    find_column,
     items,
     operator_name,
     subtree,
 )
+from odfpy.engine.spark.plan.lineage import find_column
 from odfpy.engine.tracing import ColumnOrigin
 
 _LONGEST_TEXT: Final = 200

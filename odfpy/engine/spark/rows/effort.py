@@ -7,13 +7,13 @@ be a stage or a job of its own. And plans over them are interpreted: to compile 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node
-from odfpy.engine.spark.process.session import tell_tasks
+from odfpy.engine.spark.process.session import change_settings, settings_of
 from odfpy.engine.spark.rows.relation import parquet_rows
 
 if TYPE_CHECKING:
@@ -24,10 +24,12 @@ _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _BROADCAST: Final = "spark.sql.autoBroadcastJoinThreshold"
 _COMPILED: Final = "spark.sql.codegen.wholeStage"
 _COMPILED_PARTS: Final = "spark.sql.codegen.factoryMode"
-_INTERPRETED: Final = {_COMPILED: "false", _COMPILED_PARTS: "NO_CODEGEN"}
+_CONSTRAINTS: Final = "spark.sql.constraintPropagation.enabled"
+_INTERPRETED: Final = {_COMPILED: "false", _COMPILED_PARTS: "NO_CODEGEN", _CONSTRAINTS: "false"}
 _EXCLUDED: Final = "spark.sql.optimizer.excludedRules"
 _BELOW_GATHERING: Final = "org.apache.spark.sql.catalyst.optimizer.PushDownLeftSemiAntiJoin"
 """Pushes a semi-join below the operator that takes rows to one partition: its rows would have to be exchanged again."""
+_CHANGED: Final = (_PARTITIONS, _BROADCAST, _EXCLUDED, *_INTERPRETED)
 _GATHERED: Final[WeakSet[SparkSession]] = WeakSet()
 """Sessions in which rows of files are taken to one partition."""
 
@@ -49,9 +51,7 @@ class Effort:
             kept: files with what was kept of earlier rows, which are read besides.
         """
         self._spark = catalyst.spark
-        names = (_PARTITIONS, _BROADCAST, _COMPILED, _COMPILED_PARTS)
-        self._most = {name: str(self._spark.conf.get(name)) for name in names}
-        self._most[_EXCLUDED] = str(self._spark.conf.get(_EXCLUDED, ""))
+        self._most = settings_of(self._spark, _CHANGED)
         self._is_set = self._most
         self._rows_in_one_task = rows_in_one_task
         self._rows_in_one = min(rows_in_one_task, _ROWS_IN_ONE_PARTITION)
@@ -77,7 +77,7 @@ class Effort:
             wanted |= _INTERPRETED
         changed = {name: value for name, value in wanted.items() if self._is_set[name] != value}
         if changed:
-            _set(self._spark, changed)
+            change_settings(self._spark, changed)
         self._is_set = wanted
 
     def add(self, rows: int) -> None:
@@ -90,13 +90,7 @@ def gather_few(spark: SparkSession, rows: int) -> None:
     if rows <= _ROWS_IN_ONE_PARTITION:
         _GATHERED.add(spark)
     if rows <= _ROWS_TO_INTERPRET:
-        _set(spark, _INTERPRETED)
-
-
-def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    tell_tasks(spark)
+        change_settings(spark, _INTERPRETED)
 
 
 def is_gathered(spark: SparkSession) -> bool:

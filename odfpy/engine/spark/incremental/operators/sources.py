@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from odfpy.engine.spark.incremental.properties.plan_info import PlanInfo, TimeColumn, Validity
 from odfpy.engine.spark.incremental.state.changes import same_nulls
+from odfpy.engine.spark.incremental.state.source_rows import no_source_rows
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
 
 
@@ -41,7 +42,7 @@ def source_plan(catalyst: Catalyst, outputs: Sequence[Node], number: int) -> Nod
         outputs: its columns.
         number: number of the source.
     """
-    empty = catalyst.empty_like(outputs)
+    empty = no_source_rows(catalyst, outputs)
     inner = columns(empty)
     named = [same_nulls(catalyst, below, column) for below, column in zip(inner, outputs, strict=False)]
     carried = [

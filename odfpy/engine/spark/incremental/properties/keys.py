@@ -9,13 +9,16 @@ from typing import Final
 from odfpy.engine.spark.incremental.properties.plan_info import Key, PlanInfo, Values
 from odfpy.engine.spark.plan.catalyst import (
     Node,
+    asked_once,
     children,
     column_id,
     columns,
     columns_read,
     expression_name,
     items,
+    number_named,
     operator_name,
+    selected,
 )
 from odfpy.engine.spark.plan.session_windows import is_session
 
@@ -24,10 +27,14 @@ WINDOW_MARK: Final = "spark.timeWindow"
 
 def sources_read(plan: Node) -> frozenset[int]:
     """Numbers of the sources that a free part reads."""
+    return asked_once(plan, "sources", lambda: _sources_read(plan))
+
+
+def _sources_read(plan: Node) -> frozenset[int]:
     if operator_name(plan) == "Project":
-        for column in items(plan.projectList()):
+        for column in selected(plan):
             if column.name() == "__odf_input" and expression_name(column) == "Alias":
-                return frozenset([int(column.child().value())])
+                return frozenset([number_named(column)])
     return frozenset(number for child in children(plan) for number in sources_read(child))
 
 

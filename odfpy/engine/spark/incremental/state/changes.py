@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.spark.plan.builder import Builder
-from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, type_of
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, asked_once, columns, type_of
 from odfpy.engine.spark.plan.templates import Templates
 from odfpy.engine.spark.plan.types import struct_of
 from odfpy.engine.spark.rows.effort import gather
@@ -150,5 +150,9 @@ def same_nulls(catalyst: Catalyst, found: Node, wanted: Node, name: str | None =
         wanted: the column with the wanted type.
         name: its name, None for that of the wanted one.
     """
-    value = catalyst.never_null(found) if found.nullable() and not wanted.nullable() else found
+    value = catalyst.never_null(found) if not _is_nullable(wanted) and found.nullable() else found
     return catalyst.alias(value, name or wanted.name(), wanted.exprId())
+
+
+def _is_nullable(wanted: Node) -> bool:
+    return asked_once(wanted, "nullable", lambda: bool(wanted.nullable()))

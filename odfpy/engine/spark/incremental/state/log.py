@@ -17,8 +17,8 @@ from odfpy.data.vocabulary import OperationType
 from odfpy.engine.spark.classes.base import CARRIED, RESERVED_PREFIX
 from odfpy.engine.spark.incremental.properties.plan_info import StatefulInput
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, same_nulls
-from odfpy.engine.spark.incremental.state.source_rows import SourceRows, leaf_over
-from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, items
+from odfpy.engine.spark.incremental.state.source_rows import SourceRows, leaf_over, no_source_rows
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, selected
 from odfpy.engine.spark.plan.templates import Templates
 from odfpy.engine.spark.plan.times import MILLISECOND
 from odfpy.engine.spark.plan.types import struct_of
@@ -79,8 +79,8 @@ def log_over(catalyst: Catalyst, leaf: Node, rows: SourceRows | None) -> Node:
     else:
         from pyspark.sql import functions
 
-        data = [column for column in items(leaf.projectList()) if not column.name().startswith(RESERVED_PREFIX)]
-        empty = catalyst.dataframe(catalyst.empty_like(data))
+        data = [column for column in selected(leaf) if not column.name().startswith(RESERVED_PREFIX)]
+        empty = catalyst.dataframe(no_source_rows(catalyst, data))
         *names, offset, op = empty.columns
         plan = catalyst.plan(empty.select(*names, functions.lit(None).cast("timestamp").alias("system"), offset, op))
     positions = [f"c{at}" for at in range(len(columns(plan)))]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from odfpy.engine.spark.analysis.order import may_hide
 from odfpy.engine.spark.classes.base import RESERVED_PREFIX
 from odfpy.engine.spark.incremental.state.changes import same_nulls
 from odfpy.engine.spark.plan.builder import Builder
-from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, items
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, asked_once, columns, selected, type_of
+from odfpy.engine.spark.plan.types import struct_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,14 @@ class SourceRows:
     least_time: int | None = None
 
 
+def no_source_rows(catalyst: Catalyst, wanted: Sequence[Node]) -> Node:
+    """A relation without rows: columns of the types of others, then an offset and an operation type."""
+    from pyspark.sql.types import IntegerType, LongType
+
+    fields = [(f"c{at}", type_of(column)) for at, column in enumerate(wanted)]
+    return catalyst.empty(struct_of([*fields, ("__odf_offset", LongType()), ("__odf_op", IntegerType())]))
+
+
 def leaf_over(catalyst: Catalyst, leaf: Node, rows: SourceRows | None) -> Node:
     """A source over other rows: columns and marks keep their identities.
 
@@ -39,21 +49,23 @@ def leaf_over(catalyst: Catalyst, leaf: Node, rows: SourceRows | None) -> Node:
         leaf: the projection that stands for the source in a plan.
         rows: what to read, None for no rows.
     """
-    named = [(str(column.name()), column) for column in items(leaf.projectList())]
+    named = [(str(column.name()), column) for column in selected(leaf)]
     data = [column for name, column in named if not name.startswith(RESERVED_PREFIX)]
     source = next(column for name, column in named if name == "__odf_input")
-    plan = rows.plan if rows is not None else catalyst.empty_like(data)
+    plan = rows.plan if rows is not None else no_source_rows(catalyst, data)
     found = columns(plan)
     build = Builder(catalyst)
-    selected = []
+    made = []
     for below, column in zip(found, data, strict=False):
         same = same_nulls(catalyst, below, column)
-        selected.append(
-            same.withNewChildren(catalyst.seq([build.one_form(same.child())])) if may_hide(below.dataType()) else same
-        )
+        made.append(same.withNewChildren(catalyst.seq([build.one_form(same.child())])) if _may_hide(column) else same)
     marks = [
         source,
         catalyst.alias(found[-2], "__odf_offset"),
         catalyst.alias(found[-1], "__odf_op"),
     ]
-    return catalyst.project(selected + marks, plan)
+    return catalyst.project(made + marks, plan)
+
+
+def _may_hide(column: Node) -> bool:
+    return asked_once(column, "hides", lambda: may_hide(column.dataType()))
