@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from support.engine.spark_jobs import jobs_of
 
-from odfpy.engine.spark.plan.catalyst import Catalyst, operator_name
+from odfpy.engine.spark.incremental.state import log
+from odfpy.engine.spark.plan.catalyst import Catalyst, columns, operator_name
 from odfpy.engine.spark.plan.types import spark_schema
 from odfpy.engine.spark.process.session import request_session
 from odfpy.engine.spark.rows import stored
@@ -130,6 +131,30 @@ def test_a_table_is_sent_or_goes_to_a_file(spark, catalyst, tmp_path, monkeypatc
     large = table_rows(catalyst, schema, ROWS, path)
     assert [is_sent(many), is_sent(large)] == [False, False]
     assert told(catalyst, large) == told(catalyst, plan)
+
+
+LOG = {
+    "c0": pa.array(["late", "first", "gone", "both", "text"]),
+    log.TIME: pa.array([5, 50, 70, 60, 60], pa.timestamp("us", "UTC")),
+    log.COMMIT: pa.array([300, 100, 200, 400, 400], pa.timestamp("us", "UTC")),
+    log.SOURCE: pa.array([0, 0, 0, 0, 1], pa.int32()),
+    log.BRANCH: pa.array([0, 0, 0, 1, 0], pa.int32()),
+    log.OFFSET: pa.array([7, 0, 1, 8, 0], pa.int64()),
+    log.OP: pa.array([0, 0, 1, 3, 2], pa.int32()),
+}
+
+
+@pytest.mark.parametrize(("rows", "latest"), [(5, None), (5, 10), (5, 60), (5, 1_000_000), (0, None), (0, 7)])
+def test_few_rows_of_a_log_are_told_the_time_as_many_are(spark, catalyst, rows, latest):
+    table = pa.table(LOG).slice(0, rows)
+    found = []
+    for session in (catalyst, Catalyst(request_session(spark))):
+        data = columns(session.empty(spark_schema(table.select(["c0"]).schema, "rows")))
+        changes = log._with_clock(session, sent(session, table), (*data, *log.marks(session)), latest)
+        frame = session.dataframe(changes.plan)
+        found.append((sorted(frame.collect()), changes.latest, frame.schema))
+    assert found[0] == found[1]
+    assert len(found[0][0]) == rows
 
 
 def test_files_without_rows_are_sent(catalyst, tmp_path):
