@@ -18,7 +18,6 @@ from support.queries.histories import histories
 from support.queries.stories import only_appended, told_further
 
 from odfpy.engine.spark.incremental.state import arranged
-from odfpy.engine.spark.incremental.state.arranged import ArrangedInputs
 from odfpy.engine.spark.incremental.state.arrangement import Arrangement
 
 pytestmark = pytest.mark.spark
@@ -129,7 +128,7 @@ def test_pulls_of_most_partitions_read_and_write_all_of_them(rows_new, place, sp
     runner, pulls = runner_of(spark, tmp_path)
     made = [runner.pull(pull).lines for pull in pulls[:3]]
     before = parts(runner)
-    new = mock.patch.object(ArrangedInputs, "_rows_new", return_value=rows_new)
+    new = mock.patch.object(arranged, "_num_new", return_value=rows_new)
     with new, within(runner, mock.patch.multiple(arranged, LEAST_ROWS=0, WORTH=100, MOST_TIMES=10_000)):
         made.append(runner.pull(pulls[3]).lines)
     assert (before, parts(runner)) == ((0, 1, 1), place)
