@@ -270,20 +270,23 @@ _TEXT_READERS: dict[type, Callable[[str], Any]] = {
 
 def _expect_mapping(tree: Any, path: Path) -> dict[str, Any]:
     if not isinstance(tree, dict):
-        raise TreeError(path, f"expected a mapping, found {_describe(tree)}", hint=_older_form(tree, path))
+        raise TreeError(path, f"expected a mapping, found {_describe(tree)}", hint=_other_form(tree, path))
     for key in tree:
         if not isinstance(key, str):
             raise TreeError(path, f"expected keys of text, found {key!r}")
     return tree
 
 
-def _older_form(tree: Any, path: Path) -> str | None:
-    """Return what to write where `schema` has a list, as it had when that was the only form of it."""
-    if path[-1:] != ("schema",) or not isinstance(tree, list) or not tree:
-        return None
-    if all(isinstance(column, str) for column in tree):
-        return "A list of columns such as `id BIGINT` belongs under the key `ddlSchema`."
-    return "Write the list under `schema: {fields: [...]}`, or columns such as `id BIGINT` under `ddlSchema`."
+def _other_form(tree: Any, path: Path) -> str | None:
+    """Return what to write where people often write something else, as in the older form of `schema`."""
+    match path, tree:
+        case (*_, "inputs", int()), str():
+            return f"An input has its name under the key `datasetRef`: write {{datasetRef: {tree}}}."
+        case (*_, "schema"), [str(), *_] if all(isinstance(column, str) for column in tree):
+            return "A list of columns such as `id BIGINT` belongs under the key `ddlSchema`."
+        case (*_, "schema"), [_, *_]:
+            return "Write the list under `schema: {fields: [...]}`, or columns such as `id BIGINT` under `ddlSchema`."
+    return None
 
 
 def _describe(tree: Any) -> str:

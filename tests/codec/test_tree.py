@@ -164,6 +164,11 @@ MISTAKES = {
         {**POLLING, "read": {"kind": "Csv", "schema": [{"name": "id"}]}}, "read.schema: expected a mapping, found a list",
         "Write the list under `schema: {fields: [...]}`, or columns such as `id BIGINT` under `ddlSchema`.",
     ),
+    "name where an input belongs": (
+        {"kind": "SetTransform", "inputs": ["alice/rates"], "transform": {"kind": "Sql", "engine": "spark", "query": ""}},
+        "inputs[0]: expected a mapping, found 'alice/rates'",
+        "An input has its name under the key `datasetRef`: write {datasetRef: alice/rates}.",
+    ),
     "nothing in a list": (
         {**POLLING, "merge": {"kind": "Ledger", "primaryKey": ["a", None]}},
         "merge.primaryKey[1]: expected text, found nothing", None,
