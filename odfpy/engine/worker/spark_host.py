@@ -61,6 +61,7 @@ class SparkHost:
         self._cluster: Cluster | None = None
         self._jvm: Jvm | None = None
         self._spark: SparkSession | None = None
+        self._has_worked = False
         self._operations: dict[type, Callable[[SparkSession, Any], Result]] = {}
 
     @property
@@ -220,6 +221,9 @@ class SparkHost:
         # Objects of Java live as long as those of Python that stand for them, of which Python, to which they are
         # small, would let some go only after hundreds of jobs.
         gc.collect()
+        if not self._has_worked:
+            self._has_worked = True
+            gc.freeze()  # modules that are loaded when they are needed stay, as those of the start do
         if self._spark is not None:
             with suppress(Exception):  # Java may have died, which whoever waits is told otherwise
                 _calls(self._spark).let_go()

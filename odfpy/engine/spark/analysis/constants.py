@@ -98,7 +98,7 @@ def _lasts(catalyst: Catalyst, session: Node) -> bool:
             _, gap = children(added)
             if not gap.foldable():
                 return True
-            start = catalyst.time(0, added.dataType())
+            start = catalyst.time(0, added)
             after = added.withNewChildren(catalyst.seq([start, gap]))
             return bool(catalyst.constant(catalyst.expression("GreaterThan", after, start)))
     return True

@@ -147,4 +147,4 @@ def has_passed(catalyst: Catalyst, value: Node, limit: int | None) -> Node:
     """
     if limit is None:
         return catalyst.boolean(False)
-    return catalyst.expression("LessThanOrEqual", value, catalyst.time(limit, value.dataType()))
+    return catalyst.expression("LessThanOrEqual", value, catalyst.time(limit, value))

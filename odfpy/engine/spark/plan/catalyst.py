@@ -173,9 +173,10 @@ class Catalyst:
         """A constant of type INT."""
         return self._expression("Literal")(value, self._data_type("DataTypes").IntegerType)
 
-    def time(self, micros: int, data_type: Node) -> Node:
-        """A constant of type DATE, TIMESTAMP or TIMESTAMP_NTZ, from microseconds since the epoch, rounded down."""
-        if data_type.typeName() == "date":
+    def time(self, micros: int, like: Node) -> Node:
+        """A time in microseconds since the epoch, rounded down, as a constant of the type of an expression."""
+        data_type = asked_once(like, "dataType", like.dataType)
+        if asked_once(data_type, "typeName", lambda: str(data_type.typeName())) == "date":
             return self._expression("Literal").create(
                 self.java_class("java.lang.Integer")(micros // 86_400_000_000), data_type
             )
@@ -194,7 +195,7 @@ class Catalyst:
 
     def field_of(self, struct: Node, field: str) -> Node:
         """A field of an expression that is a struct."""
-        names = [found.name() for found in struct.dataType().fields()]
+        names = asked_once(struct, "fields", lambda: [found.name() for found in struct.dataType().fields()])
         return self._expression("GetStructField")(struct, names.index(field), self._some(field))
 
     def never_null(self, expression: Node) -> Node:

@@ -51,7 +51,7 @@ def open_start(catalyst: Catalyst, windows: Sequence[Node], reads: Node, micros:
 
 
 def _evaluated(catalyst: Catalyst, expressions: Sequence[Node], reads: Node, micros: int) -> list[int | None]:
-    given = catalyst.alias(catalyst.time(micros, reads.dataType()), reads.name(), reads.exprId())
+    given = catalyst.alias(catalyst.time(micros, reads), reads.name(), reads.exprId())
     return _one_row(catalyst, expressions, [given])
 
 
@@ -68,7 +68,7 @@ def evaluated_at(catalyst: Catalyst, expression: Node, reads: Node, micros: Sequ
     from pyspark.errors import PySparkException
 
     build = Builder(catalyst)
-    given = [catalyst.alias(catalyst.time(value, reads.dataType()), f"given{at}") for at, value in enumerate(micros)]
+    given = [catalyst.alias(catalyst.time(value, reads), f"given{at}") for at, value in enumerate(micros)]
 
     def over(column: Node) -> Node:
         return build.substitute(expression, lambda part: column if part.semanticEquals(reads) else None)

@@ -172,7 +172,7 @@ def _latest(
     by = [data[ids.index(column_id(key))] for key in keys]
     found = columns(rows)
     time = found[len(data) + MARKS.index(TIME)]
-    is_past = catalyst.expression("LessThanOrEqual", time, catalyst.time(limit, time.dataType()))
+    is_past = catalyst.expression("LessThanOrEqual", time, catalyst.time(limit, time))
     marked = catalyst.project([*found, catalyst.alias(is_past, _IS_PAST)], rows)
     names = [*data, *MARKS, _IS_PAST]
     query = partial(_last_of_each, keys=by, data=data)

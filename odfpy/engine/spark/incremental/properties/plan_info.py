@@ -77,7 +77,7 @@ class CompletenessRule:
         if limit is None:
             return catalyst.boolean(False)
         name = "LessThanOrEqual" if self.inclusive else "LessThan"
-        return catalyst.expression(name, self.value, catalyst.time(limit, self.value.dataType()))
+        return catalyst.expression(name, self.value, catalyst.time(limit, self.value))
 
 
 class Retention(Enum):

@@ -73,7 +73,7 @@ def _in_open_sessions(catalyst: Catalyst, rows: Node, of_key: Sequence[str], lim
     named = {column.name(): column for column in columns(rows)}
     marked = beside_sessions(build, rows, [named[key] for key in of_key], named["start"], named["end"])
     ends = columns(marked)[-1]
-    return catalyst.filter(build.expression("GreaterThan", ends, catalyst.time(limit, ends.dataType())), marked)
+    return catalyst.filter(build.expression("GreaterThan", ends, catalyst.time(limit, ends)), marked)
 
 
 def _open_rows(catalyst: Catalyst, rows: Node, of_key: Sequence[str], limit: int, scratch: Path) -> Node:
