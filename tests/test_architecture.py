@@ -29,6 +29,7 @@ PACKAGES = {
     "values": set(),
     "visible": set(),
     "stages": set(),
+    "stopping": set(),
     "errors": {"visible"},
     "extras": {"errors"},
     "files": {"errors"},
@@ -158,6 +159,7 @@ PACKAGES = {
     "testing": {"errors", "files", "data", "chain", "state", "engine", "archive", "federation"},
     "serving": {
         "visible",
+        "stopping",
         "errors",
         "files",
         "settings",
@@ -194,6 +196,7 @@ PACKAGES = {
         "values",
         "visible",
         "stages",
+        "stopping",
         "errors",
         "extras",
         "files",

@@ -7,7 +7,6 @@ import contextlib
 import logging
 import os
 import resource
-import signal
 import socket
 import sys
 import threading
@@ -29,6 +28,7 @@ from odfpy.serving.http.protocol import GuardedProtocol
 from odfpy.serving.http.tls import CannotServe, Tls, check_certificate
 from odfpy.serving.http.websocket_protocol import BudgetedWebSocket
 from odfpy.serving.settings import ServeSettings
+from odfpy.stopping import stopped_by_signals
 
 _BACKLOG = 2048
 _MAX_HEAD = 64 * 1024
@@ -180,14 +180,8 @@ class DatasetServer(uvicorn.Server):
         if threading.current_thread() is not threading.main_thread():  # whoever has started it ends it
             yield
             return
-        wakeup = signal.set_wakeup_fd(-1)  # nobody else waits for the signals that come from now on
-        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
+        with stopped_by_signals(lambda number: self.handle_exit(number, None)):
             yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-            signal.set_wakeup_fd(wakeup)
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -26,8 +26,8 @@ from odfpy.cli.archive.options import (
 from odfpy.cli.archive.reports import reporter
 from odfpy.cli.grammar import Form, session_of, whole_number
 from odfpy.cli.interruptions import INTERRUPTED
-from odfpy.cli.stopping import stopped_by_signals
 from odfpy.errors import OdfError, UsageError, WorkspaceNotFound
+from odfpy.stopping import stopped_by_signals
 
 if TYPE_CHECKING:
     from odfpy.archive.archive import Archive

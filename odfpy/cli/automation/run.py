@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of, whole_number
-from odfpy.cli.stopping import stopped_by_signals
+from odfpy.stopping import stopped_by_signals
 
 if TYPE_CHECKING:
     from odfpy.automation.listener import Listener

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfpy.cli.grammar import port_number, session_of
-from odfpy.cli.stopping import wait_for_the_end
 from odfpy.errors import UsageError
 from odfpy.extras import needs_extra
+from odfpy.stopping import wait_for_the_end
 
 if TYPE_CHECKING:
     from odfpy.federation.demo.running import RunningWeb

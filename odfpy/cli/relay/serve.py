@@ -8,8 +8,8 @@ import typer
 
 from odfpy.cli.grammar import port_number, session_of
 from odfpy.cli.relay.opened import relay_of
-from odfpy.cli.stopping import wait_for_the_end
 from odfpy.errors import UsageError
+from odfpy.stopping import wait_for_the_end
 
 _EVERYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - to be told from an address that others can use
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from odfpy.cli.stopping import stopped_by_signals
+from odfpy.stopping import stopped_by_signals
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ def test_no_thread_stays() -> None:
 
 
 _PROGRAM = """
-from odfpy.cli.stopping import wait_for_the_end
+from odfpy.stopping import wait_for_the_end
 print("waits", flush=True)
 wait_for_the_end(lambda: None)
 """
