@@ -46,6 +46,7 @@ from odfpy.engine.spark.plan.catalyst import (
     expression_name,
     expressions_of,
     items,
+    number_named,
     operator_name,
 )
 from odfpy.engine.spark.plan.session_windows import fenced_sessions, is_session
@@ -120,7 +121,7 @@ class ClosedPlanner(PlanWalk):
         selected = items(plan.projectList())
         mark = next((one for one in selected if one.name() == TABLE and expression_name(one) == "Alias"), None)
         if mark is not None:
-            return self._table(plan, self._tables[int(mark.child().value())])
+            return self._table(plan, self._tables[number_named(mark)])
         child = self.part(plan.child())
         if any(has_query(one) for one in selected):
             found, form = self._closed_queries(selected, child)

@@ -17,7 +17,16 @@ from odfpy.engine.spark.batch.logs import Logs
 from odfpy.engine.spark.batch.tables import Field, Log, num_taken_back, quoted, read_log, repeated, seen_as, state_of
 from odfpy.engine.spark.batch.temporal import versions_of_log, versions_of_state
 from odfpy.engine.spark.batch.versions import VALID_FROM, VALID_TO
-from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, columns, expression_name, items, operator_name
+from odfpy.engine.spark.plan.catalyst import (
+    Catalyst,
+    Node,
+    children,
+    columns,
+    expression_name,
+    items,
+    number_named,
+    operator_name,
+)
 from odfpy.engine.spark.plan.failures import spark_errors
 from odfpy.engine.spark.plan.inner_queries import without_inner_queries
 from odfpy.engine.spark.plan.operators import ROW_OPERATORS, operators
@@ -207,4 +216,4 @@ def _number_of(plan: Node) -> int | None:
     if operator_name(plan) != "Project":
         return None
     marks = (one for one in items(plan.projectList()) if one.name() == TABLE and expression_name(one) == "Alias")
-    return next((int(mark.child().value()) for mark in marks), None)
+    return next((number_named(mark) for mark in marks), None)

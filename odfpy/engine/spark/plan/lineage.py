@@ -12,6 +12,7 @@ from odfpy.engine.spark.plan.catalyst import (
     columns,
     expression_name,
     items,
+    number_named,
     operator_name,
     subtree,
 )
@@ -87,7 +88,7 @@ def _through_projection(plan: Node, column: Node) -> list[ColumnOrigin]:
         return [_UNKNOWN]
     branch = next((other for other in selected if _introduces_branch(other)), None)
     if branch is not None:
-        return [ColumnOrigin(int(branch.child().value()), str(selected[at].name()))]
+        return [ColumnOrigin(number_named(branch), str(selected[at].name()))]
     if expression_name(selected[at]) != "Alias":
         return origins(plan.child(), selected[at])
     read = _columns_read(selected[at].child())

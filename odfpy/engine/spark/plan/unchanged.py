@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from odfpy.engine.contract import PreprocessTable, UnchangedColumn
-from odfpy.engine.spark.plan.catalyst import Node, children, columns, expression_name, items, operator_name
+from odfpy.engine.spark.plan.catalyst import (
+    Node,
+    children,
+    columns,
+    expression_name,
+    items,
+    number_named,
+    operator_name,
+)
 
 SourceColumn: TypeAlias = tuple[int, str]
 """Position of a table and name of one of its columns."""
@@ -63,7 +71,7 @@ class _Tracer:
     def _selected(self, plan: Node, selection: list[Node]) -> Mapping[int, SourceColumn]:
         marker = next((column for column in selection if column.name() == "__odf_input"), None)
         if marker is not None and expression_name(marker) == "Alias":
-            position = int(marker.child().value())
+            position = number_named(marker)
             return {_id(column): (position, column.name()) for column in selection}
         below = self.sources(plan.child())
         found = {}

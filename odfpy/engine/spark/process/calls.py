@@ -117,7 +117,7 @@ class Calls:
         """The number of jobs that Spark has been given; a task that ran without one counts, too."""
         return int(self._java.jobs(spark._jsparkSession))  # noqa: SLF001
 
-    def setting(self, session: SparkSession, names: Sequence[str]) -> list[str]:
+    def settings(self, session: SparkSession, names: Sequence[str]) -> list[str]:
         """The values of settings; empty for one that is not set and has no default.
 
         Args:

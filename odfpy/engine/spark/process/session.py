@@ -79,7 +79,7 @@ def settings_of(session: SparkSession, names: Sequence[str]) -> dict[str, str]:
     """The values of settings, by their names; empty for one that is not set and has no default."""
     from odfpy.engine.spark.process.calls import calls_of
 
-    return dict(zip(names, calls_of(session._jvm).setting(session, names), strict=True))  # noqa: SLF001
+    return dict(zip(names, calls_of(session._jvm).settings(session, names), strict=True))  # noqa: SLF001
 
 
 def change_settings(session: SparkSession, settings: Mapping[str, str]) -> None:

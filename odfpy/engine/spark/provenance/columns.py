@@ -18,6 +18,7 @@ from odfpy.engine.spark.plan.catalyst import (
     columns_read,
     expression_name,
     items,
+    number_named,
     operator_name,
     subtree,
 )
@@ -113,7 +114,7 @@ class _Plan:
             data = [one for one in made if not one.name().startswith(RESERVED_PREFIX)]
             at = find_column(data, column)
             if at is not None:
-                yield _Way(int(marker.child().value()), str(column.name()), at)
+                yield _Way(number_named(marker), str(column.name()), at)
         elif found is None or expression_name(made[found]) != "Alias":
             yield from self.ways(plan.child(), column)
         else:

@@ -23,7 +23,16 @@ from odfpy.engine.spark.incremental.state.correctable import Correctable
 from odfpy.engine.spark.incremental.state.log import MARKS, OFFSET, SOURCE, log_of, log_over
 from odfpy.engine.spark.incremental.state.source_rows import SourceRows, leaf_over
 from odfpy.engine.spark.incremental.state.streams import streams_of
-from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, columns, expression_name, items, operator_name
+from odfpy.engine.spark.plan.catalyst import (
+    Catalyst,
+    Node,
+    children,
+    columns,
+    expression_name,
+    items,
+    number_named,
+    operator_name,
+)
 from odfpy.engine.spark.plan.times import MILLISECOND, Clock
 from odfpy.engine.spark.provenance.annotate import Annotator
 from odfpy.engine.spark.provenance.identifiers import IDS, identifier, leaf
@@ -223,5 +232,5 @@ def _source_of(plan: Node) -> int | None:
         return None
     for column in items(plan.projectList()):
         if column.name() == "__odf_input" and expression_name(column) == "Alias":
-            return int(column.child().value())
+            return number_named(column)
     return None

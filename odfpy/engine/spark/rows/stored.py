@@ -19,7 +19,7 @@ from odfpy.engine.spark.plan.types import arrow_schema, spark_schema
 from odfpy.engine.spark.rows.batches import file_schema, write_batches, write_parquet
 from odfpy.engine.spark.rows.effort import read_plan
 from odfpy.engine.spark.rows.relation import nullable_schema
-from odfpy.engine.spark.rows.write import are_few, batches_of, calls_by, in_memory, read_batches
+from odfpy.engine.spark.rows.write import are_few, calls_by, in_memory, read_batches, table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -67,7 +67,7 @@ def fetched(frame: DataFrame) -> pa.Table | None:
     """The rows of a data frame as a table of Arrow, if they are few."""
     if not are_few(frame.sparkSession):
         return None
-    found = pa.Table.from_batches(batches_of(frame), arrow_schema(frame.schema))
+    found = table_of(frame)
     return found if found.nbytes <= _MOST_IN_MEMORY else None
 
 

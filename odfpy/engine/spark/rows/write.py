@@ -57,6 +57,11 @@ def batches_of(frame: DataFrame) -> Iterator[pa.RecordBatch]:
         count_jobs(spark)
 
 
+def table_of(frame: DataFrame) -> pa.Table:
+    """The rows of a data frame as a table of Arrow, all in memory."""
+    return pa.Table.from_batches(batches_of(frame), arrow_schema(frame.schema))
+
+
 def in_memory(frame: DataFrame) -> RowsInMemory | None:
     """Compute the rows of a data frame, which stay in the memory of Java; None if they are many, or on a cluster."""
     spark = frame.sparkSession

@@ -52,6 +52,7 @@ from odfpy.engine.spark.plan.catalyst import (
     expression_name,
     expressions_of,
     items,
+    number_named,
     operator_name,
     subtree,
 )
@@ -239,7 +240,7 @@ class Planner:
         selected = items(plan.projectList())
         marker = next((column for column in selected if column.name() == "__odf_input"), None)
         if marker is not None and expression_name(marker) == "Alias":
-            return self._leaf(plan, selected, int(marker.child().value()))
+            return self._leaf(plan, selected, number_named(marker))
         child = self.info_of(plan.child())
         subqueries = self._subqueries(selected)
         if subqueries:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pyarrow as pa
 
 from odfpy.engine.arrangement import ArrangedRows
 from odfpy.engine.checkpoint import Kept, KeptRows
@@ -33,10 +32,9 @@ from odfpy.engine.spark.incremental.state.state_files import StateFile
 from odfpy.engine.spark.incremental.state.stateful_inputs import StatefulRows
 from odfpy.engine.spark.plan.catalyst import Node, columns, type_of
 from odfpy.engine.spark.plan.storable_types import can_be_stored
-from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.shared_files import on_cluster
 from odfpy.engine.spark.rows.stored import Stored
-from odfpy.engine.spark.rows.write import batches_of
+from odfpy.engine.spark.rows.write import table_of
 from odfpy.stages import stage
 
 if TYPE_CHECKING:
@@ -206,8 +204,7 @@ class ArrangedInputs:
             return replace(known, runs=())
         if new is None:
             return known
-        frame = self._hashed(stateful_input, new)
-        table = pa.Table.from_batches(batches_of(frame), arrow_schema(frame.schema))
+        table = table_of(self._hashed(stateful_input, new))
         return arrangement.extended(known, entries_of(table))
 
     def _made(
