@@ -32,6 +32,9 @@ _END_SECONDS: Final = 10.0
 _DEATH_SECONDS: Final = 1.0
 _SETTLE_POLL_SECONDS: Final = 0.02
 _HERE: Final = "127.0.0.1"
+_YOUNG: Final = 1
+_OLD: Final = 2
+_JOBS_BETWEEN_FULL_COLLECTIONS: Final = 64
 
 
 class SparkHost:
@@ -61,7 +64,7 @@ class SparkHost:
         self._cluster: Cluster | None = None
         self._jvm: Jvm | None = None
         self._spark: SparkSession | None = None
-        self._has_worked = False
+        self._jobs = 0
         self._operations: dict[type, Callable[[SparkSession, Any], Result]] = {}
 
     @property
@@ -219,11 +222,12 @@ class SparkHost:
     def clean_up(self) -> None:
         """Let go what a job has left over, once it has its answer."""
         # Objects of Java live as long as those of Python that stand for them, of which Python, to which they are
-        # small, would let some go only after hundreds of jobs.
-        gc.collect()
-        if not self._has_worked:
-            self._has_worked = True
+        # small, would let some go only after hundreds of jobs. What a job has left over is young; to look through what
+        # is kept from job to job as well takes 20 ms, for which the next job would have to wait.
+        gc.collect(_OLD if self._jobs % _JOBS_BETWEEN_FULL_COLLECTIONS == 0 else _YOUNG)
+        if self._jobs == 0:
             gc.freeze()  # modules that are loaded when they are needed stay, as those of the start do
+        self._jobs += 1
         if self._spark is not None:
             with suppress(Exception):  # Java may have died, which whoever waits is told otherwise
                 _calls(self._spark).let_go()
