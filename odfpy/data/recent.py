@@ -40,7 +40,21 @@ class Recent(Generic[K, V]):
         made = make()
         with self._lock:
             found = self._kept.setdefault(key, made)
-            self._kept.move_to_end(key)
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
+            self._used(key)
         return found
+
+    def put(self, key: K, value: V) -> None:
+        """Keep a value in the place of the one that the key had.
+
+        Args:
+            key: the key.
+            value: the value.
+        """
+        with self._lock:
+            self._kept[key] = value
+            self._used(key)
+
+    def _used(self, key: K) -> None:
+        self._kept.move_to_end(key)
+        while len(self._kept) > self._most:
+            self._kept.popitem(last=False)

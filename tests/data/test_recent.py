@@ -28,3 +28,12 @@ def test_all_threads_get_the_same_value() -> None:
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: kept.get(1, object), range(200)))
     assert len(set(map(id, found))) == 1
+
+
+def test_a_value_takes_the_place_of_another() -> None:
+    kept: Recent[str, int] = Recent(2)
+    for key in "aba":
+        kept.put(key, ord(key))
+    kept.put("a", 7)
+    kept.put("c", 8)
+    assert (kept.get("a", int), kept.get("c", int), "b" in kept) == (7, 8, False)

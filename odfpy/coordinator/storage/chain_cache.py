@@ -1,9 +1,10 @@
 """The sum of a long chain, kept in the dataset's cache, so that a command need not walk the whole of it.
 
-The file holds a `ChainState` in the codec of the blocks, after a line that says which release has written it and a
-hash of the rest. It is good for the block that it names and, since blocks are linked by their hashes, for all that
-follow: what a chain has grown since is summed up on top. A file that is damaged, of another release or of another
-chain is as good as none. The head itself is always read, and `odf verify` never looks here.
+A process keeps the sums that it has used last in memory, too. The file holds a `ChainState` in the codec of the blocks,
+after a line that says which release has written it and a hash of the rest. It is good for the block that it names and,
+since blocks are linked by their hashes, for all that follow: what a chain has grown since is summed up on top. A file
+that is damaged, of another release or of another chain is as good as none. The head itself is always read, and
+`odf verify` never looks here.
 """
 
 from __future__ import annotations
@@ -17,39 +18,65 @@ from odfpy.chain.metadata_chain import MetadataChain, sum_up
 from odfpy.chain.state import ChainState
 from odfpy.codec import flatbuffers_reader
 from odfpy.data.multihash import Multihash
+from odfpy.data.recent import Recent
 from odfpy.errors import OdfError
 from odfpy.files import written_aside
+from odfpy.values import dataclass
 
 FORMAT: Final = 3
 """Version of the file; it changes with the fields of `ChainState` and of the events."""
 
-WALK: Final = 32
+WALK: Final = 16
 """A chain that has grown by so many blocks is written down again; shorter walks cost less than that."""
 
 
-def summed_up(chain: MetadataChain, file: Path) -> ChainState:
-    """Return what a chain amounts to at its head.
+_MOST_IN_MEMORY: Final = 256
 
-    Args:
-        chain: the chain.
-        file: the cache, which is read and, after a long walk, written.
 
-    Raises:
-        OdfError: a block that is needed is missing or damaged, or the chain is empty.
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The sum of a chain up to a block.
+
+    Attributes:
+        state: the sum, None where nothing is known.
+        unwritten: blocks in it that the file does not have.
     """
-    known = _read(file)
-    blocks = []
-    for hashed in chain.iter_blocks():
-        if known is not None and hashed.hash == known.head:
-            break
-        blocks.append(hashed)
-    else:
-        known = None  # it is not of this chain
-    state = sum_up(reversed(blocks), known)
-    if len(blocks) >= WALK:
-        with contextlib.suppress(OSError):  # a cache that cannot be written is done without
-            _write(file, state)
-    return state
+
+    state: ChainState | None
+    unwritten: int = 0
+
+
+class ChainCache:
+    """The sums of the chains of one workspace: in memory, and in a file for each chain. For all threads."""
+
+    def __init__(self) -> None:
+        self._latest: Recent[Path, _Known] = Recent(_MOST_IN_MEMORY)
+
+    def summed_up(self, chain: MetadataChain, file: Path) -> ChainState:
+        """Return what a chain amounts to at its head.
+
+        Args:
+            chain: the chain.
+            file: its cache, which is read and, after a long walk, written.
+
+        Raises:
+            OdfError: a block that is needed is missing or damaged, or the chain is empty.
+        """
+        known = self._latest.get(file, lambda: _Known(_read(file)))
+        blocks = []
+        for hashed in chain.iter_blocks():
+            if known.state is not None and hashed.hash == known.state.head:
+                break
+            blocks.append(hashed)
+        else:
+            known = _Known(None)  # it is not of this chain
+        state, unwritten = sum_up(reversed(blocks), known.state), known.unwritten + len(blocks)
+        if unwritten >= WALK:
+            with contextlib.suppress(OSError):  # a cache that cannot be written is done without
+                _write(file, state)
+                unwritten = 0
+        self._latest.put(file, _Known(state, unwritten))
+        return state
 
 
 def _heading() -> bytes:

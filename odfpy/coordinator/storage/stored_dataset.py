@@ -13,7 +13,6 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import MetadataChain
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.chain.state import ChainState
-from odfpy.coordinator.storage.chain_cache import summed_up
 from odfpy.coordinator.storage.locks import writer_lock
 from odfpy.coordinator.storage.results import DatasetHandle
 from odfpy.coordinator.storage.workspace_folder import WorkspaceFolder
@@ -123,7 +122,9 @@ class StoredDataset:
             # Past the cache for an older block: its state could take the place of the head's, in the one file that
             # there is.
             with stage("read chain"):
-                return self.chain.state() if self.block else summed_up(self.chain, self.cache / "chain-state")
+                if self.block:
+                    return self.chain.state()
+                return self.workspace_folder.chain_cache.summed_up(self.chain, self.cache / "chain-state")
         except OdfError as error:
             raise self.named(error) from error
 

@@ -25,6 +25,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odfpy.coordinator.storage.chain_cache import ChainCache
 from odfpy.coordinator.storage.key_store import KeyStore
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import OdfError, UnsupportedVersion, WorkspaceNotFound
@@ -48,12 +49,14 @@ class WorkspaceFolder:
         root: the folder that the person works in.
         odf: the folder `.odf` in it.
         lock_patience: seconds to wait for another process that writes to the same dataset.
+        chain_cache: what its chains amount to.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.odf = root / ODF_FOLDER
         self.lock_patience = 0.0
+        self.chain_cache = ChainCache()
 
     @classmethod
     def find(cls, folder: Path) -> Self:

@@ -12,13 +12,18 @@ from support.chains.workspaces import feed, root, workspace_with
 from support.fixtures import KAMU, KAMU_DATASETS
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.metadata_chain import sum_up
+from odfpy.chain.metadata_chain import MetadataChain, sum_up
 from odfpy.chain.state import ChainState
 from odfpy.codec import flatbuffers_reader, flatbuffers_writer
 from odfpy.codec.shape import OneOf, Record, Sequence, Shape, fields_of
-from odfpy.coordinator.storage.chain_cache import FORMAT, WALK, summed_up
+from odfpy.coordinator.storage.chain_cache import FORMAT, WALK, ChainCache
 from odfpy.data.multihash import Multihash
 from odfpy.errors import OdfError
+
+
+def summed_up(chain: MetadataChain, file: Path) -> ChainState:
+    """As a process does that has just begun."""
+    return ChainCache().summed_up(chain, file)
 
 
 @pytest.fixture
@@ -112,6 +117,43 @@ def test_a_damaged_head_is_noticed_all_the_same(layout: DatasetLayout, file: Pat
     Path(layout.blocks.describe(state.head)).write_bytes(b"")
     with pytest.raises(OdfError):
         summed_up(layout.chain, file)
+
+
+def test_one_process_reads_only_what_is_new(layout: DatasetLayout, tmp_path: Path) -> None:
+    cache, nowhere = ChainCache(), Path("/dev/null/chain-state")
+    before = cache.summed_up(layout.chain, nowhere)
+    assert before == layout.chain.state()
+    add_info(layout, "one more")
+    expected = layout.chain.state()
+    for path in list(Path(layout.blocks.describe(expected.head)).parent.iterdir()):
+        if path.name not in (str(before.head), str(expected.head)):
+            path.unlink()
+    assert cache.summed_up(layout.chain, nowhere) == expected
+    with pytest.raises(OdfError):
+        summed_up(layout.chain, nowhere)
+
+
+def test_one_process_believes_no_chain_that_is_gone(layout: DatasetLayout, file: Path) -> None:
+    cache, before = ChainCache(), layout.chain.head()
+    for _ in range(2):
+        add_info(layout, "some", "more")
+        assert cache.summed_up(layout.chain, file) == layout.chain.state()
+        layout.refs.compare_and_swap("head", layout.chain.head(), before)
+        assert cache.summed_up(layout.chain, file) == layout.chain.state()
+    state = cache.summed_up(layout.chain, file)
+    Path(layout.blocks.describe(state.head)).write_bytes(b"")
+    with pytest.raises(OdfError):
+        cache.summed_up(layout.chain, file)
+
+
+def test_one_process_writes_what_it_has_summed_up_in_small_walks(tmp_path: Path, file: Path) -> None:
+    layout, cache = make_dataset(DatasetLayout.local(tmp_path / "dataset")), ChainCache()
+    for number in range(WALK):
+        add_info(layout, f"text {number}")
+        cache.summed_up(layout.chain, file)
+    assert file.exists()
+    add_info(layout, "later")
+    assert summed_up(layout.chain, file) == layout.chain.state() == cache.summed_up(layout.chain, file)
 
 
 def test_a_dataset_goes_on_from_the_cache(tmp_path: Path) -> None:
