@@ -32,6 +32,7 @@ from odfpy.engine.spark.plan.catalyst import (
     expressions_of,
     items,
     operator_name,
+    selected,
 )
 from odfpy.engine.spark.plan.operators import INPUT
 
@@ -116,7 +117,7 @@ class _Flow:
             self.operator(child)
         match name:
             case "Project":
-                self._made(items(plan.projectList()))
+                self._made(selected(plan))
             case "Aggregate":
                 self._aggregate(plan)
             case "Window":

@@ -18,6 +18,7 @@ from odfpy.engine.spark.plan.catalyst import (
     expressions_of,
     items,
     operator_name,
+    selected,
     subtree,
 )
 from odfpy.engine.spark.plan.operators import INPUT, is_subquery
@@ -75,7 +76,7 @@ class _Beside:
             return True
         if name not in ("Project", "Filter", "Generate", "SubqueryAlias"):
             return False
-        made = items(query.projectList()) if name == "Project" else []
+        made = selected(query) if name == "Project" else []
         if any(expression_name(column) == _OUTER for column in made):
             return False  # a column of the left side under its own identity
         used = [kind for expression in expressions_of(query) for kind, _ in subtree(expression)]
@@ -96,7 +97,7 @@ class _Beside:
                 outer = bool(query.outer()) or not self._is_inner
                 generator = self._of_row(query.generator())
                 return self._build.generate(generator, items(query.generatorOutput()), below, outer=outer)
-        made = [self._of_row(column) for column in items(query.projectList())]
+        made = [self._of_row(column) for column in selected(query)]
         return self._catalyst.project([*columns(self._left), *made], below)
 
     def _of_row(self, expression: Node) -> Node:
@@ -123,5 +124,5 @@ def _has_one_row(query: Node) -> bool:
 
 
 def _only_names(project: Node) -> bool:
-    values = (one.child() if expression_name(one) == "Alias" else one for one in items(project.projectList()))
+    values = (one.child() if expression_name(one) == "Alias" else one for one in selected(project))
     return all(expression_name(value) == "AttributeReference" for value in values)

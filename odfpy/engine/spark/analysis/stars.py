@@ -18,8 +18,8 @@ from odfpy.engine.spark.plan.catalyst import (
     children,
     columns,
     expression_name,
-    items,
     operator_name,
+    selected,
     text_range,
 )
 from odfpy.engine.spark.plan.lineage import find_column, origins
@@ -69,7 +69,7 @@ def _is_of_star(plan: Node, at: int, source: SourceText) -> bool:
     """Return whether the outermost SELECT has a column by `*` (or there is none, as in `TABLE a`)."""
     match operator_name(plan):
         case "Project":
-            column = items(plan.projectList())[at]
+            column = selected(plan)[at]
             found = text_range(column)
             text = "" if found is None else source.text[slice(*found)]
             return expression_name(column) == "AttributeReference" and text.split(".")[-1].strip("` ") != column.name()

@@ -48,6 +48,7 @@ from odfpy.engine.spark.plan.catalyst import (
     items,
     number_named,
     operator_name,
+    selected,
 )
 from odfpy.engine.spark.plan.session_windows import fenced_sessions, is_session
 
@@ -118,15 +119,15 @@ class ClosedPlanner(PlanWalk):
     # --- Row by row ---
 
     def _project(self, plan: Node) -> ClosedPlan:
-        selected = items(plan.projectList())
-        mark = next((one for one in selected if one.name() == TABLE and expression_name(one) == "Alias"), None)
+        expressions = selected(plan)
+        mark = next((one for one in expressions if one.name() == TABLE and expression_name(one) == "Alias"), None)
         if mark is not None:
             return self._table(plan, self._tables[number_named(mark)])
         child = self.part(plan.child())
-        if any(has_query(one) for one in selected):
-            found, form = self._closed_queries(selected, child)
+        if any(has_query(one) for one in expressions):
+            found, form = self._closed_queries(expressions, child)
             return ClosedPlan(self.catalyst.project(found, child.plan), tuple(columns(plan)), form=form)
-        return self._selected(selected, child)
+        return self._selected(expressions, child)
 
     def _selected(self, selected: Sequence[Node], child: ClosedPlan) -> ClosedPlan:
         times, validity = {}, {}

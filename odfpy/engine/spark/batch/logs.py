@@ -14,7 +14,16 @@ from odfpy.engine.lateness.policy import Late, LatePolicy
 from odfpy.engine.spark.analysis.analysis import analyzed_step
 from odfpy.engine.spark.batch.closed import TABLE
 from odfpy.engine.spark.batch.tables import in_one_form, quoted, read_log, seen_as
-from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, columns, expression_name, items, operator_name
+from odfpy.engine.spark.plan.catalyst import (
+    Catalyst,
+    Node,
+    children,
+    columns,
+    expression_name,
+    items,
+    operator_name,
+    selected,
+)
 from odfpy.engine.spark.plan.inner_queries import without_inner_queries
 from odfpy.engine.spark.process.session import request_session
 from odfpy.engine.spark.rows.tables import Table
@@ -123,12 +132,12 @@ class _Carrying:
         raise InternalError(f"{operator_name(plan)} is no operator row by row")
 
     def _project(self, plan: Node) -> Node:
-        selected = items(plan.projectList())
-        if any(one.name() == TABLE and expression_name(one) == "Alias" for one in selected):
+        expressions = selected(plan)
+        if any(one.name() == TABLE and expression_name(one) == "Alias" for one in expressions):
             branch = self._catalyst.alias(self._catalyst.integer(next(self._branches)), BRANCH)
             return self._catalyst.project([*columns(plan), branch], plan)
         below = self.carry(plan.child())
-        return self._catalyst.project([*selected, *_marks_of(below)], below)
+        return self._catalyst.project([*expressions, *_marks_of(below)], below)
 
 
 def _marks_of(plan: Node) -> list[Node]:

@@ -23,9 +23,9 @@ from odfpy.engine.spark.plan.catalyst import (
     children,
     columns,
     expression_name,
-    items,
     number_named,
     operator_name,
+    selected,
 )
 from odfpy.engine.spark.plan.failures import spark_errors
 from odfpy.engine.spark.plan.inner_queries import without_inner_queries
@@ -215,5 +215,5 @@ def tables_in(plan: Node, *, deep: bool = False) -> Iterator[tuple[int, Node]]:
 def _number_of(plan: Node) -> int | None:
     if operator_name(plan) != "Project":
         return None
-    marks = (one for one in items(plan.projectList()) if one.name() == TABLE and expression_name(one) == "Alias")
+    marks = (one for one in selected(plan) if one.name() == TABLE and expression_name(one) == "Alias")
     return next((number_named(mark) for mark in marks), None)

@@ -16,6 +16,7 @@ from odfpy.engine.spark.plan.catalyst import (
     expressions_of,
     items,
     operator_name,
+    selected,
 )
 from odfpy.engine.spark.plan.operators import nested_queries, operators
 
@@ -86,7 +87,7 @@ class Uses:
             return {column_id(column) for child in children(node) for column in columns(child)}
         match name:
             case "Project":
-                return _read(one for one in items(node.projectList()) if column_id(one) in self.shown)
+                return _read(one for one in selected(node) if column_id(one) in self.shown)
             case "Aggregate":
                 made = [one for one in items(node.aggregateExpressions()) if column_id(one) in self.shown]
                 return _read([*made, *items(node.groupingExpressions())])

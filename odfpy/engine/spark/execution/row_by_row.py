@@ -19,7 +19,7 @@ from odfpy.engine.spark.analysis.stars import without_assigned
 from odfpy.engine.spark.classes.base import Delta
 from odfpy.engine.spark.classes.row_by_row import carry
 from odfpy.engine.spark.incremental.state.changes import same_nulls
-from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, columns_read, items, operator_name
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, columns_read, operator_name, selected
 from odfpy.engine.spark.plan.lineage import ColumnOrigin, above_inputs, origins
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.session import request_session
@@ -74,13 +74,13 @@ class RowByRowPlan:
 def _leaf_over(catalyst: Catalyst, leaf: Node, table: Table, rows: Node) -> Node:
     """An input over other rows: its columns keep their identities (see `name_input`)."""
     found, names = columns(rows), table.schema().names
-    *named, source, _, _ = items(leaf.projectList())
-    selected = [same_nulls(catalyst, below, column) for below, column in zip(found, named, strict=True)]
+    *named, source, _, _ = selected(leaf)
+    shown = [same_nulls(catalyst, below, column) for below, column in zip(found, named, strict=True)]
     offset, operation = (
         found[names.index(name)] for name in (table.vocab.offset_column, table.vocab.operation_type_column)
     )
     marks = [source, catalyst.alias(offset, "__odf_offset"), catalyst.alias(operation, "__odf_op")]
-    return catalyst.project([*selected, *marks], rows)
+    return catalyst.project([*shown, *marks], rows)
 
 
 _KNOWN: Final[Recent[Hashable, RowByRowPlan | None]] = Recent(64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, expression_name, items, operator_name
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, expression_name, items, operator_name, selected
 from odfpy.engine.spark.plan.operators import is_query
 
 Change = Callable[[Node], Node]
@@ -32,7 +32,7 @@ def with_inner_queries(catalyst: Catalyst, plan: Node, change: Change) -> Node:
         case "Filter":
             return catalyst.filter(changed(plan.condition()), plan.child())
         case "Project":
-            return catalyst.project(map(changed, items(plan.projectList())), plan.child())
+            return catalyst.project(map(changed, selected(plan)), plan.child())
         case "Aggregate":
             outputs = map(changed, items(plan.aggregateExpressions()))
             return catalyst.aggregate(items(plan.groupingExpressions()), outputs, plan.child())

@@ -11,9 +11,9 @@ from odfpy.engine.spark.plan.catalyst import (
     column_id,
     columns,
     expression_name,
-    items,
     number_named,
     operator_name,
+    selected,
     subtree,
 )
 
@@ -74,7 +74,7 @@ def origins(plan: Node, column: Node) -> list[ColumnOrigin]:
 
 def above_inputs(plan: Node) -> Iterator[Node]:
     """The operators of a plan row by row, without those that read its inputs."""
-    if operator_name(plan) == "Project" and any(_introduces_branch(column) for column in items(plan.projectList())):
+    if operator_name(plan) == "Project" and any(_introduces_branch(column) for column in selected(plan)):
         return
     yield plan
     for child in children(plan):
@@ -82,22 +82,22 @@ def above_inputs(plan: Node) -> Iterator[Node]:
 
 
 def _through_projection(plan: Node, column: Node) -> list[ColumnOrigin]:
-    selected = items(plan.projectList())
-    at = find_column(selected, column)
+    expressions = selected(plan)
+    at = find_column(expressions, column)
     if at is None:
         return [_UNKNOWN]
-    branch = next((other for other in selected if _introduces_branch(other)), None)
+    branch = next((other for other in expressions if _introduces_branch(other)), None)
     if branch is not None:
-        return [ColumnOrigin(number_named(branch), str(selected[at].name()))]
-    if expression_name(selected[at]) != "Alias":
-        return origins(plan.child(), selected[at])
-    read = _columns_read(selected[at].child())
+        return [ColumnOrigin(number_named(branch), str(expressions[at].name()))]
+    if expression_name(expressions[at]) != "Alias":
+        return origins(plan.child(), expressions[at])
+    read = _columns_read(expressions[at].child())
     if len(read) != 1:
         return [_UNKNOWN]
     below = origins(plan.child(), read[0])
-    if expression_name(selected[at].child()) == "AttributeReference":
+    if expression_name(expressions[at].child()) == "AttributeReference":
         return below
-    step = Computation(selected[at], read[0])
+    step = Computation(expressions[at], read[0])
     return [way if way.column is None else replace(way, steps=(*way.steps, step)) for way in below]
 
 

@@ -20,6 +20,7 @@ from odfpy.engine.spark.plan.catalyst import (
     expressions_of,
     items,
     operator_name,
+    selected,
     subtree,
 )
 from odfpy.engine.spark.plan.session_windows import fenced_sessions, is_session
@@ -57,7 +58,7 @@ class Annotator:
         """
         if is_leaf(plan):
             below = plan.child()
-            return self.ids.with_ids(items(plan.projectList()), self.ids.of(below), below)
+            return self.ids.with_ids(selected(plan), self.ids.of(below), below)
         name = operator_name(plan)
         if name in _NAMES_ONLY:
             return self.annotate(plan.child())
@@ -66,7 +67,7 @@ class Annotator:
         match name:
             case "Project":
                 below = self._beside_subqueries(plan, self.annotate(plan.child()))
-                return self.ids.with_ids(items(plan.projectList()), self.ids.of(below), below)
+                return self.ids.with_ids(selected(plan), self.ids.of(below), below)
             case "Expand":
                 return self._expand(plan)
             case "Union":

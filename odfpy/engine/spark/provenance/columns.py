@@ -20,6 +20,7 @@ from odfpy.engine.spark.plan.catalyst import (
     items,
     number_named,
     operator_name,
+    selected,
     subtree,
 )
 from odfpy.engine.spark.plan.lineage import find_column
@@ -100,7 +101,7 @@ class _Plan:
     def _reads(self, plan: Node) -> int:
         """Return how many sources a plan reads, each as often as it is read."""
         match operator_name(plan):
-            case "Project" if _marker(items(plan.projectList())) is not None:
+            case "Project" if _marker(selected(plan)) is not None:
                 return 1
             case "WithCTE":
                 return self._reads(plan.plan())

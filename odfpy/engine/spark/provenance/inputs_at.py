@@ -29,9 +29,9 @@ from odfpy.engine.spark.plan.catalyst import (
     children,
     columns,
     expression_name,
-    items,
     number_named,
     operator_name,
+    selected,
 )
 from odfpy.engine.spark.plan.times import MILLISECOND, Clock
 from odfpy.engine.spark.provenance.annotate import Annotator
@@ -197,7 +197,7 @@ class TransformAt:
         if number is None:
             below = [self._over_sources(child) for child in children(plan)]
             return plan.withNewChildren(self.catalyst.seq(below)) if below else plan
-        data = [column for column in items(plan.projectList()) if not column.name().startswith("__odf_")]
+        data = [column for column in selected(plan) if not column.name().startswith("__odf_")]
         if number < len(self.sources):
             own = [column.toAttribute() for column in data]
             made = carry(self.catalyst, plan, lambda n, one: leaf_over(self.catalyst, one, self._rows_of(n)))
@@ -211,7 +211,7 @@ class TransformAt:
         marks = [catalyst.alias(catalyst.integer(0), name) for name in ("__odf_offset", "__odf_op")]
         rows = SourceRows(catalyst.project([*found, known, *marks], fragment), only_appends=True, count=0)
         over = leaf_over(catalyst, plan, rows)
-        named = items(over.projectList())[: len(data)]
+        named = selected(over)[: len(data)]
         shown = [column.toAttribute() for column in data]
         return leaf(catalyst, shown, ids.with_ids(named, known, over.child()))
 
@@ -230,7 +230,7 @@ def _source_of(plan: Node) -> int | None:
     """The number of the source that a plan stands for, None if it is none."""
     if operator_name(plan) != "Project":
         return None
-    for column in items(plan.projectList()):
+    for column in selected(plan):
         if column.name() == "__odf_input" and expression_name(column) == "Alias":
             return number_named(column)
     return None

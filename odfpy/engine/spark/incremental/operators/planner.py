@@ -54,6 +54,7 @@ from odfpy.engine.spark.plan.catalyst import (
     items,
     number_named,
     operator_name,
+    selected,
     subtree,
 )
 from odfpy.engine.spark.plan.storable_types import check_rows
@@ -237,15 +238,15 @@ class Planner:
     # --- Row by row ---
 
     def _project(self, plan: Node) -> PlanInfo:
-        selected = items(plan.projectList())
-        marker = next((column for column in selected if column.name() == "__odf_input"), None)
+        expressions = selected(plan)
+        marker = next((column for column in expressions if column.name() == "__odf_input"), None)
         if marker is not None and expression_name(marker) == "Alias":
-            return self._leaf(plan, selected, number_named(marker))
+            return self._leaf(plan, expressions, number_named(marker))
         child = self.info_of(plan.child())
-        subqueries = self._subqueries(selected)
+        subqueries = self._subqueries(expressions)
         if subqueries:
             child = self._with_subqueries(child, [found for _, found in subqueries])
-        return self.projected(child, selected, subqueries)
+        return self.projected(child, expressions, subqueries)
 
     def projected(self, child: PlanInfo, selected: Sequence[Node], subqueries: Subqueries = ()) -> PlanInfo:
         """SELECT some columns FROM a part.

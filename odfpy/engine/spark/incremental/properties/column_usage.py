@@ -19,6 +19,7 @@ from odfpy.engine.spark.plan.catalyst import (
     expressions_of,
     items,
     operator_name,
+    selected,
 )
 from odfpy.engine.spark.plan.operators import nested_queries, operators
 
@@ -69,7 +70,7 @@ def _limits(plan: Node, known: Mapping[int, int]) -> Iterator[tuple[int, int]]:
         case "SubqueryAlias" | "View" | "expressions.PipeOperator":
             below = dict(known)
         case "Project":
-            same = renames(items(plan.projectList()))
+            same = renames(selected(plan))
             below = {same.get(key, key): limit for key, limit in known.items()}
         case "Filter":
             below = dict(known)
@@ -93,7 +94,7 @@ def _needed(node: Node, used: set[int], definitions: Mapping[int, Node]) -> set[
         case "Join":
             return set()
         case "Project":
-            return _read(one for one in items(node.projectList()) if column_id(one) in used)
+            return _read(one for one in selected(node) if column_id(one) in used)
         case "Aggregate":
             outputs = (one for one in items(node.aggregateExpressions()) if column_id(one) in used)
             return _read(outputs) | _read(items(node.groupingExpressions()))
