@@ -97,11 +97,13 @@ class RecordedDataset:
             if not files:
                 return 0
             self._make(workspace)
-            together = files[0].with_name("together")
             lines = (line for file in files for line in _whole_lines(file).splitlines(keepends=True))
-            together.write_bytes(b"".join(dict.fromkeys(lines)))
-            list(workspace.ingest(self.name, [together]))
-            for file in (*files, together):
+            # A place of its own: another call may hold other files at the same time.
+            with workspace.storage.scratch() as scratch:
+                together = scratch / "together"
+                together.write_bytes(b"".join(dict.fromkeys(lines)))
+                list(workspace.ingest(self.name, [together]))
+            for file in files:
                 file.unlink(missing_ok=True)
             return len(files)
 

@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from odfpy.coordinator.storage.results import PullResult
 from odfpy.coordinator.workspace import Workspace
-from odfpy.sharing.audit import DATASET, LEFT_OUT, AuditLog, accesses, take_in
+from odfpy.sharing.audit import AUDIT, DATASET, LEFT_OUT, AuditLog, accesses, take_in
 
 _KILLED = """
 import os, signal, sys, time
@@ -84,6 +86,29 @@ def test_a_file_that_is_being_written_is_left_alone(workspace: Workspace) -> Non
     assert take_in(workspace) == 0
     log.stop()
     assert who(workspace) == ["first"]
+
+
+def test_two_calls_that_hold_other_files_do_not_disturb_each_other(workspace: Workspace) -> None:
+    class TakenInMeanwhile:
+        """The workspace for one who is between merging the files and the commit when another call begins."""
+
+        storage, add = workspace.storage, workspace.add
+
+        def ingest(self, name: str, files: list[Path]) -> Iterator[PullResult]:
+            _left_behind(workspace, "second")
+            assert take_in(workspace) == 1
+            return workspace.ingest(name, files)
+
+    _left_behind(workspace, "first")
+    assert take_in(TakenInMeanwhile()) == 1  # type: ignore[arg-type]
+    assert who(workspace) == ["first", "second"]
+    assert not list((workspace.storage.odf / "audit").iterdir())
+
+
+def _left_behind(workspace: Workspace, name: str) -> None:
+    folder = workspace.storage.odf / "audit"
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.ndjson").write_bytes(AUDIT.line_of({"who": name}))
 
 
 def test_long_and_odd_values(workspace: Workspace) -> None:
