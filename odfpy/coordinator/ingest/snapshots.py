@@ -1,4 +1,7 @@
-"""Checks on a snapshot before its rows are believed: rows that are not in it are retracted."""
+"""Checks on files before their rows are believed.
+
+Rows that are not in a snapshot are retracted, and of a CSV file without its header the first row would be lost.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +43,10 @@ def retraction_limit(dataset: StoredDataset, strategy: MergeStrategy, allowed: A
 
 
 def require_whole(source: SetPollingSource | AddPushSource, path: Path, name: str) -> None:
-    """Check that a state in CSV has the header that its source speaks of.
+    """Check that a file in CSV has the header that its source speaks of.
 
-    Other strategies lose nothing by a file without one, and other formats say themselves where they end.
+    Without one, the first row would be lost in silence. A file with nothing in it is refused as a state only: other
+    strategies lose nothing by it. Other formats say themselves where they end.
 
     Args:
         source: the source.
@@ -53,18 +57,20 @@ def require_whole(source: SetPollingSource | AddPushSource, path: Path, name: st
         HeaderMissing: it has none.
         IngestError: it cannot be read.
     """
-    if not isinstance(source.merge, MergeSnapshot) or not isinstance(source.read, ReadCsv):
+    if not isinstance(source.read, ReadCsv) or not source.read.header:
         return
+    from odfpy.ingest.normalize import primary_key
     from odfpy.ingest.read import schema_of
     from odfpy.ingest.read.csv_header import require_header
 
-    require_header(source.read, schema_of(source.read), source.merge.primary_key, path, name)
+    keys, is_state = primary_key(source.merge), isinstance(source.merge, MergeSnapshot)
+    require_header(source.read, schema_of(source.read), keys, path, name, may_be_empty=not is_state)
 
 
 def warnings_ahead(
     dataset: StoredDataset, source: SetPollingSource, inputs: Sequence[UpcomingInput]
 ) -> tuple[DataWarning, ...]:
-    """Return what can be said of states before they are fetched: some have nothing in them.
+    """Return what can be said of files before they are fetched: some are states with nothing in them.
 
     Args:
         dataset: the dataset.
@@ -74,14 +80,14 @@ def warnings_ahead(
     Raises:
         HeaderMissing: a file that is at hand has no header; a pull would say the same.
     """
-    if not isinstance(source.merge, MergeSnapshot) or not dataset.state.num_records:
-        return ()
-    from odfpy.data.data_warning import MOST_EXAMPLES, DataWarning, WarningKind
-
     if not source.prepare:
         for item in inputs:
             if item.path is not None:
                 require_whole(source, item.path, item.name)
+    if not isinstance(source.merge, MergeSnapshot) or not dataset.state.num_records:
+        return ()
+    from odfpy.data.data_warning import MOST_EXAMPLES, DataWarning, WarningKind
+
     empty = tuple(item.name for item in inputs if item.size == 0)
     if not empty:
         return ()

@@ -2,8 +2,8 @@
 
 A file without anything in it has no header. Of one that has rows but no header, the first row would be taken for it:
 that is so where its values fit the types of the schema, for names of columns are no numbers and no days. Years
-do not count on their own, since they may be names of columns; nor do texts, so that a file of texts only cannot be
-told apart.
+do not count on their own, since they may be names of columns; nor do numbers that count the columns, such as those of
+hours; nor do texts, so that a file of texts only cannot be told apart.
 """
 
 from __future__ import annotations
@@ -27,9 +27,18 @@ _HINT = "See whether the file is whole; one that never has a header is read with
 _DIGIT = re.compile(r"[0-9]")
 _YEAR = re.compile(r"[12][0-9]{3}")
 _MOST_SHOWN = 60
+_FEWEST_COUNTED = 4  # fewer numbers one after the other may well be values
 
 
-def require_header(step: ReadCsv, schema: DataSchema | None, keys: Collection[str], path: Path, name: str) -> None:
+def require_header(
+    step: ReadCsv,
+    schema: DataSchema | None,
+    keys: Collection[str],
+    path: Path,
+    name: str,
+    *,
+    may_be_empty: bool = False,
+) -> None:
     """Check that a file has the header that its read step speaks of, if it does.
 
     Args:
@@ -38,6 +47,7 @@ def require_header(step: ReadCsv, schema: DataSchema | None, keys: Collection[st
         keys: columns of the primary key.
         path: the file.
         name: what it is called in messages.
+        may_be_empty: whether a file with nothing in it is fine, since nothing is lost by it.
 
     Raises:
         HeaderMissing: it has none.
@@ -48,6 +58,8 @@ def require_header(step: ReadCsv, schema: DataSchema | None, keys: Collection[st
         return
     first = first_record(TextFile(path, name, step.encoding), dialect)
     if first is None:
+        if may_be_empty:
+            return
         raise HeaderMissing(f"{name} has nothing in it, not even the header", hint=_HINT)
     if schema is not None and _is_row(first.cells, to_arrow(schema), keys, step):
         shown = dialect.separator.decode().join(first.cells)
@@ -65,7 +77,16 @@ def _is_row(cells: Sequence[str], schema: pa.Schema, keys: Collection[str], step
         if not pa.types.is_string(field.type) and not pa.types.is_nested(field.type) and cell != (step.null_value or "")
     ]
     telling = any(_DIGIT.search(cell) and (field.name in keys or not _YEAR.fullmatch(cell)) for field, cell in typed)
-    return telling and all(_fits(cell, field.type, formats) for field, cell in typed)
+    if not telling or _counts_columns([cell for _, cell in typed]):
+        return False
+    return all(_fits(cell, field.type, formats) for field, cell in typed)
+
+
+def _counts_columns(cells: Sequence[str]) -> bool:
+    """Return whether the texts are 0, 1, 2... or 1, 2, 3..., as of hours, days and months."""
+    return len(cells) >= _FEWEST_COUNTED and any(
+        all(cell.isdecimal() and int(cell) == number for number, cell in enumerate(cells, first)) for first in (0, 1)
+    )
 
 
 def _fits(cell: str, wanted: pa.DataType, formats: TimeFormats) -> bool:
