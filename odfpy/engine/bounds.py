@@ -21,6 +21,11 @@ def bounds_of(path: str, column: str) -> Iterator[tuple[Any, Any] | None]:
             yield (found.min, found.max) if found is not None and found.has_min_max else None
 
 
+def has_only(paths: Iterable[str], column: str, value: int) -> bool:
+    """Return whether files tell that all their rows have one value in a column; true of no rows."""
+    return all(bounds == (value, value) for path in paths for bounds in bounds_of(path, column))
+
+
 def least_time(paths: Iterable[str], column: str) -> int | None:
     """The least time of a column, in microseconds; None when a file does not tell it, or there are no rows."""
     found = [bounds for path in paths for bounds in bounds_of(path, column)]

@@ -147,9 +147,18 @@ def test_what_cannot_be_compared_is_said(compared):
     assert found.is_equal, "nothing is said of rows"
     operations = compared("SELECT event_time, k, op AS o, offset AS at FROM a", (FIRST, "03T00"))
     assert "it shows `offset` and `op`" in operations.compare().obstacle
+    star = compared("SELECT event_time, struct(*) AS s FROM a", (FIRST, "03T00"))
+    assert "it shows `offset` and `op`" in star.compare().obstacle
     rows = compared("SELECT event_time, k FROM (SELECT * FROM a) WHERE v > 1", (FIRST, "03T00"))
     assert judged(rows) == AGREES, "columns that are passed on, and left out later, are not shown"
     assert "another query" in rows.compare(query_changed=True).obstacle
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("query", ["SELECT * FROM a", "SELECT a.*, v * 2 AS w FROM a WHERE v > 1", "TABLE a"])
+def test_a_star_stands_for_the_data(compared, query):
+    made = compared(query, (FIRST, "02T06"), (["-C 01T05:00 y 2", "+C 01T05:00 y 3"], "04T00"))
+    assert judged(made) == AGREES
 
 
 @pytest.mark.spark
@@ -158,6 +167,7 @@ def test_a_retraction_of_what_is_not_there_passes_row_by_row_and_makes_groups_un
     rows = compared("SELECT event_time, k, v FROM a", (never, "03T00"))
     found = rows.compare()
     assert (found.is_equal, found.expected, found.taken_back) == (True, 2, 0)
+    assert compared("SELECT * FROM a", (never, "03T00")).compare().is_equal
     groups = compared("SELECT max(event_time) AS event_time, k, count(*) AS n FROM a GROUP BY k", (never, "03T00"))
     found = groups.compare()
     assert found.taken_back == 1

@@ -213,6 +213,20 @@ def test_a_filter_that_takes_one_half_of_a_pair_makes_the_other_a_row_of_its_own
     ]
 
 
+def test_a_function_of_a_star_runs_until_something_is_taken_back(run, a):
+    """It is refused when it is added; chains that have it already hold what it has made of appended rows."""
+    query = "select event_time, v, struct(*).offset as o from a"
+    a.add([("+A", "2024-01-01", 1, 5)])
+    assert rows_of(run(query, a.input()), "o") == [("+A", 0)]
+    a.add([("-C", "2024-01-01", 1, 5), ("+C", "2024-01-01", 1, 6)])
+    refused = run(query, a.input())
+    assert "A star brings `offset`, `op` and `system_time` of an input into a function" in refused.message
+    assert "`struct(*)` (line 1, column 23)" in refused.message
+    assert "* EXCEPT (offset, op, system_time)" in refused.hint
+    only_data = "select event_time, v, struct(* except (offset, op, system_time)).v as o from a"
+    assert rows_of(run(only_data, a.input()), "o") == [("+A", 5), ("-C", 5), ("+C", 6)]
+
+
 def test_rows_that_fan_out_make_no_pairs(run, a):
     a.add([("-C", "2024-01-01", 1, 1), ("+C", "2024-01-01", 1, 2)])
     made = run("select event_time, explode(sequence(1, v)) as e from a", a.input())

@@ -1,31 +1,42 @@
-"""The expansion of `*` at the end of a query row by row: without columns that the engine assigns anew.
+"""Stars in queries row by row: such a query may read `offset`, `op` and `system_time`, which are columns of its inputs.
 
-Such a query may read `offset` and `system_time` of its inputs, which are therefore columns of theirs. In its result
-they would be those of other rows; so `SELECT *` and `SELECT * EXCEPT (...)` leave them out, as with state. Who names
-one of them is told to give it another name.
+In its result they would be those of other rows. So `SELECT *` and `SELECT * EXCEPT (...)` at its end leave them out, as
+with state; who names one of them is told to give it another name.
+
+A star in a function, as in `xxhash64(*)`, brings them into a value. A correction has another offset than the row that
+it takes back, and the value would be that of no row that there was. New queries with such a star are refused; one that
+is in a chain already runs as long as nothing is taken back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
 from odfpy.data.vocabulary import DatasetVocabulary
+from odfpy.engine.spark.analysis.determinism import place, text_of
 from odfpy.engine.spark.classes.base import Delta, QueryClass, Step
 from odfpy.engine.spark.plan.catalyst import (
     Catalyst,
     Node,
     children,
     columns,
+    columns_read,
     expression_name,
+    expressions_of,
     operator_name,
     selected,
     text_range,
 )
-from odfpy.engine.spark.plan.lineage import find_column, origins
+from odfpy.engine.spark.plan.lineage import above_inputs, find_column, origins
 from odfpy.engine.spark.plan.operators import INPUT
 from odfpy.engine.spark.rows.tables import Table
 from odfpy.engine.sql.source_text import SourceText
+from odfpy.errors import InvalidQuery
+
+_STAR_AS_ARGUMENT: Final = re.compile(r"[(,.]\s*\*\s*(?:[,)]|except\b)", re.IGNORECASE)
 
 
 def without_assigned(
@@ -54,6 +65,70 @@ def without_assigned(
     return replace(step, plan=catalyst.project(kept, step.plan))
 
 
+def star_in_function(step: Step, delta: Delta, tables: Sequence[Table]) -> str | None:
+    """The first function that takes system columns of an input by a star, with its place in the text; None for none.
+
+    Args:
+        step: a step of the transform.
+        delta: the result of its query row by row.
+        tables: the inputs, in declared order.
+    """
+    for operator in above_inputs(delta.plan):
+        for column in _by_star(operator, step.source):
+            if any(_is_system_column(delta, below, column, tables) for below in children(operator)):
+                return f"`{text_of(column, step.source)}`{place(column, step.source)}"
+    return None
+
+
+def has_star_in_function(plan: Node, source: SourceText) -> bool:
+    """Return whether a function of an analyzed query takes columns by a star, whichever they are."""
+    return any(_by_star(plan, source)) or any(has_star_in_function(child, source) for child in children(plan))
+
+
+def refuse_star(star: str, tables: Sequence[Table]) -> InvalidQuery:
+    """The error for what `star_in_function` has found.
+
+    Args:
+        star: the function and its place.
+        tables: the inputs, in declared order.
+    """
+    vocab = tables[0].vocab
+    offset, operation, time = vocab.offset_column, vocab.operation_type_column, vocab.system_time_column
+    return InvalidQuery(
+        f"A star brings `{offset}`, `{operation}` and `{time}` of an input into a function, and a row that is taken"
+        f" back has other ones than it came with: {star}",
+        hint=f"Name the columns, or leave these out: `* EXCEPT ({offset}, {operation}, {time})`.",
+    )
+
+
+def _by_star(operator: Node, source: SourceText) -> Iterator[Node]:
+    """Columns that functions of an operator take by a star."""
+    for expression in expressions_of(operator):
+        if expression_name(expression) != "AttributeReference":
+            for column in columns_read(expression):
+                if _STAR_AS_ARGUMENT.search(_text_at(column, source)):
+                    yield column
+
+
+def _text_at(node: Node, source: SourceText) -> str:
+    """What is written where a node comes from; of a column that came by a star, the function that has taken it."""
+    found = text_range(node)
+    return "" if found is None else source.text[slice(*found)]
+
+
+def _is_system_column(delta: Delta, below: Node, column: Node, tables: Sequence[Table]) -> bool:
+    """Return whether a column of an operator's input is the offset, operation type or system time of an input."""
+    if find_column(columns(below), column) is None:
+        return False
+    for origin in origins(below, column):
+        if origin.branch is None or not origin.is_unchanged:
+            continue
+        own = tables[delta.branches[origin.branch].input].vocab
+        if origin.column in (own.offset_column, own.operation_type_column, own.system_time_column):
+            return True
+    return False
+
+
 def _is_assigned(delta: Delta, at: int, tables: Sequence[Table]) -> bool:
     """Return whether a column of the result is the offset or the system time of an input, however it is made."""
     for origin in origins(delta.plan, columns(delta.plan)[at]):
@@ -70,8 +145,7 @@ def _is_of_star(plan: Node, at: int, source: SourceText) -> bool:
     match operator_name(plan):
         case "Project":
             column = selected(plan)[at]
-            found = text_range(column)
-            text = "" if found is None else source.text[slice(*found)]
+            text = _text_at(column, source)
             return expression_name(column) == "AttributeReference" and text.split(".")[-1].strip("` ") != column.name()
         case "Union":
             return all(_is_of_star(child, at, source) for child in children(plan))

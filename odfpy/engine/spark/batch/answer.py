@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,17 +64,25 @@ def _row_by_row(spark: SparkSession, run: TransformRequest, scratch: Path) -> An
     """The answer if all queries are row by row: what is taken back without being there is so in the result, too."""
     if run.transform.temporal_tables:
         return None
-    try:
-        steps = Steps(spark, run, scratch, all_columns=True)
-        last = steps.last()
-    except (NotRowByRow, InvalidQuery):  # a query with state does not see all of the columns
-        return None
+    for all_columns in (False, True):  # who names a system column, or gives a function a star, sees all of them
+        make = partial(Steps, spark, run, scratch, row_by_row=True, all_columns=all_columns)
+        try:
+            steps = make()
+            last = steps.last()
+        except NotRowByRow:
+            return None
+        except InvalidQuery:
+            if all_columns:  # a query with state sees the data only, and says what is wrong
+                return None
+        else:
+            if not steps.has_star:
+                break
     _check_columns(last.plan, steps)
     if run.query_changed:
         raise NotComparable("it is made row by row, and rows of another query, which it had before, stay")
     rows = _rows(steps, last, run, 1)
     if steps.taken_back():
-        less = Steps(spark, run, scratch, all_columns=True, sign=-1)
+        less = make(sign=-1)
         rows = rows.union(_rows(less, less.last(), run, -1))
     return Answer(rows, {})
 

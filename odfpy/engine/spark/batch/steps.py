@@ -10,6 +10,7 @@ from odfpy.dataset.transform import TemporalTable, TransformSql
 from odfpy.engine.contract import TransformRequest
 from odfpy.engine.spark.analysis.analysis import analyzed_step
 from odfpy.engine.spark.analysis.hints import late_policy
+from odfpy.engine.spark.analysis.stars import has_star_in_function
 from odfpy.engine.spark.batch.closed import TABLE, ClosedPlan, NotComparable
 from odfpy.engine.spark.batch.closing import ClosedPlanner
 from odfpy.engine.spark.batch.known import ColumnTimes, RowForm, TableTimes, ValidityColumn
@@ -49,10 +50,18 @@ class Steps:
     Attributes:
         catalyst: the session.
         logs: the changelogs of the inputs.
+        has_star: whether a function takes columns by a star, as far as the steps have been looked at.
     """
 
     def __init__(
-        self, spark: SparkSession, run: TransformRequest, scratch: Path, *, all_columns: bool = False, sign: int = 1
+        self,
+        spark: SparkSession,
+        run: TransformRequest,
+        scratch: Path,
+        *,
+        row_by_row: bool = False,
+        all_columns: bool = False,
+        sign: int = 1,
     ) -> None:
         """Name the inputs.
 
@@ -60,6 +69,7 @@ class Steps:
             spark: a session with the engine's settings.
             run: the transform, as one run over all rows of its inputs.
             scratch: a folder for temporary files.
+            row_by_row: whether all queries have to be row by row.
             all_columns: queries see the system columns, too, which are empty; that is so row by row only.
             sign: -1 for the rows that were taken back without being there, instead of those that are there.
 
@@ -67,7 +77,9 @@ class Steps:
             NotComparable: it depends on when rows came.
         """
         self.catalyst = Catalyst(request_session(spark))
-        self._run, self._scratch, self._sign, self._all_columns = run, scratch, sign, all_columns
+        self._run, self._scratch, self._sign = run, scratch, sign
+        self.has_star = False
+        self._only_row_by_row, self._all_columns = row_by_row, all_columns
         tables = [Table.of(source) for source in run.query_inputs]
         names = [table.name for table in tables]
         policy = late_policy(self.catalyst, _transform(run), names)
@@ -91,14 +103,15 @@ class Steps:
         """The result of the last step; errors as for `batch_answer`.
 
         Raises:
-            NotRowByRow: queries are to see all columns, and one is not row by row.
+            NotRowByRow: all queries have to be row by row, and one is not.
         """
         steps = _transform(self._run).steps
         for text, query in zip(step_texts(_transform(self._run)), steps, strict=True):
             with spark_errors([text]):
                 step = analyzed_step(self.catalyst, query.alias, text, self._names)
-                if self._all_columns and not _is_row_by_row(step.plan):
+                if self._only_row_by_row and not _is_row_by_row(step.plan):
                     raise NotRowByRow
+                self.has_star = self.has_star or has_star_in_function(step.plan, text)
                 plan = without_inner_queries(self.catalyst, step.plan)
                 found = ClosedPlanner(self.catalyst, self._named).of(plan)
             if query is not steps[-1] and query.alias is not None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from odfpy.data.vocabulary import OperationType
+from odfpy.engine.bounds import has_only
 from odfpy.engine.contract import (
     AnalyzeRequest,
     AnalyzeResponse,
@@ -25,6 +27,7 @@ from odfpy.engine.ipc import within, write_stream
 from odfpy.engine.responses import respond
 from odfpy.engine.spark.analysis.analysis import analyze_query
 from odfpy.engine.spark.analysis.event_time import output_watermark
+from odfpy.engine.spark.analysis.stars import refuse_star
 from odfpy.engine.spark.execution.converge import write_difference
 from odfpy.engine.spark.execution.describe import describe, output_schema
 from odfpy.engine.spark.execution.emit import write_delta
@@ -86,6 +89,8 @@ def _analyze(spark: SparkSession, request: AnalyzeRequest) -> AnalyzeResponseSuc
         if isinstance(ready, Stateful):
             for fragment in ready.steps.fragments:
                 rehearse(ready.catalyst, fragment, Clock(ready.catalyst, [None] * len(tables)))
+        elif ready.plan.star is not None:
+            raise refuse_star(ready.plan.star, tables)
         return describe(ready, tables)
 
 
@@ -99,6 +104,8 @@ def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task:
             write = write_difference if request.query_changed else write_changes
             slices = write(ready, request, version_of(spark), rows_in_one_task)
         else:
+            if ready.plan.star is not None and not all(map(_only_appends, tables)):
+                raise refuse_star(ready.plan.star, tables)
             known = [input_watermark(source) for source in request.query_inputs]
             before = [source.prev_watermark for source in request.query_inputs]
             with stage("watermark"):
@@ -124,6 +131,11 @@ def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task:
             late_rows=late,
             ignored_rows=ignored,
         )
+
+
+def _only_appends(table: Table) -> bool:
+    """Return whether nothing is taken back by the rows of a table."""
+    return has_only(table.data_paths, table.vocab.operation_type_column, int(OperationType.APPEND))
 
 
 def _sql(spark: SparkSession, request: SqlRequest) -> SqlResponseSuccess:

@@ -15,7 +15,7 @@ from odfpy.dataset.transform import TransformSql
 from odfpy.engine.lateness.policy import Late
 from odfpy.engine.output import output_form
 from odfpy.engine.spark.analysis.classification import ClassifiedStep, classify_transform
-from odfpy.engine.spark.analysis.stars import without_assigned
+from odfpy.engine.spark.analysis.stars import star_in_function, without_assigned
 from odfpy.engine.spark.classes.base import Delta
 from odfpy.engine.spark.classes.row_by_row import carry
 from odfpy.engine.spark.incremental.state.changes import same_nulls
@@ -42,6 +42,7 @@ class RowByRowPlan:
         result: its columns.
         time_origins: the ways by which its event time comes about.
         key: positions of columns of which no two rows of its state have the same values; None when none are known.
+        star: the function that takes system columns of an input by a star, None for none.
     """
 
     steps: tuple[ClassifiedStep, ...]
@@ -49,6 +50,7 @@ class RowByRowPlan:
     result: pa.Schema
     time_origins: tuple[ColumnOrigin, ...]
     key: tuple[int, ...] | None
+    star: str | None
 
     def over(self, catalyst: Catalyst, tables: Sequence[Table], late: Sequence[Late], scratch: Path) -> Delta:
         """The result of the rows of some tables, which have the schemas of those it was analyzed over.
@@ -124,7 +126,14 @@ def _analyzed(
         result,
         tuple(origins(delta.plan, columns(delta.plan)[form.sources[0]])),
         _passed_key(delta, tables, form.sources),
+        next(filter(None, (_star(catalyst, one, tables) for one in steps)), None),
     )
+
+
+def _star(catalyst: Catalyst, step: ClassifiedStep, tables: Sequence[Table]) -> str | None:
+    if step.query_class is None or "*" not in step.step.source.text:
+        return None
+    return star_in_function(step.step, step.query_class.run(catalyst, step.step), tables)
 
 
 def _passed_key(delta: Delta, tables: Sequence[Table], shown: Sequence[int]) -> tuple[int, ...] | None:

@@ -68,8 +68,8 @@ def origins(plan: Node, column: Node) -> list[ColumnOrigin]:
             at = find_column(columns(plan), column)
             return [] if at is None else [way for part in children(plan) for way in origins(part, columns(part)[at])]
         case _:
-            (below,) = children(plan)
-            return origins(below, column) if find_column(columns(below), column) is not None else [_UNKNOWN]
+            below = next((one for one in children(plan) if find_column(columns(one), column) is not None), None)
+            return [_UNKNOWN] if below is None else origins(below, column)
 
 
 def above_inputs(plan: Node) -> Iterator[Node]:
