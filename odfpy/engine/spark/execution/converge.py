@@ -18,7 +18,7 @@ from odfpy.data.schemas.evolution import extend_with_result
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.engine.contract import SliceDescription, TransformRequest, TransformRequestInput
 from odfpy.engine.output import OutputForm
-from odfpy.engine.spark.execution.stateful import Stateful, in_final_order, key_of, run_blocks, write_rows
+from odfpy.engine.spark.execution.stateful import Stateful, in_final_order, key_of, run_fragments, write_rows
 from odfpy.engine.spark.incremental.properties.plan_info import Fragment, PlanInfo, StatefulInput
 from odfpy.engine.spark.incremental.run import FragmentRun
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, net, weight_of
@@ -58,7 +58,7 @@ def write_difference(
     whole = replace(
         request, query_inputs=inputs, prev_checkpoint_path=None, prev_arrangement_path=None, new_arrangement_path=None
     )
-    runs = run_blocks(ready, whole, engine, rows_in_one_task)
+    runs = run_fragments(ready, whole, engine, rows_in_one_task)
     output = ready.steps.output
     info, pull = ready.steps.last.info, runs.pull
     run = FragmentRun(pull, _fragment_of_rows(info, len(pull.streams))) if output is None else runs.fragments[-1]

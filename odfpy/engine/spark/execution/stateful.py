@@ -140,7 +140,7 @@ def write_changes(
         return ()
     unfinished = Attempt.begun(request)
     try:
-        runs = run_blocks(ready, request, engine, rows_in_one_task, unfinished)
+        runs = run_fragments(ready, request, engine, rows_in_one_task, unfinished)
         output = ready.steps.output
         if output is None:
             with stage("output"):
@@ -184,7 +184,7 @@ class FragmentRuns:
                 self.pull.arrangement.finish()
 
 
-def run_blocks(
+def run_fragments(
     ready: Stateful,
     request: TransformRequest,
     engine: str,
@@ -208,9 +208,9 @@ def run_blocks(
     ]
     check_advance(
         [
-            complete_when.limit
+            rule.limit
             for stateful_input in stateful_inputs
-            for complete_when in (*stateful_input.complete_when, *stateful_input.forget, *stateful_input.late)
+            for rule in (*stateful_input.complete_when, *stateful_input.forget, *stateful_input.late)
         ],
         before,
         after,
@@ -239,7 +239,7 @@ def run_blocks(
         with stage("settings", again=True):
             effort.set(rows[-1])
         if run.fragment is not ready.steps.output:
-            path = ready.scratch / f"block-{run.fragment.source}.parquet"
+            path = ready.scratch / f"fragment-{run.fragment.source}.parquet"
             made = _changes_of(run, path, unfinished)
             streams.append(made)
             counts.append(made.count)

@@ -90,7 +90,7 @@ class TransformAt:
         inputs_at: InputsAt = self
         return info.built(inputs_at)
 
-    # --- A moment ---
+    # --- InputsAt ---
 
     def rows(self, stateful_input: StatefulInput) -> Node:
         """The rows of a stateful input."""
@@ -111,7 +111,7 @@ class TransformAt:
     def groups(self, stateful_input: StatefulInput) -> Groups:
         """Partial results of a stateful input's rows."""
         if stateful_input.groups is None:
-            raise TypeError("rows of this gate are no groups")
+            raise TypeError("rows of this stateful input are no groups")
         made = stateful_input.groups.of_rows(self.rows(stateful_input))
         return Groups(stateful_input.groups.with_group_columns(made), by_value=False)
 

@@ -107,7 +107,7 @@ class _Sides:
         pairs: list[tuple[Node, Node, bool]],
         interval: _Interval | None,
     ) -> None:
-        self._walk = planner
+        self._planner = planner
         self._plan = plan
         self._kind = kind
         self._pairs = pairs
@@ -116,30 +116,32 @@ class _Sides:
         self._right_times = right.times.get(column_id(interval.right)) if interval else None
         self._left_due = self._due_left() if kind in (*_LEFT_KEPT, "LeftAnti") else None
         self._right_due = self._due_right() if kind in _RIGHT_KEPT else None
-        becomes_complete = self._left_due is not None or self._right_due is not None
-        self._left = self._gated(left, 0, self._left_due, becomes_complete, self._left_rules())
-        self._right = self._gated(right, 1, self._right_due, becomes_complete, self._right_rules())
+        waits_for_time = self._left_due is not None or self._right_due is not None
+        self._left = self._as_stateful_input(left, 0, self._left_due, waits_for_time, self._left_rules())
+        self._right = self._as_stateful_input(right, 1, self._right_due, waits_for_time, self._right_rules())
 
-    def _gated(
+    def _as_stateful_input(
         self,
         side: PlanInfo,
         at: int,
         complete_when: CompletenessRule | None,
-        becomes_complete: bool,
+        waits_for_time: bool,
         rules: tuple[list[CompletenessRule], list[CompletenessRule]],
     ) -> PlanInfo:
         if side.is_constant:
             return side
-        side = self._walk.whole(side)
+        side = self._planner.whole(side)
         # Rows become complete at stateful inputs only. And without a key for any of the pairs, every pull would look at
         # all rows of both sides.
-        if side.free is None and (becomes_complete or not any(_key(side, pair[at], pair[2]) for pair in self._pairs)):
-            side = self._walk.cut(side)
+        if side.free is None and (waits_for_time or not any(_key(side, pair[at], pair[2]) for pair in self._pairs)):
+            side = self._planner.cut(side)
         if side.free is None:
             return side
         forget, late = rules
         keys = [pair[at] for pair in self._pairs]
-        return self._walk.stateful_input(side, keys, [complete_when] if complete_when else [], forget=forget, late=late)
+        return self._planner.stateful_input(
+            side, keys, [complete_when] if complete_when else [], forget=forget, late=late
+        )
 
     def _left_rules(self) -> tuple[list[CompletenessRule], list[CompletenessRule]]:
         """Return when rows on the left are needed no more; and when new ones may have partners that are forgotten."""
@@ -191,7 +193,7 @@ class _Sides:
             stateful_inputs=left.stateful_inputs + right.stateful_inputs,
             times=self._times(),
             unique=self._unique(),
-            requirements=(*left.requirements, *right.requirements, self._trait()),
+            requirements=(*left.requirements, *right.requirements, self._requirement()),
         )
 
     def _is_product(self) -> bool:
@@ -212,7 +214,7 @@ class _Sides:
         return Key(key.at, Values(), null_of_nulls(key.shown) | key.or_null)
 
     def _build(self, inputs_at: InputsAt) -> Node:
-        catalyst, plan = self._walk.catalyst, self._plan
+        catalyst, plan = self._planner.catalyst, self._plan
         left, right = self._left.built(inputs_at), self._right.built(inputs_at)
         if self._left_due is None and self._right_due is None:
             return plan.withNewChildren(catalyst.seq([left, right]))
@@ -277,7 +279,7 @@ class _Sides:
         is_apart = self._kind != "FullOuter" or never_null(self._left) & left or never_null(self._right) & right
         return left | right if is_apart else None
 
-    def _trait(self) -> StateRequirement:
+    def _requirement(self) -> StateRequirement:
         interval = self._interval
         if interval is not None and (interval.least is not None or interval.greatest is not None):
             state = "rows whose interval the watermark has not passed"

@@ -146,7 +146,7 @@ class Planner:
         """Return where the operator stands that looks at rows together."""
         return place(self._at, self.source)
 
-    # --- Gates and fragments ---
+    # --- Stateful inputs and fragments ---
 
     def stateful_input(
         self,
@@ -180,7 +180,7 @@ class Planner:
             retention = Retention.GROUPS
         elif forget or session:
             retention = Retention.OPEN
-        elif self._reads_block(info.free):
+        elif self._reads_fragment(info.free):
             retention = Retention.ALL
         else:
             retention = Retention.NOTHING if best is None else Retention.BEST
@@ -208,7 +208,7 @@ class Planner:
             info, free=None, build=build, product=build, keys=found, stateful_inputs=(stateful_input,), validity={}
         )
 
-    def _reads_block(self, plan: Node) -> bool:
+    def _reads_fragment(self, plan: Node) -> bool:
         """Return whether a free part reads the changes of a fragment, of which there is no history at hand."""
         return any(number >= self._num_inputs for number in sources_read(plan))
 
