@@ -49,7 +49,7 @@ _ONE_SIDE: Final = ("LeftSemi", "LeftAnti", "ExistenceJoin")
 
 
 @dataclass(frozen=True, slots=True)
-class _InputsAt:
+class _FactTime:
     """The time of a fact for which a version is looked up.
 
     Attributes:
@@ -70,14 +70,14 @@ class _Bounds:
     """The comparison of the time of a fact with the validity of a version.
 
     Attributes:
-        inputs_at: the time of the fact.
+        fact_time: the time of the fact.
         begin: column with the beginning.
         end: column with the end, if it is compared with the same time.
         is_exact: whether the condition is that the version is valid, end not included, and says no more of it.
         shows_end: whether the query makes another use of the end.
     """
 
-    inputs_at: _InputsAt
+    fact_time: _FactTime
     begin: Node
     end: Node | None
     is_exact: bool
@@ -131,14 +131,14 @@ class _AsOf:
     @property
     def _limit(self) -> DerivedWatermark:
         """Facts at or before it are given."""
-        inputs_at, known = self.bounds.inputs_at, self.versions.validity[column_id(self.bounds.begin)].watermark
-        shifted = inputs_at.column is not None and inputs_at.shift
-        return LeastOf((inputs_at.watermark, ShiftedBy(known, -inputs_at.shift) if shifted else known))
+        fact_time, known = self.bounds.fact_time, self.versions.validity[column_id(self.bounds.begin)].watermark
+        shifted = fact_time.column is not None and fact_time.shift
+        return LeastOf((fact_time.watermark, ShiftedBy(known, -fact_time.shift) if shifted else known))
 
     @property
     def _past(self) -> DerivedWatermark:
         """Versions that have ended at or before it are looked up by no fact that waits or comes in time."""
-        shift = self.bounds.inputs_at.shift
+        shift = self.bounds.fact_time.shift
         return ShiftedBy(self._limit, shift) if shift else self._limit
 
     @property
@@ -148,9 +148,9 @@ class _AsOf:
 
     def joined(self) -> PlanInfo:
         """Return the properties of it, if rows of facts are all that it has."""
-        planner, bounds, inputs_at, limit = self.planner, self.bounds, self.bounds.inputs_at, self._limit
-        given = CompletenessRule(inputs_at.value, limit, inclusive=True)
-        keys = [*(fact for fact, _ in self.pairs), inputs_at.value]
+        planner, bounds, fact_time, limit = self.planner, self.bounds, self.bounds.fact_time, self._limit
+        given = CompletenessRule(fact_time.value, limit, inclusive=True)
+        keys = [*(fact for fact, _ in self.pairs), fact_time.value]
         mine = planner.stateful_input(self.facts, keys, [given], waits=True, forget=[given], late=[given])
         valid = None if bounds.end is None or not bounds.is_exact or bounds.shows_end else (bounds.begin, bounds.end)
         condition, shows_lonely = self.plan.condition().get(), self.kind not in _ONLY_WITH_VERSION
@@ -158,24 +158,28 @@ class _AsOf:
         began = [CompletenessRule(bounds.begin, self._past, inclusive=True)]
         keys = [version for _, version in self.pairs]
         others = planner.stateful_input(self.versions, keys, forget=self._ended, late=began, looked_up=looked_up)
-        shows_time = inputs_at.column is not None and not bounds.shows_end
+        shows_time = fact_time.column is not None and not bounds.shows_end
         return PlanInfo(
             tuple(columns(self.plan)),
             build=lambda at: self._built(at, mine, others),
-            keys=_keys(self.kind, mine, others, inputs_at, self.pairs),
+            keys=_keys(self.kind, mine, others, fact_time, self.pairs),
             stateful_inputs=(*mine.stateful_inputs, *others.stateful_inputs),
-            times={column_id(inputs_at.column): TimeColumn(limit)} if shows_time else {},
+            times={column_id(fact_time.column): TimeColumn(limit)} if shows_time else {},
             unique=_unique(self.kind, self.facts, self.versions, bounds, self.pairs),
-            requirements=(*self.facts.requirements, *self.versions.requirements, _trait(bounds, inputs_at, self.pairs)),
+            requirements=(
+                *self.facts.requirements,
+                *self.versions.requirements,
+                _requirement(bounds, fact_time, self.pairs),
+            ),
         )
 
     def joined_with_unused(self) -> PlanInfo:
         """Return the properties of it, if it tells which versions no fact looks up."""
         planner, (ended,) = self.planner, self._ended
-        given = CompletenessRule(self.bounds.inputs_at.value, self._limit, inclusive=True)
+        given = CompletenessRule(self.bounds.fact_time.value, self._limit, inclusive=True)
         mine = planner.stateful_input(self.facts, [fact for fact, _ in self.pairs], [given], waits=True)
         others = planner.stateful_input(self.versions, [version for _, version in self.pairs], [ended])
-        requirement = _trait(self.bounds, self.bounds.inputs_at, self.pairs)
+        requirement = _requirement(self.bounds, self.bounds.fact_time, self.pairs)
         return PlanInfo(
             tuple(columns(self.plan)),
             build=lambda at: self._built_with_unused(at, mine, others, ended),
@@ -228,7 +232,7 @@ class _AsOf:
 
 
 def _keys(
-    kind: str, facts: PlanInfo, versions: PlanInfo, inputs_at: _InputsAt, pairs: Sequence[tuple[Node, Node]]
+    kind: str, facts: PlanInfo, versions: PlanInfo, fact_time: _FactTime, pairs: Sequence[tuple[Node, Node]]
 ) -> tuple[Key, ...]:
     """Equal columns, and the time of the fact, which versions do not have."""
     (mine,), (other,) = facts.stateful_inputs, versions.stateful_inputs
@@ -236,7 +240,7 @@ def _keys(
     for at, pair in enumerate(pairs):
         shown = pair if kind in ("Inner", "Cross") else pair[:1]
         found.append(Key({mine.number: at, other.number: at}, Values.of(shown)))
-    return (*found, Key({mine.number: len(pairs)}, Values.of([inputs_at.value])))
+    return (*found, Key({mine.number: len(pairs)}, Values.of([fact_time.value])))
 
 
 def _unique(
@@ -253,9 +257,9 @@ def _unique(
     return facts.unique | versions.unique if kind in ("Inner", "Cross") else None
 
 
-def _trait(bounds: _Bounds, inputs_at: _InputsAt, pairs: Sequence[tuple[Node, Node]]) -> StateRequirement:
+def _requirement(bounds: _Bounds, fact_time: _FactTime, pairs: Sequence[tuple[Node, Node]]) -> StateRequirement:
     by = " and ".join(f"{fact.sql()} = {version.sql()}" for fact, version in pairs)
-    reason = f"joined as of {inputs_at.value.sql()}" + (f" by {by}" if by else "")
+    reason = f"joined as of {fact_time.value.sql()}" + (f" by {by}" if by else "")
     ending = "versions that end after all rows that have been given" if bounds.end is not None else "all versions"
     return StateRequirement(TEMPORAL, reason, f"rows that the watermarks have not passed, and {ending}")
 
@@ -274,8 +278,8 @@ def _bounds(planner: Planner, conjuncts: Sequence[Node], facts: PlanInfo, versio
                 if known is not None and known.is_end == is_end and len(read) == 1 and read <= ours:
                     compared.append((column, time, is_end, strict))
     begin = next((one for one in compared if not one[2]), None)
-    inputs_at = None if begin is None else _moment(planner, begin[1], facts)
-    if begin is None or inputs_at is None:
+    fact_time = None if begin is None else _fact_time(planner, begin[1], facts)
+    if begin is None or fact_time is None:
         return None
     end = next((one for one in compared if one[2] and one[1].semanticEquals(begin[1])), None)
     mentions = sum(
@@ -287,7 +291,7 @@ def _bounds(planner: Planner, conjuncts: Sequence[Node], facts: PlanInfo, versio
     ends = [key for key, valid in versions.validity.items() if valid.is_end]
     is_exact = end is not None and mentions == 2 and not begin[3] and end[3]
     return _Bounds(
-        inputs_at,
+        fact_time,
         begin[0],
         None if end is None else end[0],
         is_exact,
@@ -305,7 +309,7 @@ def _validity(column: Node, versions: PlanInfo) -> Validity | None:
     return versions.validity.get(column_id(column)) if expression_name(column) == "AttributeReference" else None
 
 
-def _moment(planner: Planner, expression: Node, facts: PlanInfo) -> _InputsAt | None:
+def _fact_time(planner: Planner, expression: Node, facts: PlanInfo) -> _FactTime | None:
     """The time of a fact, if it has a watermark."""
     value = expression
     while expression_name(value) == "Cast" and children(value)[0].dataType().typeName() == "date":
@@ -315,10 +319,10 @@ def _moment(planner: Planner, expression: Node, facts: PlanInfo) -> _InputsAt | 
     if time is None or time.windows:
         return None
     if expression_name(value) == "AttributeReference":
-        return _InputsAt(value, time.watermark, value)
+        return _FactTime(value, time.watermark, value)
     shift = shift_of(planner.catalyst, value, read)
     if shift is not None:
-        return _InputsAt(read, time.watermark, read, shift)
+        return _FactTime(read, time.watermark, read, shift)
     if never_decreases(planner.catalyst, value):
-        return _InputsAt(value, ShiftedBy(FunctionOf(value, read, time.watermark), -MILLISECOND), None)
+        return _FactTime(value, ShiftedBy(FunctionOf(value, read, time.watermark), -MILLISECOND), None)
     return None

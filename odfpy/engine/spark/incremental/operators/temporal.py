@@ -155,7 +155,7 @@ def temporal_table(
         keys=tuple(Key({0: at}, Values.of([key])) for at, key in enumerate(keys)),
         stateful_inputs=(stateful_input,),
         unique=frozenset(column_id(column) for column in (*keys, outputs[-2])),
-        requirements=(trait_of(table),),
+        requirements=(requirement_of(table),),
     )
     return Versions(fragment_of(made, number, table.name), _source(table, info, outputs, time))
 
@@ -189,7 +189,7 @@ def _last_of_each(rows: DataFrame, keys: Sequence[str], data: Sequence[str]) -> 
     return found.drop("place", _IS_PAST)
 
 
-def trait_of(table: TemporalTable) -> StateRequirement:
+def requirement_of(table: TemporalTable) -> StateRequirement:
     """Return what a temporal table keeps, for `odf inspect query`."""
     by = ", ".join(table.primary_key)
     return StateRequirement("temporal table", f"`{table.name}` has versions by {by}", f"all versions of `{table.name}`")

@@ -268,7 +268,7 @@ class PlanInfo:
         build: makes the plan for a moment; of no use while the part is free.
         product: `build` itself, where each row of the result is made of one row of every stateful input; else anything.
         keys: keys it falls apart by, once it is not free.
-        stateful inputs: what it stands on.
+        stateful_inputs: what it stands on.
         times: columns that have times, by id.
         unique: ids of columns by which a row is known among all others, or None.
         requirements: what its operators need, from the sources up.
@@ -336,7 +336,7 @@ def constant(outputs: tuple[Node, ...], plan: Node) -> PlanInfo:
 
 def is_complete(rules: Sequence[CompletenessRule], clock: Clock) -> Node:
     """Return the condition that one of several rules makes a row complete."""
-    return any_of(clock.catalyst, [complete_when.condition(clock) for complete_when in rules])
+    return any_of(clock.catalyst, [rule.condition(clock) for rule in rules])
 
 
 def becomes_complete(rules: Sequence[CompletenessRule], was: Clock, now: Clock) -> Node:

@@ -51,8 +51,8 @@ def together(catalyst: Catalyst, parts: Sequence[Changes]) -> Changes:
     """The sum of several changelogs."""
     if len(parts) == 1:
         return parts[0]
-    plans = [with_wide_weight(catalyst, info.plan) for info in parts]
-    return Changes(gather(catalyst, catalyst.union(plans)), all(info.only_appends for info in parts))
+    plans = [with_wide_weight(catalyst, changes.plan) for changes in parts]
+    return Changes(gather(catalyst, catalyst.union(plans)), all(changes.only_appends for changes in parts))
 
 
 def with_wide_weight(catalyst: Catalyst, plan: Node) -> Node:

@@ -98,7 +98,7 @@ class Correctable:
             return None if late else plan
         by_name = {column.name(): column for column in columns(plan)[len(stateful_input.columns) :]}
         table = LateTable.of(self.catalyst, ranges, self.scratch)
-        times = [complete_when.value for complete_when in stateful_input.complete_when]
+        times = [rule.value for rule in stateful_input.complete_when]
         return table.split(plan, times, by_name["__odf_offset"], by_name["__odf_input"], late=late)
 
     def _ranges(self, stateful_input: StatefulInput) -> Iterator[LateRange]:
@@ -107,7 +107,7 @@ class Correctable:
         @cache
         def limits(micros: int) -> tuple[int | None, ...]:
             clock = Clock(self.catalyst, [micros // MILLISECOND * MILLISECOND] * len(self.sources))
-            return tuple(complete_when.limit.at(clock) for complete_when in stateful_input.complete_when)
+            return tuple(rule.limit.at(clock) for rule in stateful_input.complete_when)
 
         for number in sorted(sources_read(stateful_input.plan)):
             source = self.sources[number]
@@ -126,19 +126,19 @@ def has_windows(stateful_input: StatefulInput, num_inputs: int) -> bool:
         return False
     read = sources_read(stateful_input.plan)
     return all(number < num_inputs for number in read) and all(
-        read >= _sources_of(complete_when.limit) for complete_when in stateful_input.complete_when
+        read >= _sources_of(rule.limit) for rule in stateful_input.complete_when
     )
 
 
-def _sources_of(times: DerivedWatermark) -> frozenset[int]:
+def _sources_of(watermark: DerivedWatermark) -> frozenset[int]:
     """Numbers of the sources whose watermarks a watermark follows from."""
-    match times:
+    match watermark:
         case SourceWatermark(source):
             return frozenset([source])
         case LeastOf(parts):
             return frozenset[int]().union(*map(_sources_of, parts))
-        case ShiftedBy(info, _) | FunctionOf(_, _, info) | FirstOpenWindow(_, _, info):
-            return _sources_of(info)
+        case ShiftedBy(part, _) | FunctionOf(_, _, part) | FirstOpenWindow(_, _, part):
+            return _sources_of(part)
     return frozenset()
 
 

@@ -321,10 +321,7 @@ class GroupRows:
 
     @property
     def _due(self) -> list[CompletenessRule]:
-        return [
-            replace(complete_when, value=self.over_groups(complete_when.value))
-            for complete_when in self.stateful_input.complete_when
-        ]
+        return [replace(rule, value=self.over_groups(rule.value)) for rule in self.stateful_input.complete_when]
 
     # --- Files ---
 

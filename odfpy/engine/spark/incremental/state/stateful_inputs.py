@@ -110,7 +110,7 @@ class StatefulRows:
     # --- What is kept ---
 
     def name(self, stateful_input: StatefulInput) -> str:
-        """Name of what is kept of a stateful input."""
+        """Name of what is kept of a stateful input: checkpoints of earlier releases have it, in their words."""
         return f"block-{self.fragment.source}-gate-{stateful_input.number}.parquet"
 
     def _files(self, stateful_input: StatefulInput) -> tuple[StateFile, ...]:
@@ -130,10 +130,6 @@ class StatefulRows:
         if arrangement is None or known is None or not known.runs or not arrangement.write_all(name, path):
             return self.history(stateful_input)
         return self.of_files(stateful_input, [path], known.only_appends)
-
-    def keys(self, stateful_input: StatefulInput) -> tuple[Node | None, ...]:
-        """The expressions by which rows of a stateful input are found, None for a key that it lacks."""
-        return self.fragment.keys[stateful_input.number]
 
     def history_read(self, stateful_input: StatefulInput) -> Changes | None:
         """All rows of a stateful input before this pull, if somebody has asked for them."""
@@ -222,7 +218,7 @@ class StatefulRows:
         if new is None or self.on_time(stateful_input):
             return False
         catalyst, clock = self.catalyst, self.pull.before
-        conditions = [complete_when.condition(clock) for complete_when in stateful_input.late]
+        conditions = [rule.condition(clock) for rule in stateful_input.late]
         if stateful_input.forget and not new.only_appends:
             less = catalyst.expression("LessThan", columns(new.plan)[-1], catalyst.integer(0))
             conditions += [catalyst.expression("And", less, is_complete(stateful_input.forget, clock))]
@@ -285,7 +281,11 @@ class StatefulRows:
             self._kept(stateful_input, files[staying:]) if staying else self.old(stateful_input),
             self.new(stateful_input),
         )
-        parts = [self._not_forgotten(stateful_input, info, self.pull.after) for info in (old, new) if info is not None]
+        parts = [
+            self._not_forgotten(stateful_input, changes, self.pull.after)
+            for changes in (old, new)
+            if changes is not None
+        ]
         name, kept = self.name(stateful_input), files[:staying]
         if not parts:
             return InputState(name, kept)
