@@ -10,33 +10,27 @@ is in a chain already runs as long as nothing is taken back.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
 
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.engine.spark.analysis.determinism import place, text_of
+from odfpy.engine.spark.analysis.star_arguments import columns_by_star, written_at
 from odfpy.engine.spark.classes.base import Delta, QueryClass, Step
 from odfpy.engine.spark.plan.catalyst import (
     Catalyst,
     Node,
     children,
     columns,
-    columns_read,
     expression_name,
-    expressions_of,
     operator_name,
     selected,
-    text_range,
 )
 from odfpy.engine.spark.plan.lineage import above_inputs, find_column, origins
 from odfpy.engine.spark.plan.operators import INPUT
 from odfpy.engine.spark.rows.tables import Table
 from odfpy.engine.sql.source_text import SourceText
 from odfpy.errors import InvalidQuery
-
-_STAR_AS_ARGUMENT: Final = re.compile(r"[(,.]\s*\*\s*(?:[,)]|except\b)", re.IGNORECASE)
 
 
 def without_assigned(
@@ -74,15 +68,10 @@ def star_in_function(step: Step, delta: Delta, tables: Sequence[Table]) -> str |
         tables: the inputs, in declared order.
     """
     for operator in above_inputs(delta.plan):
-        for column in _by_star(operator, step.source):
+        for column in columns_by_star(operator, step.source):
             if any(_is_system_column(delta, below, column, tables) for below in children(operator)):
                 return f"`{text_of(column, step.source)}`{place(column, step.source)}"
     return None
-
-
-def has_star_in_function(plan: Node, source: SourceText) -> bool:
-    """Return whether a function of an analyzed query takes columns by a star, whichever they are."""
-    return any(_by_star(plan, source)) or any(has_star_in_function(child, source) for child in children(plan))
 
 
 def refuse_star(star: str, tables: Sequence[Table]) -> InvalidQuery:
@@ -99,21 +88,6 @@ def refuse_star(star: str, tables: Sequence[Table]) -> InvalidQuery:
         f" back has other ones than it came with: {star}",
         hint=f"Name the columns, or leave these out: `* EXCEPT ({offset}, {operation}, {time})`.",
     )
-
-
-def _by_star(operator: Node, source: SourceText) -> Iterator[Node]:
-    """Columns that functions of an operator take by a star."""
-    for expression in expressions_of(operator):
-        if expression_name(expression) != "AttributeReference":
-            for column in columns_read(expression):
-                if _STAR_AS_ARGUMENT.search(_text_at(column, source)):
-                    yield column
-
-
-def _text_at(node: Node, source: SourceText) -> str:
-    """What is written where a node comes from; of a column that came by a star, the function that has taken it."""
-    found = text_range(node)
-    return "" if found is None else source.text[slice(*found)]
 
 
 def _is_system_column(delta: Delta, below: Node, column: Node, tables: Sequence[Table]) -> bool:
@@ -145,7 +119,7 @@ def _is_of_star(plan: Node, at: int, source: SourceText) -> bool:
     match operator_name(plan):
         case "Project":
             column = selected(plan)[at]
-            text = _text_at(column, source)
+            text = written_at(column, source)
             return expression_name(column) == "AttributeReference" and text.split(".")[-1].strip("` ") != column.name()
         case "Union":
             return all(_is_of_star(child, at, source) for child in children(plan))

@@ -10,7 +10,7 @@ from odfpy.dataset.transform import TemporalTable, TransformSql
 from odfpy.engine.contract import TransformRequest
 from odfpy.engine.spark.analysis.analysis import analyzed_step
 from odfpy.engine.spark.analysis.hints import late_policy
-from odfpy.engine.spark.analysis.stars import has_star_in_function
+from odfpy.engine.spark.analysis.star_arguments import has_star_in_function
 from odfpy.engine.spark.batch.closed import TABLE, ClosedPlan, NotComparable
 from odfpy.engine.spark.batch.closing import ClosedPlanner
 from odfpy.engine.spark.batch.known import ColumnTimes, RowForm, TableTimes, ValidityColumn

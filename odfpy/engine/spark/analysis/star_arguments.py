@@ -1,0 +1,45 @@
+"""Functions that take columns by a star, as in `xxhash64(*)`.
+
+Spark puts the columns in the place of the star. Each of them says that it comes from where the function stands in the
+text, while a column that is named says where its name stands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from odfpy.engine.spark.plan.catalyst import (
+    Node,
+    children,
+    columns_read,
+    expression_name,
+    expressions_of,
+    text_range,
+)
+from odfpy.engine.sql.source_text import SourceText
+
+_STAR_AS_ARGUMENT: Final = re.compile(r"[(,.]\s*\*\s*(?:[,)]|except\b)", re.IGNORECASE)
+
+
+def has_star_in_function(plan: Node, source: SourceText) -> bool:
+    """Return whether a function of an analyzed query takes columns by a star, whichever they are."""
+    for _ in columns_by_star(plan, source):
+        return True
+    return any(has_star_in_function(child, source) for child in children(plan))
+
+
+def columns_by_star(operator: Node, source: SourceText) -> Iterator[Node]:
+    """Columns that functions of an operator take by a star."""
+    for expression in expressions_of(operator):
+        if expression_name(expression) != "AttributeReference":
+            for column in columns_read(expression):
+                if _STAR_AS_ARGUMENT.search(written_at(column, source)):
+                    yield column
+
+
+def written_at(node: Node, source: SourceText) -> str:
+    """What is written where a node comes from; of a column that came by a star, the function that has taken it."""
+    found = text_range(node)
+    return "" if found is None else source.text[slice(*found)]
