@@ -22,7 +22,13 @@ def bounds_of(path: str, column: str) -> Iterator[tuple[Any, Any] | None]:
 
 
 def has_only(paths: Iterable[str], column: str, value: int) -> bool:
-    """Return whether files tell that all their rows have one value in a column; true of no rows."""
+    """Return whether files tell that all their rows have one value in a column; true of no rows.
+
+    Args:
+        paths: the files.
+        column: name of the column.
+        value: the value.
+    """
     return all(bounds == (value, value) for path in paths for bounds in bounds_of(path, column))
 
 

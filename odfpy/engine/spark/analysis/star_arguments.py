@@ -40,6 +40,6 @@ def columns_by_star(operator: Node, source: SourceText) -> Iterator[Node]:
 
 
 def written_at(node: Node, source: SourceText) -> str:
-    """What is written where a node comes from; of a column that came by a star, the function that has taken it."""
+    """The text that a node comes from; of a column that came by a star, the function that has taken it."""
     found = text_range(node)
     return "" if found is None else source.text[slice(*found)]
