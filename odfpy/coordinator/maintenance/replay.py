@@ -17,8 +17,16 @@ from odfpy.coordinator.maintenance.verification import Verification
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.coordinator.transform.arrangements import move
 from odfpy.coordinator.transform.intervals import recorded_intervals
-from odfpy.coordinator.transform.run import EngineFor, make_request, require_transform, run, watermark_after
+from odfpy.coordinator.transform.run import (
+    OUR_ENGINES,
+    EngineFor,
+    make_request,
+    require_transform,
+    run,
+    watermark_after,
+)
 from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
 from odfpy.engine.contract import TransformResponseSuccess
 from odfpy.errors import OdfError, ReplayMismatch
 from odfpy.state.run_names import listed_runs
@@ -137,11 +145,26 @@ def _replay(
             message = f"Not reproducible: the replay gives {found or 'no rows'}, the block says {recorded or 'no rows'}"
             message += _compare_rows(this, event, path) + versions
             this.error("replay", message, hashed, hint=_OTHER_ENGINE if versions else None, cause=ReplayMismatch)
-        elif response.new_watermark is not None and watermark_after(before, response) != event.new_watermark:
-            message = f"The replay gives the watermark {response.new_watermark}, the block says {event.new_watermark}"
+        elif message := _compare_watermarks(set_transform, before, response, event.new_watermark):
             hint = _OTHER_ENGINE if versions else None
             this.error("replay", message + versions, hashed, hint=hint, cause=ReplayMismatch)
         return left.replaced(Path(request.new_checkpoint_path), arrangement, folder)
+
+
+def _compare_watermarks(
+    set_transform: SetTransform, before: ChainState, response: TransformResponseSuccess, recorded: Timestamp | None
+) -> str:
+    """A remark on the watermark of a block, where a commit of the replay would record another one.
+
+    Where a query lets no watermark through, that of the dataset stays where it was. This is checked like any other for
+    runs of our engines. Others may move the watermark where ours give none, so there is nothing to compare with then.
+    """
+    is_ours = (set_transform.transform.version or "").startswith(OUR_ENGINES)
+    found = watermark_after(before, response)
+    if found == recorded or (response.new_watermark is None and not is_ours):
+        return ""
+    gives = f"the watermark {found}" if found else "no watermark"
+    return f"The replay gives {gives}, the block says {recorded or 'none'}"
 
 
 def _logical_hash(response: TransformResponseSuccess) -> Multihash | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,8 +17,12 @@ from odfpy.chain.slices import slices_of
 from odfpy.coordinator.maintenance.report import Finding, Severity
 from odfpy.coordinator.transform.run import transform_dataset
 from odfpy.coordinator.workspace import Workspace
+from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import OperationType
+from odfpy.engine.contract import TransformRequest, TransformResponse, TransformResponseSuccess
 from odfpy.engine.datafusion.engine import DataFusionEngine
+from odfpy.engine.registry import EngineRegistry
+from odfpy.errors import ReplayMismatch
 
 
 @pytest.fixture
@@ -205,3 +210,37 @@ def test_what_odfpy_derives_itself_is_a_changelog(cities: Workspace) -> None:
     derive(cities, "select op, event_time, id, city from source where id < 10", DataFusionEngine())
     assert is_changelog(cities.tail("derived", 1000))
     assert findings(cities, "derived") == []
+
+
+@dataclass(frozen=True)
+class Marking(DataFusionEngine):
+    """An engine that lets no watermark through, or gives the one that it is told."""
+
+    told: list[Timestamp] = field(default_factory=list)
+    said: str | None = None
+
+    @property
+    def version(self) -> str:
+        return self.said or super().version
+
+    def transform(self, request: TransformRequest) -> TransformResponse:
+        response = super().transform(request)
+        assert isinstance(response, TransformResponseSuccess)
+        return replace(response, new_watermark=self.told.pop() if self.told else None)
+
+
+@pytest.mark.parametrize(("version", "num_found"), [(None, 1), ("46.0", 0)])
+def test_a_watermark_is_compared_also_where_our_engine_gives_none(
+    version: str | None, num_found: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Marking(said=version)
+    monkeypatch.setattr(EngineRegistry, "standard", lambda *_, **__: EngineRegistry({"datafusion": lambda: engine}))
+    workspace = workspace_with(tmp_path, root(), derivative())
+    engine.told.append(Timestamp.parse("2030-01-01T00:00:00Z"))
+    for names in ("ab", "ac"):  # the second run leaves the watermark where the first has put it
+        feed(workspace, "root", f"1 {names[0]}", f"2 {names[1]}")
+        assert [result.error for result in workspace.pull(["derived"])] == [None]
+    found = findings(workspace, "derived")
+    assert [finding.code for finding in found] == [ReplayMismatch.code] * num_found
+    for finding in found:
+        assert finding.message == "The replay gives no watermark, the block says 2030-01-01T00:00:00Z"
