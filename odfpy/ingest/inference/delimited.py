@@ -134,12 +134,16 @@ def _is_value(cell: str) -> bool:
 
 
 def names_of(cells: Sequence[str]) -> list[str]:
-    """Names of columns for the cells of a header: each of its own, and none empty."""
+    """Names of columns for the cells of a header: each of its own, and none empty.
+
+    A name that is made up is that of no other cell: the reader would refuse it there, in the wrong place.
+    """
     names: list[str] = []
+    taken = {cell.strip().casefold() for cell in cells}
     for number, cell in enumerate(cells, 1):
         wanted = cell.strip() or f"column_{number}"
         name, again = wanted, 1
-        while name in names:
+        while name in names or (name != cell.strip() and name.casefold() in taken):
             again += 1
             name = f"{wanted}_{again}"
         names.append(name)

@@ -1,8 +1,9 @@
 """Reading CSV (ODF specification, "ReadStep: Csv").
 
 Columns are taken by position, so that a schema may rename them; but a header that has exactly the names of the schema
-in another order is taken by name. All columns are first read as text, by Arrow and in parallel, then given their types
-column by column: as fast as reading them typed, but exact. Only when that fails are lines counted.
+in another order is taken by name, and one that has some of them in other places is refused. All columns are first read
+as text, by Arrow and in parallel, then given their types column by column: as fast as reading them typed, but exact.
+Only when that fails are lines counted.
 
 Without a schema all columns are optional: strings, or with `inferSchema` the first of Bool, Int64, Float64, Date,
 Timestamp and String that fits all values in the file. Columns of a file without header are `column_1`, `column_2`...
@@ -60,7 +61,7 @@ def read_csv(step: ReadCsv, schema: DataSchema | None, path: Path, name: str, pa
 
     Raises:
         BadValue: a value or a line does not fit; the message names it.
-        IngestError: the file cannot be read, or its columns are not those of the schema.
+        IngestError: the file cannot be read, or its columns are not those of the schema, or in other places.
         SchemaError: the schema has a type that CSV cannot hold.
         InvalidValue: an option of the step cannot be used.
     """
@@ -198,7 +199,35 @@ def _order(header: Sequence[str] | None, names: Sequence[str], name: str) -> lis
         )
     if len(set(names)) == len(names) and set(names) == set(header):
         return [header.index(wanted) for wanted in names]
+    _check_places(header, names, name)
     return list(range(len(names)))
+
+
+def _check_places(header: Sequence[str], names: Sequence[str], name: str) -> None:
+    """Check that a header taken by position has no name of the schema in another place: values would be mixed up."""
+    found = [_alike(text) for text in header]
+    for at, wanted in enumerate(names):
+        if header[at].strip() == wanted:
+            continue
+        if wanted in header:
+            other = header.index(wanted)
+        elif found[at] != _alike(wanted) and _alike(wanted) in found:
+            other = found.index(_alike(wanted))
+        else:
+            continue
+        unknown = [text for text in header if text not in names]
+        raise IngestError(
+            f"The header of {name} has {shorten(header[other])} as column {other + 1}, and {shorten(header[at])} as"
+            f" column {at + 1}, which is {shorten(wanted)} in the schema; taken by position, they would be mixed up"
+            + (f"; not in the schema: {_some(unknown)}" if unknown else ""),
+            hint="Call the columns in the schema as the header does, in any order, and rename them in the preprocessing"
+            " query; or put the schema into the order of the header.",
+        )
+
+
+def _alike(name: str) -> str:
+    """A name without what people overlook: case and spaces around it."""
+    return name.strip().casefold()
 
 
 def _some(names: Sequence[str]) -> str:

@@ -177,6 +177,7 @@ CSV = ReadCsv(null_value="NULL", schema=SIMPLE)
         (ReadJson(schema=SIMPLE), "[" + '{"id": 1},\n' * 300 + '{"id": 1.5}]', MergeAppend(), BadValue),
         (ReadJson(schema=SIMPLE), "[" + '{"id": 1},\n' * 300 + '{"id": 2} {}]', MergeAppend(), BadValue),
         (ReadCsv(header=True), "event_time\n" + f"{TIME}\n" * 200 + "soon\n", MergeAppend(), BadValue),
+        (replace(CSV, header=True), "Key,id\n" + "1,2\n" * 500, MergeAppend(), IngestError),
     ],
     ids=[
         "a value does not fit",
@@ -186,6 +187,7 @@ CSV = ReadCsv(null_value="NULL", schema=SIMPLE)
         "an item does not fit",
         "a comma is missing",
         "text is no time",
+        "columns are in other places",
     ],
 )
 def test_both_lanes_refuse_with_the_same_words(

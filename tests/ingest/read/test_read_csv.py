@@ -19,6 +19,7 @@ from support.ingest.reading import Reader, set_piece_size
 from odfpy.chain.read_steps import ReadCsv
 from odfpy.data.schemas.schema import Bool, DataSchema, Date, Decimal, Float64, Int64, List, String, Timestamp
 from odfpy.errors import BadValue, IngestError, InvalidValue, OdfError, SchemaError
+from odfpy.ingest.inference.delimited import names_of
 
 A_AND_B = required(a=Int64(), b=String())
 WITH_HEADER = ReadCsv(header=True)
@@ -103,6 +104,47 @@ def test_a_schema_renames_columns(read_input: Reader):
 def test_a_header_with_the_same_names_in_another_order_is_taken_by_name(read_input: Reader):
     table = read_input(ReadCsv(header=True, schema=A_AND_B), "b,a\nx,1\n")
     assert table.to_pydict() == {"a": [1], "b": ["x"]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "header", "words"),
+    [
+        ("time id deaths cases", "time,id,Cases,Deaths", "'Deaths' as column 4, and 'Cases' as column 3, which is 'deaths' in the schema"),
+        ("id people deaths", "id,deaths,population", "'deaths' as column 2, and 'population' as column 3"),
+        ("id people deaths", "people,key,deaths", "'people' as column 1, and 'key' as column 2"),
+        ("a b", "b,B", "'b' as column 1"),
+        ("a b c", "b,a,a", "'a' as column 2, and 'b' as column 1, which is 'a' in the schema"),
+        ("a b", " b, a", "' a' as column 2, and ' b' as column 1"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("has_rows", [True, False])
+def test_a_header_that_names_columns_in_other_places_is_refused(
+    read_input: Reader, schema: str, header: str, words: str, has_rows: bool
+):
+    names = schema.split()
+    row = ",".join("1" * len(names)) + "\n"
+    with pytest.raises(IngestError) as caught:
+        read_input(
+            ReadCsv(header=True, schema=required(**dict.fromkeys(names, Int64()))), f"{header}\n{row * has_rows}"
+        )
+    assert words in caught.value.message
+    assert "in any order" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("header", ["ID,Deaths", "Id,dead", "key, deaths", "id,id", "DEATHS?,Deaths", "x,y"])
+def test_names_in_their_places_may_differ_in_case(read_input: Reader, header: str):
+    table = read_input(ReadCsv(header=True, schema=required(id=Int64(), deaths=Int64())), f"{header}\n1,2\n")
+    assert table.to_pydict() == {"id": [1], "deaths": [2]}
+
+
+@pytest.mark.parametrize("header", ["a,a,a_2", ",column_1", " a,a", "a,A,A_2,a", "x,y"])
+def test_names_that_are_made_up_for_a_header_are_in_their_places(read_input: Reader, header: str):
+    names = names_of(header.split(","))
+    table = read_input(
+        ReadCsv(header=True, schema=required(**dict.fromkeys(names, Int64()))),
+        f"{header}\n" + ",".join(map(str, range(len(names)))),
+    )
+    assert [column[0].as_py() for column in table.columns] == list(range(len(names)))
 
 
 def test_without_a_schema_all_columns_are_optional_strings(read_input: Reader):
