@@ -16,7 +16,7 @@ from support.queries.cases import QUICK, Pull, Runner, Tuned, corpus, locked
 from support.queries.histories import histories
 from support.queries.stories import told_further
 
-from odfpy.engine.spark.incremental.state.streams import InputStream
+from odfpy.engine.spark.incremental.streams import InputStream
 
 pytestmark = pytest.mark.spark
 

@@ -22,7 +22,7 @@ from odfpy.engine.spark.execution.stateful import Stateful, in_final_order, key_
 from odfpy.engine.spark.incremental.properties.plan_info import Fragment, PlanInfo, StatefulInput
 from odfpy.engine.spark.incremental.run import FragmentRun
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, net, weight_of
-from odfpy.engine.spark.incremental.state.streams import HistoryNeeded
+from odfpy.engine.spark.incremental.streams import HistoryNeeded
 from odfpy.engine.spark.plan.catalyst import columns
 from odfpy.engine.spark.plan.types import spark_schema
 from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK

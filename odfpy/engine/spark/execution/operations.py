@@ -35,7 +35,7 @@ from odfpy.engine.spark.execution.prepare import prepare
 from odfpy.engine.spark.execution.stateful import Stateful, watermark_of, write_changes
 from odfpy.engine.spark.execution.tally import tally
 from odfpy.engine.spark.incremental.rehearsal import rehearse
-from odfpy.engine.spark.incremental.state.streams import HistoryNeeded
+from odfpy.engine.spark.incremental.streams import HistoryNeeded
 from odfpy.engine.spark.plan.catalyst import Catalyst
 from odfpy.engine.spark.plan.failures import spark_errors
 from odfpy.engine.spark.plan.times import Clock

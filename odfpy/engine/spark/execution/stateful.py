@@ -31,7 +31,7 @@ from odfpy.engine.spark.incremental.state.correctable import Correctable, check_
 from odfpy.engine.spark.incremental.state.difference import OPERATION, in_order
 from odfpy.engine.spark.incremental.state.pull import Pull, Stream
 from odfpy.engine.spark.incremental.state.source_rows import leaf_over
-from odfpy.engine.spark.incremental.state.streams import FragmentStream, HistoryNeeded, streams_of
+from odfpy.engine.spark.incremental.streams import FragmentStream, HistoryNeeded, streams_of
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id
 from odfpy.engine.spark.plan.times import MILLISECOND, Clock, DerivedWatermark, check_advance
 from odfpy.engine.spark.plan.types import arrow_schema

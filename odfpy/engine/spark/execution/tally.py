@@ -12,7 +12,7 @@ from odfpy.engine.spark.classes.row_by_row import carry
 from odfpy.engine.spark.execution.stateful import Stateful
 from odfpy.engine.spark.incremental.state.correctable import Correctable, has_windows
 from odfpy.engine.spark.incremental.state.source_rows import leaf_over
-from odfpy.engine.spark.incremental.state.streams import streams_of
+from odfpy.engine.spark.incremental.streams import streams_of
 from odfpy.engine.spark.plan.catalyst import Node, columns
 
 if TYPE_CHECKING:

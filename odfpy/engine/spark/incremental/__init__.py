@@ -7,4 +7,5 @@ those keys as they were before and as they are now, and emit the difference.
     state       changelogs as multisets of rows, what is kept of them between pulls, and what to emit
     operators   the planner, and one module for each kind of operator
     run         one pull of a fragment
+    streams     the sources of a pull: inputs, and fragments that have been run
 """

@@ -22,7 +22,7 @@ from odfpy.engine.spark.incremental.state.changes import WEIGHT, renamed, same_n
 from odfpy.engine.spark.incremental.state.correctable import Correctable
 from odfpy.engine.spark.incremental.state.log import MARKS, OFFSET, SOURCE, log_of, log_over
 from odfpy.engine.spark.incremental.state.source_rows import SourceRows, leaf_over
-from odfpy.engine.spark.incremental.state.streams import streams_of
+from odfpy.engine.spark.incremental.streams import streams_of
 from odfpy.engine.spark.plan.catalyst import (
     Catalyst,
     Node,
