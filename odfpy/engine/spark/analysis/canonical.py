@@ -122,7 +122,7 @@ def ordered_aggregate(catalyst: Catalyst, node: Node) -> Node:
         return node
     groupings = groups = items(node.groupingExpressions())
     if adding and all(can_be_exact(build, call) for call in adding):
-        phases = partial_aggregate(build, node)
+        phases = canonical_partial_aggregate(build, node)
         if phases.can_be_merged:
             return phases.results(phases.of_rows(node.child()))
     if adding and makes_sessions(node):  # a window looks at rows before they become sessions
@@ -135,7 +135,7 @@ def ordered_aggregate(catalyst: Catalyst, node: Node) -> Node:
     return catalyst.aggregate(groups, columns_with(build, node, renewed, groupings, groups), below)
 
 
-def partial_aggregate(build: Builder, node: Node) -> PartialAggregate:
+def canonical_partial_aggregate(build: Builder, node: Node) -> PartialAggregate:
     """An `Aggregate` in two phases, of values in one form."""
     return PartialAggregate(build, node, [_in_one_form(build, call) or call for call in different_calls(node)])
 

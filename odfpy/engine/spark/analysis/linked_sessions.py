@@ -8,7 +8,7 @@ links takes no sort; only links are sorted, which are few where sessions have ma
 
 from __future__ import annotations
 
-from odfpy.engine.spark.analysis.canonical import ordered_aggregate, partial_aggregate
+from odfpy.engine.spark.analysis.canonical import canonical_partial_aggregate, ordered_aggregate
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, items
 from odfpy.engine.spark.plan.session_windows import is_session, needs_whole_sessions, session_of
@@ -17,7 +17,7 @@ from odfpy.engine.spark.plan.session_windows import is_session, needs_whole_sess
 def linked_sessions(catalyst: Catalyst, node: Node) -> Node:
     """An `Aggregate` in which rows become sessions; what `ordered_aggregate` gives, by way of links where it can be."""
     build = Builder(catalyst)
-    phases = partial_aggregate(build, node)
+    phases = canonical_partial_aggregate(build, node)
     if not phases.can_be_kept or needs_whole_sessions(node):
         return ordered_aggregate(catalyst, node)
     at = next(at for at, grouping in enumerate(phases.groupings) if is_session(grouping))
@@ -30,7 +30,8 @@ def linked_sessions(catalyst: Catalyst, node: Node) -> Node:
         for name, time in (("Min", start), ("Max", end))
     ]
     outputs = [*items(node.aggregateExpressions()), *reach]
-    links = partial_aggregate(build, catalyst.aggregate(groupings, outputs, node.child())).of_rows(node.child())
+    linking = catalyst.aggregate(groupings, outputs, node.child())
+    links = canonical_partial_aggregate(build, linking).of_rows(node.child())
     *known, first, last = columns(links)
     whole = session_of(build, session, first, last, known[at].name())
     kept = [column for number, column in enumerate(known) if number not in (at, len(groupings) - 1)]

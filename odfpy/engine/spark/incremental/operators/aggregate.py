@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from odfpy.engine.spark.analysis.canonical import ordered_aggregate, partial_aggregate
+from odfpy.engine.spark.analysis.canonical import canonical_partial_aggregate, ordered_aggregate
 from odfpy.engine.spark.analysis.determinism import place
 from odfpy.engine.spark.analysis.linked_sessions import linked_sessions
 from odfpy.engine.spark.analysis.one_result import with_one_result
@@ -131,7 +131,7 @@ def _windowed(
 
 def _groups(planner: Planner, plan: Node) -> PartialAggregate | None:
     """Return how groups are remembered by partial results; None where only all of their rows give the result."""
-    found = partial_aggregate(Builder(planner.catalyst), plan)
+    found = canonical_partial_aggregate(Builder(planner.catalyst), plan)
     return found if found.can_be_kept else None
 
 
