@@ -319,17 +319,21 @@ def _commit(
     checkpoint = _hash_checkpoint(Path(request.new_checkpoint_path))
     watermark = watermark_after(state, response)
     if new_data is None and checkpoint is None and (watermark is None or not move(inputs)):
-        return up_to_date(dataset)  # a block that only moves along inputs is no valid one
-    events.append(
-        ExecuteTransform(
-            query_inputs=tuple(item.interval for item in inputs),
-            prev_checkpoint=state.checkpoint.physical_hash if state.checkpoint else None,
-            prev_offset=state.last_offset,
-            new_data=new_data,
-            new_checkpoint=checkpoint,
-            new_watermark=watermark,
+        # A block that only moves along inputs is no valid one. The schema is committed all the same, so that queries
+        # and derivatives can do with a dataset that has no rows yet.
+        if schema is None:
+            return up_to_date(dataset)
+    else:
+        events.append(
+            ExecuteTransform(
+                query_inputs=tuple(item.interval for item in inputs),
+                prev_checkpoint=state.checkpoint.physical_hash if state.checkpoint else None,
+                prev_offset=state.last_offset,
+                new_data=new_data,
+                new_checkpoint=checkpoint,
+                new_watermark=watermark,
+            )
         )
-    )
     with stage("checks"):
         new = dataset.chain.prepare(state, events, request.system_time)
     with stage("files"):

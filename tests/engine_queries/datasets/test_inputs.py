@@ -88,6 +88,32 @@ def test_an_input_without_rows_is_waited_for_only_as_long_as_nobody_knows_its_co
     assert changelog(workspace, "both") == ["+A 1"]
 
 
+def test_a_derivative_has_a_schema_though_it_has_neither_rows_nor_a_watermark(workspace):
+    """As checks of data that find nothing do, over results of which no watermark is known."""
+    derive(
+        workspace, "latest", "keyed", "select max(event_time) as event_time, name, count(*) n from source group by name"
+    )
+    derive(workspace, "large", "latest", "select event_time, name, n from source where n > 100")
+    derive(
+        workspace,
+        "counted",
+        "large",
+        "select max(event_time) as event_time, name, sum(n) as n from source group by name",
+    )
+    names = ("latest", "large", "counted")
+    feed(workspace, "keyed", "1 a", "2 a")
+    assert [pull(workspace, name) for name in names] == [PullOutcome.UPDATED] * 3
+    assert workspace.tail("large").schema.names == ["offset", "op", "system_time", "event_time", "name", "n"]
+    assert [pull(workspace, name) for name in names] == [PullOutcome.UP_TO_DATE] * 3
+    feed(workspace, "keyed", *(f"{number} b" for number in range(10, 111)), day=2)
+    for name in names:
+        pull(workspace, name)
+    assert changelog(workspace, "counted") == ["+A b 101"]
+    for name in names:
+        (report,) = workspace.verify([name], from_start=True)
+        assert report.ok, report.findings
+
+
 def test_a_column_that_an_input_gets_is_one_of_the_output_where_the_query_says_star(workspace):
     derive(
         workspace, "all", "keyed", "select * from source qualify row_number() over (partition by id order by name) = 1"
