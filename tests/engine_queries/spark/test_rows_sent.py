@@ -135,12 +135,12 @@ def test_a_table_is_sent_or_goes_to_a_file(spark, catalyst, tmp_path, monkeypatc
 
 LOG = {
     "c0": pa.array(["late", "first", "gone", "both", "text"]),
-    log.TIME: pa.array([5, 50, 70, 60, 60], pa.timestamp("us", "UTC")),
-    log.COMMIT: pa.array([300, 100, 200, 400, 400], pa.timestamp("us", "UTC")),
-    log.SOURCE: pa.array([0, 0, 0, 0, 1], pa.int32()),
-    log.BRANCH: pa.array([0, 0, 0, 1, 0], pa.int32()),
-    log.OFFSET: pa.array([7, 0, 1, 8, 0], pa.int64()),
-    log.OP: pa.array([0, 0, 1, 3, 2], pa.int32()),
+    log.LOG_TIME: pa.array([5, 50, 70, 60, 60], pa.timestamp("us", "UTC")),
+    log.LOG_COMMIT: pa.array([300, 100, 200, 400, 400], pa.timestamp("us", "UTC")),
+    log.LOG_SOURCE: pa.array([0, 0, 0, 0, 1], pa.int32()),
+    log.LOG_BRANCH: pa.array([0, 0, 0, 1, 0], pa.int32()),
+    log.LOG_OFFSET: pa.array([7, 0, 1, 8, 0], pa.int64()),
+    log.LOG_OP: pa.array([0, 0, 1, 3, 2], pa.int32()),
 }
 
 

@@ -20,7 +20,7 @@ from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import Groups, InputsAt, PlanInfo, StatefulInput, is_complete
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, renamed, same_nulls, weight_of
 from odfpy.engine.spark.incremental.state.correctable import Correctable
-from odfpy.engine.spark.incremental.state.log import MARKS, OFFSET, SOURCE, log_of, log_over
+from odfpy.engine.spark.incremental.state.log import LOG_OFFSET, LOG_SOURCE, MARKS, log_of, log_over
 from odfpy.engine.spark.incremental.state.source_rows import SourceRows, leaf_over
 from odfpy.engine.spark.incremental.streams import streams_of
 from odfpy.engine.spark.plan.catalyst import (
@@ -145,7 +145,7 @@ class TransformAt:
 
         names = [f"c{at}" for at in range(len(stateful_input.columns) - len(MARKS))]
         frame = self.catalyst.dataframe(self.catalyst.project(stateful_input.columns, plan)).toDF(*names, *MARKS)
-        number = identifier(functions.col(OFFSET), functions.col(SOURCE))
+        number = identifier(functions.col(LOG_OFFSET), functions.col(LOG_SOURCE))
         return self._named(stateful_input.columns, self.catalyst.plan(frame.withColumn(IDS, functions.array(number))))
 
     def _of_inputs(self, stateful_input: StatefulInput) -> Node:

@@ -57,7 +57,7 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
 )
 from odfpy.engine.spark.incremental.state.changes import renamed
 from odfpy.engine.spark.incremental.state.difference import sortable
-from odfpy.engine.spark.incremental.state.log import MARKS, ORDER, TIME, marks
+from odfpy.engine.spark.incremental.state.log import LOG_TIME, MARKS, ORDER, marks
 from odfpy.engine.spark.incremental.state.versions import (
     VALID_FROM,
     VALID_TO,
@@ -171,7 +171,7 @@ def _latest(
     data = [f"c{at}" for at in range(len(kept) - len(MARKS))]
     by = [data[ids.index(column_id(key))] for key in keys]
     found = columns(rows)
-    time = found[len(data) + MARKS.index(TIME)]
+    time = found[len(data) + MARKS.index(LOG_TIME)]
     is_past = catalyst.expression("LessThanOrEqual", time, catalyst.time(limit, time))
     marked = catalyst.project([*found, catalyst.alias(is_past, _IS_PAST)], rows)
     names = [*data, *MARKS, _IS_PAST]
@@ -182,7 +182,7 @@ def _latest(
 def _last_of_each(rows: DataFrame, keys: Sequence[str], data: Sequence[str]) -> DataFrame:
     from pyspark.sql import Window, functions
 
-    order = [functions.col(name).desc() for name in (TIME, *ORDER)]
+    order = [functions.col(name).desc() for name in (LOG_TIME, *ORDER)]
     order += [sortable(rows, name).desc() for name in data]
     place = functions.row_number().over(Window.partitionBy(*keys, _IS_PAST).orderBy(*order))
     found = rows.withColumn("place", place).where(~functions.col(_IS_PAST) | (functions.col("place") == 1))

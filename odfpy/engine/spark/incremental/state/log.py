@@ -31,30 +31,30 @@ if TYPE_CHECKING:
 
 _TEMPLATES: Final = Templates()
 
-TIME: Final = "__odf_time"
+LOG_TIME: Final = "__odf_time"
 """The event time of a row, a TIMESTAMP."""
 
-COMMIT: Final = "__odf_commit"
+LOG_COMMIT: Final = "__odf_commit"
 """The system time of the commit it came with."""
 
-SOURCE: Final = "__odf_source"
-BRANCH: Final = "__odf_way"
-OFFSET: Final = "__odf_place"
+LOG_SOURCE: Final = "__odf_source"
+LOG_BRANCH: Final = "__odf_way"
+LOG_OFFSET: Final = "__odf_place"
 """Which input it came from, through which branch of the query, and its offset there: with the commit, its order."""
 
-OP: Final = "__odf_kind"
+LOG_OP: Final = "__odf_kind"
 """Its operation type."""
 
-CLOCK: Final = "__odf_clock"
+LOG_CLOCK: Final = "__odf_clock"
 """The greatest event time of all rows up to the end of its commit."""
 
-ENDS: Final = "__odf_ends"
+LOG_ENDS: Final = "__odf_ends"
 """The event time that a commit stands for if it says nothing of it: the greatest that it came with; where that is not
 later than what came before, just after what came before."""
 
-MARKS: Final = (TIME, COMMIT, SOURCE, BRANCH, OFFSET, OP, CLOCK, ENDS)
-ORDER: Final = (COMMIT, SOURCE, OFFSET, BRANCH)
-_TOLD: Final = (CLOCK, ENDS)
+MARKS: Final = (LOG_TIME, LOG_COMMIT, LOG_SOURCE, LOG_BRANCH, LOG_OFFSET, LOG_OP, LOG_CLOCK, LOG_ENDS)
+ORDER: Final = (LOG_COMMIT, LOG_SOURCE, LOG_OFFSET, LOG_BRANCH)
+_TOLD: Final = (LOG_CLOCK, LOG_ENDS)
 GAINED: Final = (int(OperationType.APPEND), int(OperationType.CORRECT_TO))
 
 
@@ -62,7 +62,7 @@ def marks(catalyst: Catalyst) -> list[Node]:
     """The columns that a log has beside its data."""
     from pyspark.sql.types import IntegerType, LongType, TimestampType
 
-    types = {SOURCE: IntegerType(), BRANCH: IntegerType(), OFFSET: LongType(), OP: IntegerType()}
+    types = {LOG_SOURCE: IntegerType(), LOG_BRANCH: IntegerType(), LOG_OFFSET: LongType(), LOG_OP: IntegerType()}
     return columns(catalyst.empty(struct_of((name, types.get(name, TimestampType())) for name in MARKS)))
 
 
@@ -113,9 +113,9 @@ def _in_log(catalyst: Catalyst, stateful_input: StatefulInput, delta: Node) -> N
     columns_of_data, time = stateful_input.columns[: -len(MARKS)], stateful_input.log
 
     carried = {column.name(): column for column in columns(delta)[-len(CARRIED) :]}
-    rows = catalyst.project([*columns_of_data, catalyst.alias(time, TIME), *carried.values()], delta)
+    rows = catalyst.project([*columns_of_data, catalyst.alias(time, LOG_TIME), *carried.values()], delta)
     names = [f"c{at}" for at in range(len(columns_of_data))]
-    return _TEMPLATES.over(catalyst, rows, "log", _marked, names=[*names, TIME, *carried])
+    return _TEMPLATES.over(catalyst, rows, "log", _marked, names=[*names, LOG_TIME, *carried])
 
 
 def _marked(rows: DataFrame) -> DataFrame:
@@ -123,14 +123,14 @@ def _marked(rows: DataFrame) -> DataFrame:
 
     names = rows.columns[: -1 - len(CARRIED)]
     source, branch, place, op = CARRIED
-    return rows.where(functions.col(TIME).isNotNull()).select(
+    return rows.where(functions.col(LOG_TIME).isNotNull()).select(
         *names,
-        functions.col(TIME).cast("timestamp").alias(TIME),
-        functions.col(f"{place}.commit").alias(COMMIT),
-        functions.col(source).alias(SOURCE),
-        functions.col(branch).alias(BRANCH),
-        functions.col(f"{place}.offset").alias(OFFSET),
-        functions.col(op).alias(OP),
+        functions.col(LOG_TIME).cast("timestamp").alias(LOG_TIME),
+        functions.col(f"{place}.commit").alias(LOG_COMMIT),
+        functions.col(source).alias(LOG_SOURCE),
+        functions.col(branch).alias(LOG_BRANCH),
+        functions.col(f"{place}.offset").alias(LOG_OFFSET),
+        functions.col(op).alias(LOG_OP),
     )
 
 
@@ -152,15 +152,15 @@ def _with_clock(catalyst: Catalyst, rows: Node, wanted: tuple[Node, ...], latest
 
 def _told(rows: pa.Table, latest: int | None) -> tuple[pa.Table, int | None]:
     """Rows with the last two marks, and the greatest event time after all of them."""
-    if rows[COMMIT].null_count:
-        rows = rows.filter(pc.is_valid(rows[COMMIT]))
-    gained = pc.is_in(rows[OP], pa.array(GAINED, rows[OP].type))
-    micros = [rows[name].cast(pa.int64()) for name in (COMMIT, TIME)]
-    times = pc.if_else(gained, micros[1], None)
-    commits = pa.table([micros[0], times], names=[COMMIT, TIME]).group_by(COMMIT).aggregate([(TIME, "max")])
-    pairs = zip(commits[COMMIT].to_pylist(), commits[f"{TIME}_max"].to_pylist(), strict=True)
+    if rows[LOG_COMMIT].null_count:
+        rows = rows.filter(pc.is_valid(rows[LOG_COMMIT]))
+    gained = pc.is_in(rows[LOG_OP], pa.array(GAINED, rows[LOG_OP].type))
+    micros = [rows[name].cast(pa.int64()) for name in (LOG_COMMIT, LOG_TIME)]
+    times = pa.table([micros[0], pc.if_else(gained, micros[1], None)], names=[LOG_COMMIT, LOG_TIME])
+    commits = times.group_by(LOG_COMMIT).aggregate([(LOG_TIME, "max")])
+    pairs = zip(commits[LOG_COMMIT].to_pylist(), commits[f"{LOG_TIME}_max"].to_pylist(), strict=True)
     told, latest = _clocks(pairs, latest)
-    at = pc.index_in(rows[COMMIT], told[COMMIT])
+    at = pc.index_in(rows[LOG_COMMIT], told[LOG_COMMIT])
     for name in _TOLD:
         rows = rows.append_column(name, told[name].take(at))
     return rows, latest
@@ -169,7 +169,7 @@ def _told(rows: pa.Table, latest: int | None) -> tuple[pa.Table, int | None]:
 def _joined(catalyst: Catalyst, rows: Node, latest: int | None) -> tuple[Node, int | None]:
     """The same of many rows, which stay in Spark."""
     told, latest = _clocks(_commits(catalyst, rows), latest)
-    (commit,) = (column for column in columns(rows) if column.name() == COMMIT)
+    (commit,) = (column for column in columns(rows) if column.name() == LOG_COMMIT)
     # Rows are not sorted for the sake of this.
     known = catalyst.plan(catalyst.dataframe(sent(catalyst, told)).hint("broadcast"))
     same = catalyst.expression("EqualTo", commit, columns(known)[0])
@@ -180,21 +180,23 @@ def _joined(catalyst: Catalyst, rows: Node, latest: int | None) -> tuple[Node, i
 def _commits(catalyst: Catalyst, rows: Node) -> list[tuple[int, int | None]]:
     """The commits of a log, each with the greatest event time that came with it, if any did; all in microseconds."""
     read = {column.name(): column for column in columns(rows)}
-    plan = catalyst.project([read[name] for name in (COMMIT, OP, TIME)], rows)
+    plan = catalyst.project([read[name] for name in (LOG_COMMIT, LOG_OP, LOG_TIME)], rows)
     made = catalyst.dataframe(_TEMPLATES.over(catalyst, plan, "commits", _grouped))
-    return [(row[COMMIT], row[TIME]) for batch in batches_of(made) for row in batch.to_pylist()]
+    return [(row[LOG_COMMIT], row[LOG_TIME]) for batch in batches_of(made) for row in batch.to_pylist()]
 
 
 def _grouped(rows: DataFrame) -> DataFrame:
     from pyspark.sql import functions
 
-    gained = functions.when(functions.col(OP).isin(*GAINED), functions.unix_micros(TIME))
-    commits = rows.where(functions.col(COMMIT).isNotNull()).groupBy(functions.unix_micros(COMMIT).alias(COMMIT))
-    return commits.agg(functions.max(gained).alias(TIME))
+    gained = functions.when(functions.col(LOG_OP).isin(*GAINED), functions.unix_micros(LOG_TIME))
+    commits = rows.where(functions.col(LOG_COMMIT).isNotNull()).groupBy(
+        functions.unix_micros(LOG_COMMIT).alias(LOG_COMMIT)
+    )
+    return commits.agg(functions.max(gained).alias(LOG_TIME))
 
 
 def _clocks(commits: Iterable[tuple[int, int | None]], latest: int | None) -> tuple[pa.Table, int | None]:
-    """Return a table of commits with `CLOCK` and `ENDS`, and the greatest event time after all of them.
+    """Return a table of commits with `LOG_CLOCK` and `LOG_ENDS`, and the greatest event time after all of them.
 
     Args:
         commits: each with the greatest event time that came with it, if any did; all in microseconds.
@@ -208,11 +210,11 @@ def _clocks(commits: Iterable[tuple[int, int | None]], latest: int | None) -> tu
         told.append((commit, latest, latest if is_said or earlier is None else earlier + MILLISECOND))
     kind = pa.timestamp("us", "UTC")
     arrays = [pa.array([row[at] for row in told], pa.int64()).cast(kind) for at in range(3)]
-    return pa.table(arrays, names=[COMMIT, CLOCK, ENDS]), latest
+    return pa.table(arrays, names=[LOG_COMMIT, LOG_CLOCK, LOG_ENDS]), latest
 
 
 def latest_of(paths: Iterable[str], stateful_input: StatefulInput) -> int | None:
     """The greatest event time of a log that was kept in files, in microseconds."""
-    column = f"c{len(stateful_input.columns) - len(MARKS) + MARKS.index(CLOCK)}"
+    column = f"c{len(stateful_input.columns) - len(MARKS) + MARKS.index(LOG_CLOCK)}"
     found = (pc.max(pq.read_table(path, columns=[column]).column(0).cast(pa.int64())).as_py() for path in paths)
     return max((time for time in found if time is not None), default=None)

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Final
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, same_nulls
 from odfpy.engine.spark.incremental.state.difference import sortable
-from odfpy.engine.spark.incremental.state.log import COMMIT, ENDS, GAINED, OFFSET, OP, ORDER, SOURCE, TIME
+from odfpy.engine.spark.incremental.state.log import (
+    GAINED,
+    LOG_COMMIT,
+    LOG_ENDS,
+    LOG_OFFSET,
+    LOG_OP,
+    LOG_SOURCE,
+    LOG_TIME,
+    ORDER,
+)
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
 from odfpy.engine.spark.plan.templates import Templates
 
@@ -43,37 +52,37 @@ def versions_of_log(rows: DataFrame, data: Sequence[str], keys: Sequence[str]) -
     content = [sortable(rows, name) for name in data]
     of_key, of_content = Window.partitionBy(*keys), Window.partitionBy(*content)
     in_order = of_key.orderBy(*ORDER, *content)
-    gained = column(OP).isin(*GAINED)
+    gained = column(LOG_OP).isin(*GAINED)
     # A correction is two rows with offsets one after the other, unless a query has taken one of them.
     is_pair = (
-        (column(OP) == int(OperationType.CORRECT_FROM))
-        & (lead(OP).over(in_order) == int(OperationType.CORRECT_TO))
-        & (lead(SOURCE).over(in_order) == column(SOURCE))
-        & (lead(OFFSET).over(in_order) == column(OFFSET) + 1)
+        (column(LOG_OP) == int(OperationType.CORRECT_FROM))
+        & (lead(LOG_OP).over(in_order) == int(OperationType.CORRECT_TO))
+        & (lead(LOG_SOURCE).over(in_order) == column(LOG_SOURCE))
+        & (lead(LOG_OFFSET).over(in_order) == column(LOG_OFFSET) + 1)
     )
     # By range, not by row: of one commit, all rows count together, in whatever order they stand.
-    with_commit = of_key.orderBy(COMMIT).rangeBetween(Window.unboundedPreceding, Window.currentRow)
+    with_commit = of_key.orderBy(LOG_COMMIT).rangeBetween(Window.unboundedPreceding, Window.currentRow)
     so_far = of_content.orderBy(*ORDER).rowsBetween(Window.unboundedPreceding, Window.currentRow)
     later = in_order.rowsBetween(1, Window.unboundedFollowing)
     known = rows.select(
         "*",
         gained.alias("gained"),
-        functions.when(is_pair, lead(TIME).over(in_order)).alias("corrected"),
+        functions.when(is_pair, lead(LOG_TIME).over(in_order)).alias("corrected"),
         functions.max(gained).over(so_far).alias("matched"),
         functions.sum(functions.when(gained, 1).otherwise(-1)).over(with_commit).alias("present"),
-        functions.min(functions.when(gained, column(TIME))).over(later).alias("again"),
+        functions.min(functions.when(gained, column(LOG_TIME))).over(later).alias("again"),
     )
     is_wrong = column("matched") & (column("corrected").isNotNull() | (column("present") > 0))
-    is_update = column("corrected") > column(TIME)
+    is_update = column("corrected") > column(LOG_TIME)
     weight = (
         functions.when(column("gained"), 1)
         .when(is_wrong & ~functions.coalesce(is_update, functions.lit(False)), -1)
         .otherwise(0)
     )
-    ends = functions.when(~column("matched"), column(TIME)).when(
-        column("again").isNull() | (column("again") > column(ENDS)), column(ENDS)
+    ends = functions.when(~column("matched"), column(LOG_TIME)).when(
+        column("again").isNull() | (column("again") > column(LOG_ENDS)), column(LOG_ENDS)
     )
-    event = functions.when(column("gained"), column(TIME)).when(column("corrected").isNull() & ~is_wrong, ends)
+    event = functions.when(column("gained"), column(LOG_TIME)).when(column("corrected").isNull() & ~is_wrong, ends)
     said = known.withColumn("weight", weight).withColumn(_AT, event)
     there = said.withColumn("weight", functions.sum("weight").over(of_content))
     events = there.where(column(_AT).isNotNull() & (~column("gained") | (column("weight") > 0)))
@@ -90,7 +99,7 @@ def versions_of_growing_log(rows: DataFrame, data: Sequence[str], keys: Sequence
     """
     from pyspark.sql import functions
 
-    events = rows.withColumn(_AT, functions.col(TIME)).withColumn(_IS_END, functions.lit(False))
+    events = rows.withColumn(_AT, functions.col(LOG_TIME)).withColumn(_IS_END, functions.lit(False))
     return _valid(events, data, keys, [*map(functions.col, ORDER), *(sortable(rows, name) for name in data)])
 
 
