@@ -17,7 +17,7 @@ from support.queries.cases import QUICK, Pull, Runner, Tuned, corpus, locked
 from support.queries.histories import histories
 from support.queries.stories import told_further
 
-from odfpy.engine.spark.incremental.state import arranged_groups, groups
+from odfpy.engine.spark.incremental.state import arranged_groups, worth_arranging
 from odfpy.engine.spark.incremental.state.arrangement import Arrangement
 
 pytestmark = pytest.mark.spark
@@ -70,7 +70,7 @@ def test_rows_are_the_same_in_random_histories(name, most_times, spark):
     @settings(max_examples=EXAMPLES or 1, suppress_health_check=list(HealthCheck), deadline=None)
     @given(histories(tuple(case.inputs), pulls=(3, 6)))
     def law(pulls):
-        with mock.patch.object(groups, "MOST_TIMES", most_times):
+        with mock.patch.object(worth_arranging, "MOST_TIMES", most_times):
             both(spark, replace(case, pulls=pulls), pulls)
 
     law()
@@ -159,7 +159,7 @@ def test_a_pull_without_rows_reads_no_groups(spark, tmp_path):
 
 def test_few_groups_stay_in_the_checkpoint(spark, tmp_path):
     runner, pulls = runner_of(spark, tmp_path)
-    with within(runner, mock.patch.object(arranged_groups, "LEAST_GROUPS", 50)):
+    with within(runner, mock.patch.object(worth_arranging, "LEAST_ROWS", 50)):
         for pull in pulls:
             runner.pull(pull)
     assert parts(runner) == (1, 0, 0)

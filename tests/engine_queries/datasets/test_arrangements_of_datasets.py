@@ -12,7 +12,7 @@ from support.engine.spark_here import SparkHere, in_place
 
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.timestamp import Timestamp
-from odfpy.engine.spark.incremental.state import arranged, arrangement
+from odfpy.engine.spark.incremental.state import arrangement, worth_arranging
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("here")]
 
@@ -45,8 +45,8 @@ def workspace(pulled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def arranged_from_the_first_row_on(patch: pytest.MonkeyPatch, home: Path) -> None:
     """Arrange rows however few there are, in a cache of one's own."""
     patch.setenv("HOME", str(home))
-    patch.setattr(arranged, "LEAST_ROWS", 0)
-    patch.setattr(arranged, "WORTH", 0)
+    patch.setattr(worth_arranging, "LEAST_ROWS", 0)
+    patch.setattr(worth_arranging, "WORTH", 0)
 
 
 def pull(workspace: Workspace) -> None:
@@ -157,7 +157,7 @@ JOINED = "select t.event_time, t.id, n.id as other from source t left join names
 def joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     """A workspace with a join of five rows and four names, all of which are arranged."""
     arranged_from_the_first_row_on(monkeypatch, tmp_path)
-    monkeypatch.setattr(arranged, "WORTH", 4)
+    monkeypatch.setattr(worth_arranging, "WORTH", 4)
     source = "{datasetRef: one, alias: source}"
     manifest = derivative("made", "one", JOINED, "spark").replace(source, f"{source}, {{datasetRef: names}}")
     made = workspace_with(tmp_path / "w", root("one", "{kind: Append}"), root("names", "{kind: Append}"), manifest)

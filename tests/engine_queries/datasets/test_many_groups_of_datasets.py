@@ -11,7 +11,7 @@ from support.engine.spark_here import SparkHere
 
 from odfpy.coordinator.workspace import Workspace
 from odfpy.engine.checkpoint import read_manifest
-from odfpy.engine.spark.incremental.state import arranged_groups
+from odfpy.engine.spark.incremental.state import worth_arranging
 
 pytestmark = pytest.mark.spark
 
@@ -21,8 +21,8 @@ ROWS = ("1 a", "2 a", "3 b"), ("4 b", "5 c"), ("6 a",), ("7 c", "8 d")
 
 @pytest.fixture(autouse=True)
 def arranged_from_the_first_group_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arranged_groups, "LEAST_GROUPS", 0)
-    monkeypatch.setattr(arranged_groups, "WORTH", 0)
+    monkeypatch.setattr(worth_arranging, "LEAST_ROWS", 0)
+    monkeypatch.setattr(worth_arranging, "WORTH", 0)
 
 
 @pytest.fixture

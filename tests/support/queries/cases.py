@@ -30,7 +30,7 @@ from odfpy.engine.contract import (
     TransformResponseNeedsHistory,
 )
 from odfpy.engine.spark.execution import operations
-from odfpy.engine.spark.incremental.state import arranged, arranged_groups
+from odfpy.engine.spark.incremental.state import worth_arranging
 from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK
 
 CORPUS = Path(__file__).resolve().parents[2] / "engine_queries" / "corpus"
@@ -304,8 +304,7 @@ class Runner:
             request = replace(request, prev_checkpoint_path=self.checkpoint)
             if self.arranged:
                 request = self._with_arrangement(request)
-            few = mock.patch.multiple(arranged, LEAST_ROWS=0, LEAST_KEPT=0, WORTH=0)
-            with few, mock.patch.multiple(arranged_groups, LEAST_GROUPS=0, WORTH=0):
+            with mock.patch.multiple(worth_arranging, LEAST_ROWS=0, WORTH=0):
                 response = self.respond(request)
             if not isinstance(response, TransformResponseNeedsHistory):
                 break

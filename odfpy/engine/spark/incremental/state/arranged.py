@@ -19,6 +19,7 @@ from odfpy.engine.checkpoint import Kept, KeptRows
 from odfpy.engine.contract import TransformRequestInput
 from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import Fragment, Retention, StatefulInput
+from odfpy.engine.spark.incremental.state import worth_arranging
 from odfpy.engine.spark.incremental.state.arrangement import Arrangement
 from odfpy.engine.spark.incremental.state.changes import Changes, together, wide_weight
 from odfpy.engine.spark.incremental.state.hashes import (
@@ -40,24 +41,11 @@ from odfpy.stages import stage
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-LEAST_ROWS: Final = 50_000
-"""Fewer rows of history are read as fast as they are looked up."""
-
-LEAST_KEPT: Final = 50_000
-"""Fewer kept rows are read and written again as fast."""
-
-MOST_TIMES: Final = 2
-"""Once there are more than this times those that were kept, the others are left out."""
-
 _MOST_NEW_ROWS: Final = 2_000_000
 """More are not added to an arrangement, which would have them in memory: it is made again when it is missed."""
 
 _MOST_UNUSED: Final = 50
 """Rows that were not looked up in so many pulls are not arranged any more."""
-
-WORTH: Final = 4
-"""A pull that looks up more than this part of all rows had better read them, unless it brings as many itself, of any
-input: those after it will be small again."""
 
 
 @dataclass
@@ -119,8 +107,9 @@ class ArrangedInputs:
                 found = arrangement.look_up(known.name, np.unique(fingerprints(hashes)))
             if found is None:
                 return None
-            is_large = _all_new(arrangement) * WORTH > known.num_rows
-            if found.num_rows > LEAST_ROWS and found.num_rows * WORTH > known.num_rows and not is_large:
+            # Unless it brings as many rows itself, of any input: those after it will be small again.
+            is_large = _all_new(arrangement) * worth_arranging.WORTH > known.num_rows
+            if worth_arranging.are_most(found.num_rows, known.num_rows) and not is_large:
                 self._too_many.add(number)
             path = self.rows.pull.scratch / f"arranged-{known.name}"
             self._found[number] = self.rows.of_table(stateful_input, found, path, known.only_appends)
@@ -158,7 +147,7 @@ class ArrangedInputs:
         if arrangement is None or kept is None or known is None or not known.runs:
             return None
         rows = known.num_rows + self._rows_new(stateful_input, arrangement)
-        if stateful_input.number in self._too_many or rows > MOST_TIMES * kept.arranged[name].count:
+        if stateful_input.number in self._too_many or rows > worth_arranging.MOST_TIMES * kept.arranged[name].count:
             return None
         left = self._extended(arrangement, known, stateful_input, self.rows.new(stateful_input))
         if not left.runs:
@@ -180,7 +169,8 @@ class ArrangedInputs:
         too_many = 0 if known is None else known.too_many
         if stateful_input.number in self._too_many and known is not None:
             too_many = known.num_rows
-        if count < max(1, LEAST_KEPT, 2 * too_many) or not all(rows.only_appends for _, rows in files):
+        is_worth_it = count > 0 and worth_arranging.pays(count, too_many)
+        if not is_worth_it or not all(rows.only_appends for _, rows in files):
             if too_many:
                 arrangement.leave(ArrangedRows(name, only_appends=True, too_many=too_many))
             return None
@@ -216,7 +206,7 @@ class ArrangedInputs:
         new: Changes | None,
     ) -> ArrangedRows:
         rows = self._rows_before(stateful_input, arrangement)
-        if rows < max(LEAST_ROWS, 2 * known.too_many):
+        if not worth_arranging.pays(rows, known.too_many):
             return known
         whole = together(self.rows.catalyst, [one for one in (history, new) if one is not None])
         frame = self._hashed(stateful_input, whole)

@@ -19,6 +19,7 @@ import pyarrow as pa
 from odfpy.engine.arrangement import ArrangedRows
 from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
 from odfpy.engine.spark.incremental.properties.plan_info import Fragment, StatefulInput
+from odfpy.engine.spark.incremental.state import worth_arranging
 from odfpy.engine.spark.incremental.state.arrangement import Arrangement
 from odfpy.engine.spark.incremental.state.hashes import entries_of, fingerprints, is_hashable, sorted_entries
 from odfpy.engine.spark.incremental.state.pull import Pull
@@ -29,17 +30,8 @@ from odfpy.stages import stage
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-LEAST_GROUPS: Final = 50_000
-"""Fewer are written again as fast as they are looked up."""
-
-WORTH: Final = 4
-"""A pull that touches more than this part of all groups had better read and write them all."""
-
 _MOST_NEW: Final = 1_000_000
-"""A pull that touches more groups than that does so, too: those that it touches are in memory."""
-
-MOST_TIMES: Final = 2
-"""More partial results than this times the groups are put together."""
+"""A pull that touches more groups than that had better read and write all: those that it touches are in memory."""
 
 
 def can_be_arranged(pull: Pull, fragment: Fragment, stateful_input: StatefulInput, groups: PartialAggregate) -> bool:
@@ -144,14 +136,11 @@ class ArrangedGroups:
             count: how many there are.
             touched: how many of them this pull has touched.
         """
-        if count < LEAST_GROUPS:
-            return False
         before = self.arrangement.known(self.name)
-        if before is None or not before.too_many:
-            return True
         # A pull has touched most of them: until one touches few again.
-        return not _are_most(touched, count) or count >= 2 * before.too_many
+        too_many = 0 if before is None or not _are_most(touched, count) else before.too_many
+        return worth_arranging.pays(count, too_many)
 
 
 def _are_most(touched: int, count: int) -> bool:
-    return touched > _MOST_NEW or (touched > LEAST_GROUPS and touched * WORTH > count)
+    return touched > _MOST_NEW or worth_arranging.are_most(touched, count)

@@ -23,7 +23,8 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
     becomes_complete,
     is_complete,
 )
-from odfpy.engine.spark.incremental.state.arranged_groups import MOST_TIMES, ArrangedGroups, can_be_arranged
+from odfpy.engine.spark.incremental.state import worth_arranging
+from odfpy.engine.spark.incremental.state.arranged_groups import ArrangedGroups, can_be_arranged
 from odfpy.engine.spark.incremental.state.changes import Changes, no_rows
 from odfpy.engine.spark.incremental.state.hashes import HASH, with_hash
 from odfpy.engine.spark.incremental.state.pull import Pull
@@ -285,7 +286,7 @@ class GroupRows:
         new = self._new_stored if self._looked_up is not None else None
         rows = known.num_rows + (0 if new is None else new.count)
         with stage("arrangement"):
-            if rows > MOST_TIMES * kept.count and self.new is not None and self._everything is not None:
+            if rows > worth_arranging.MOST_TIMES * kept.count and self.new is not None and self._everything is not None:
                 name = f"all-groups-{self._name}"
                 whole = self._merged(self._catalyst.union([self._everything, self.new]))
                 plan = self._written(name, whole)

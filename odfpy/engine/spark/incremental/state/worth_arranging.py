@@ -1,0 +1,34 @@
+"""When it pays to look up rows, or partial results of groups, by key in an arrangement.
+
+To look up a row costs more than to read it, so it pays for a few of many. After a pull that has looked up too many,
+all are read, until it pays again.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+LEAST_ROWS: Final = 50_000
+"""Fewer rows or groups are read, and where they are kept written again, as fast as they are looked up."""
+
+WORTH: Final = 4
+"""A pull that looks up more than this part of all rows had better read them all."""
+
+MOST_TIMES: Final = 2
+"""Once there are more than this times those that are of use, these are put together without the others."""
+
+
+def are_most(looked_up: int, count: int) -> bool:
+    """Return whether a pull looks up so many of all rows that it had better read them all."""
+    return looked_up > LEAST_ROWS and looked_up * WORTH > count
+
+
+def pays(count: int, too_many: int) -> bool:
+    """Return whether rows are worth being arranged.
+
+    Args:
+        count: how many there are.
+        too_many: how many there were when a pull last looked up too many of them, 0 for never: then it pays again when
+            they are twice as many.
+    """
+    return count >= max(LEAST_ROWS, 2 * too_many)
