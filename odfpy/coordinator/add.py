@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,6 +54,7 @@ from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import DatasetAlias, DatasetRef
 from odfpy.errors import (
     AlreadyExists,
+    ConcurrentUpdate,
     DatasetNotFound,
     OdfError,
     SchemaError,
@@ -75,7 +77,9 @@ def add(
     dry_run: bool = False,
     approve: bool = True,
 ) -> list[AddResult]:
-    """Make datasets of snapshots, all of them or none.
+    """Make datasets of snapshots: all of them, or none where anything is wrong with one or a dataset is locked.
+
+    Each is a commit of its own: if the machine goes down or the disk is full on the way, those before it stay.
 
     Args:
         storage: the workspace.
@@ -87,7 +91,8 @@ def add(
         approve: let their sources run on this machine.
 
     Raises:
-        OdfError: what is wrong with one of them; nothing was added.
+        DatasetLocked, ConcurrentUpdate: somebody else writes to one that exists; nothing was added.
+        OdfError: what is wrong with one of them; nothing was added, unless a file could not be written.
     """
     may_exist = replace_existing or keep_existing
     ordered = _in_order(storage, snapshots, may_exist=may_exist, may_lack_inputs=dry_run)
@@ -96,7 +101,12 @@ def add(
         steps = [_plan(storage, planned, snapshot, check, may_exist=may_exist) for snapshot in ordered]
         for step in steps:
             step.is_kept = step.existing is not None and not replace_existing
-        return [step.describe() if dry_run or step.is_kept else step.carry_out(approve=approve) for step in steps]
+        if dry_run:
+            return [step.describe() for step in steps]
+        with ExitStack() as held:
+            for step in steps:  # before the first commit, so that none is made if there is one that cannot be
+                step.lock(held)
+            return [step.describe() if step.is_kept else step.carry_out(approve=approve) for step in steps]
 
 
 def _in_order(
@@ -172,15 +182,24 @@ class _Step:
         notes = () if self.is_kept else self.notes + self.schedule.notes
         return AddResult(handle=handle, kind=state.kind, outcome=outcome, changes=changes, notes=notes)
 
+    def lock(self, held: ExitStack) -> None:
+        """Hold the lock of a dataset that is to be changed, and make sure that it is still as it was.
+
+        Args:
+            held: lets go of it.
+        """
+        if self.existing is None or self.is_kept:
+            return
+        self.existing = held.enter_context(self.existing.writing())
+        if self.existing.state.head != self.new.base.head:
+            raise ConcurrentUpdate(
+                f"{self.alias} was written to in the meantime", hint="Run the command again. Nothing was changed."
+            )
+
     def carry_out(self, *, approve: bool) -> AddResult:
-        if approve:  # first: without its dataset, a source does nothing
-            self.storage.approvals.approve(self.new.state.dataset_id, self.sources)
-        elif any(map(runs_something, self.sources)):
-            self.notes += (f"its source runs here once you have approved it: odf source trust {self.alias}",)
         if self.existing is not None:
-            with self.existing.writing() as dataset:
-                dataset.chain.commit(self.new)
-                self.schedule.save(dataset.folder)
+            self.existing.chain.commit(self.new)
+            self.schedule.save(self.existing.folder)
         elif self.key is not None:
             with self.storage.scratch() as scratch:
                 folder = scratch / "dataset"
@@ -191,6 +210,10 @@ class _Step:
                 # Before the dataset appears: a crash in between leaves a key of no use, not a dataset without its key.
                 self.storage.keys.save(self.key)
                 self.storage.create(self.alias, self.new.state.dataset_id, folder)
+        if approve:  # last: what could not be committed is not approved
+            self.storage.approvals.approve(self.new.state.dataset_id, self.sources)
+        elif any(map(runs_something, self.sources)):
+            self.notes += (f"its source runs here once you have approved it: odf source trust {self.alias}",)
         if self.schedule:
             tell_changed(self.storage)
         self.notes += self.storage.signing.remarks()

@@ -6,15 +6,19 @@ import io
 from pathlib import Path
 
 import pytest
-from support.chains.workspaces import derivative, feed, root, rows, workspace_with
+from support.chains.workspaces import FOLDER, derivative, feed, root, rows, workspace_with
 
 from odfpy.chain.encoding import load_snapshots
-from odfpy.chain.events import SetTransform
+from odfpy.chain.events import SetPollingSource, SetTransform
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.add import add as add_snapshots
 from odfpy.coordinator.lineage.graph import DependencyCycle
 from odfpy.coordinator.storage.results import AddOutcome
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import (
     AlreadyExists,
+    ConcurrentUpdate,
+    DatasetLocked,
     DatasetNotFound,
     InvalidQuery,
     MalformedManifest,
@@ -108,6 +112,39 @@ def test_replace_cannot_change_the_kind(tmp_path: Path) -> None:
     workspace = workspace_with(tmp_path, root("a"), root("b"))
     with pytest.raises(AlreadyExists, match="Root"):
         add(workspace, derivative("a", "b"), replace=True)
+
+
+def test_nothing_is_added_where_somebody_writes_to_one_of_them(tmp_path: Path) -> None:
+    workspace = workspace_with(tmp_path, root("a"), FOLDER, root("z"))
+    before = {name: workspace.datasets.state(name).head for name in names(workspace)}
+    polled = FOLDER.replace("in/*.csv", "other/*.csv")
+    ((source, *_),) = (snapshot.metadata for snapshot in load_snapshots(polled, "m.yaml"))
+    assert isinstance(source, SetPollingSource)
+    ledger = "{kind: Ledger, primaryKey: [id]}"
+    changed = [root("new"), root("a", ledger), polled, root("z", ledger)]
+    with workspace.storage.get("z").writing(), pytest.raises(DatasetLocked, match="Dataset z"):
+        add(workspace, *changed, replace=True)
+    assert {name: workspace.datasets.state(name).head for name in names(workspace)} == before
+    polled_id = workspace.datasets.handle("com.example.folder").id
+    assert not workspace.storage.approvals.has(polled_id, source)
+    assert add(workspace, *changed, replace=True) == [AddOutcome.CREATED] + [AddOutcome.UPDATED] * 3
+    assert workspace.storage.approvals.has(polled_id, source)
+
+
+def test_nothing_is_added_where_one_was_written_to_since_it_was_looked_at(tmp_path: Path) -> None:
+    workspace = workspace_with(tmp_path, root("a"), root("z"))
+    ledger = "{kind: Ledger, primaryKey: [id]}"
+
+    def written_meanwhile(state: ChainState, _: object) -> tuple[str, ...]:
+        if state.dataset_id == workspace.datasets.handle("z").id:
+            feed(workspace, "z", "1 a")
+        return ()
+
+    before = workspace.datasets.state("a").head
+    snapshots = [snapshot for name in "az" for snapshot in load_snapshots(root(name, ledger), name)]
+    with pytest.raises(ConcurrentUpdate, match="z was written to in the meantime"):
+        add_snapshots(workspace.storage, snapshots, check=written_meanwhile, replace_existing=True)
+    assert workspace.datasets.state("a").head == before
 
 
 def test_dry_run_adds_nothing(tmp_path: Path) -> None:

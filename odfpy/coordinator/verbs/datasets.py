@@ -139,7 +139,8 @@ class DatasetRegistry:
             approve: let their sources run on this machine; else they run once `sources.trust` approved them.
 
         Raises:
-            OdfError: what is wrong with one of them; nothing was added.
+            DatasetLocked: somebody else writes to one that exists; nothing was added.
+            OdfError: what is wrong with one of them; nothing was added, unless a file could not be written on the way.
         """
         for event in (event for snapshot in snapshots for event in snapshot.metadata):
             query = getattr(event, "transform", None) or getattr(event, "preprocess", None)
