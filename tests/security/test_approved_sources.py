@@ -13,6 +13,7 @@ from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.storage.approvals import SourceNotApproved
 from odfpy.coordinator.storage.results import PullOutcome
 from odfpy.coordinator.workspace import Workspace
+from odfpy.errors import DatasetLocked
 from odfpy.serving.callers.tokens import Scope, Tokens
 
 NAME = "com.example.folder"
@@ -156,3 +157,11 @@ def test_what_a_source_of_an_earlier_release_is_signed_by_decides(tmp_path: Path
     (workspace.odf / "approved").rmdir()
     (result,) = Workspace.open(workspace.root).pull([NAME])
     assert isinstance(result.error, SourceNotApproved)
+
+
+def test_approvals_are_changed_by_one_at_a_time(tmp_path: Path) -> None:
+    """Each reads what is approved and writes all of it: of two at once, one approval would be lost, or come back."""
+    workspace = workspace_with(tmp_path / "here", FOLDER)
+    for change in (workspace.sources.trust, workspace.sources.untrust):
+        with workspace.storage.editing(), pytest.raises(DatasetLocked):
+            change(NAME)

@@ -66,12 +66,12 @@ class Approvals:
         )
 
     def approve(self, dataset_id: DatasetId, sources: Iterable[Source]) -> None:
-        """Let sources run; others of the dataset that were approved stay so."""
+        """Let sources run; others of the dataset that were approved stay so. The caller holds `Storage.editing`."""
         known = self._known(dataset_id)
         self._write(dataset_id, known | {fingerprint(source) for source in sources if runs_something(source)}, known)
 
     def withdraw(self, dataset_id: DatasetId) -> bool:
-        """Let no source of a dataset run any more; tells whether one was approved."""
+        """Let no source of a dataset run any more, under `Storage.editing`; tells whether one was approved."""
         known = self._known(dataset_id)
         self._write(dataset_id, set(), known)
         return bool(known)

@@ -53,10 +53,12 @@ class Sources:
         """
         from odfpy.coordinator.storage.approvals import sources_of
 
-        dataset = self._storage.get(ref)
-        self._storage.approvals.approve(dataset.handle.id, sources_of(dataset))
+        with self._storage.editing():
+            dataset = self._storage.get(ref)
+            self._storage.approvals.approve(dataset.handle.id, sources_of(dataset))
         return self.all([str(dataset.handle.id)])
 
     def untrust(self, ref: str) -> bool:
         """Let no source of a dataset run on this machine, and return whether one might. Raises as `trust`."""
-        return self._storage.approvals.withdraw(self._storage.get(ref).handle.id)
+        with self._storage.editing():
+            return self._storage.approvals.withdraw(self._storage.get(ref).handle.id)
