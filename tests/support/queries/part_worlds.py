@@ -152,7 +152,7 @@ class _InputsAt:
             return groups.of(None)
         keys = [key and groups.over_groups(key) for key in self.fragment.keys[stateful_input.number]]
         return groups.of(
-            self._of_touched(keys, groups.is_complete(plan, self.clock, None) if stateful_input.waits else plan)
+            self._of_touched(keys, groups.complete(plan, self.clock, None) if stateful_input.waits else plan)
         )
 
     def only_grew(self, stateful_input: StatefulInput) -> bool:

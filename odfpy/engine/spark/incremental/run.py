@@ -183,7 +183,12 @@ class FragmentRun:
     # --- Keys ---
 
     def _touched(self) -> _Touched | None:
-        """The keys that this pull touches, None when all are."""
+        """Return the keys that this pull touches; None stands for all that there are.
+
+        A fragment may have no keys. Or no key is found, since stateful inputs that keys could come from have no rows,
+        neither new ones nor earlier ones that are kept. All is never wrong: a pull emits the difference of two results,
+        in which keys that it has not touched cancel out. Keys only tell which rows need not be looked at.
+        """
         if not any(self.fragment.keys.values()):
             return None
         for stateful_input in self.fragment.info.stateful_inputs:
@@ -235,7 +240,7 @@ class FragmentRun:
         for plan, is_new in ((groups.old, False), (groups.new, True)):
             if plan is None or not (is_new or stateful_input.complete_when):
                 continue
-            rows = groups.is_complete(plan, now, None if is_new else was) if stateful_input.complete_when else plan
+            rows = groups.complete(plan, now, None if is_new else was) if stateful_input.complete_when else plan
             found.append(self._keys(stateful_input, rows, over=groups.over_groups))
         return found
 
@@ -292,13 +297,13 @@ class _InputsAt:
     def groups(self, stateful_input: StatefulInput) -> Groups:
         """The partial results of a stateful input."""
         groups = self.run.rows.groups(stateful_input)
-        plan = groups.after if self.is_after else groups.all_old if self.in_full else groups.old
+        plan = groups.after if self.is_after else groups.all_groups_before if self.in_full else groups.old
         if plan is None:
             return groups.of(None)
         if stateful_input.waits:
             # The first rows may come when a watermark has passed them: then they settle now, too.
             was_complete_before = self.only_complete and not self.run.pull.is_first
-            plan = groups.is_complete(plan, self.clock, self.run.pull.before if was_complete_before else None)
+            plan = groups.complete(plan, self.clock, self.run.pull.before if was_complete_before else None)
         keys = self.run.fragment.keys[stateful_input.number]
         return groups.of(self._of_touched([key and groups.over_groups(key) for key in keys], plan))
 

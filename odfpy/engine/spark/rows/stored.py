@@ -114,15 +114,15 @@ def computed(catalyst: Catalyst, plan: Node) -> Node:
 
 
 class Stored:
-    """The rows of a data frame, which are computed now."""
+    """The rows of a data frame, which are computed when this is made."""
 
     def __init__(self, catalyst: Catalyst, frame: DataFrame, path: Path) -> None:
-        """Compute them.
+        """Compute the rows.
 
         Args:
             catalyst: the session.
             frame: the rows.
-            path: a file for them.
+            path: a file for the rows.
         """
         self._catalyst = catalyst
         self._frame = frame
@@ -132,32 +132,32 @@ class Stored:
 
     @cached_property
     def plan(self) -> Node:
-        """A plan that reads them; its columns may have nulls where the data frame has none."""
+        """A plan that reads the rows; its columns may have nulls where the data frame has none."""
         if self._memory is None:
             return read_plan(self._catalyst, self._frame.schema, [self._path])
         return self._memory.relation()
 
     @cached_property
     def file(self) -> Path:
-        """A Parquet file with them."""
+        """A Parquet file with the rows."""
         if self._few is not None:
             write_batches(self._few.schema, True, str(self._path), iter(self._few.to_batches()))
         return self._path
 
     @property
     def table(self) -> pa.Table:
-        """Them as a table of Arrow."""
+        """The rows as a table of Arrow."""
         return pq.read_table(self._path) if self._few is None else self._few
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """One of the columns."""
+        """One column of the rows."""
         if self._few is None:
             return pq.read_table(self._path, columns=[name]).column(0)
         return self._few.column(name)
 
     @cached_property
     def _few(self) -> pa.Table | None:
-        """Them, if they are in the memory of Java."""
+        """The rows, if they are in the memory of Java; None if they are in the file."""
         if self._memory is None:
             return None
         schema = file_schema(self._frame)

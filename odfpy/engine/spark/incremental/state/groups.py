@@ -92,7 +92,7 @@ class GroupRows:
 
     @cached_property
     def _kept(self) -> KeptRows | None:
-        """The words of the checkpoint on them; None where there were none, or none are known."""
+        """What the last pull has said of the partial results that it kept; None if it kept none, or is not known."""
         kept = self.rows.pull.kept
         if kept is None:
             return None
@@ -106,7 +106,7 @@ class GroupRows:
 
     @cached_property
     def _arranged(self) -> ArrangedGroups | None:
-        """The arrangement, if they can be in it."""
+        """The partial results in the arrangement of the dataset; None if they cannot be there."""
         pull, name = self.rows.pull, self._name
         arrangement = pull.arrangement
         if arrangement is None or not can_be_arranged(pull, self.rows.fragment, self.stateful_input, self._groups):
@@ -136,33 +136,35 @@ class GroupRows:
 
     @property
     def by_value(self) -> bool:
-        """True if values are keys."""
+        """True if partial results have values as keys, so that values can be taken away again."""
         return not (self._groups.is_linear or self.only_appended)
 
     # --- Partial results ---
 
     @cached_property
     def new(self) -> Node | None:
-        """Those of the rows of this pull, which are computed by now."""
+        """Partial results of the rows of this pull, added up by group and computed by now; None if none are new."""
         changes = self.rows.new(self.stateful_input)
         if changes is None:
             return None
         is_looked_up = self._arranged is not None and self._arranged.known is not None
-        return self._written(f"new-{self._name}", self._of(changes), hashed=is_looked_up)
+        return self._written(f"new-{self._name}", self._groups_of(changes), hashed=is_looked_up)
 
     @cached_property
     def old(self) -> Node | None:
-        """Those of all rows before; where they are looked up, those of the groups of this pull, and perhaps others.
+        """Partial results of all rows before this pull, added up by group; None for none.
+
+        Where groups are looked up, there are only those that this pull has rows of, and perhaps others.
 
         Raises:
-            HistoryNeeded: they are not known, or not with their values.
+            HistoryNeeded: partial results are not known, or not with their values.
         """
-        found = self._earlier
-        return found if found is None or self._looked_up is None else self._merged(found)
+        found = self._earlier_unmerged
+        return found if found is None or self._looked_up_groups is None else self._merged(found)
 
     @cached_property
-    def _earlier(self) -> Node | None:
-        """Those of `old`, but perhaps several of one group."""
+    def _earlier_unmerged(self) -> Node | None:
+        """Partial results as in `old`, before those of one group are added up: there may be several of a group."""
         pull = self.rows.pull
         if pull.is_first:
             return None
@@ -171,18 +173,18 @@ class GroupRows:
                 return None
             if self._can_go_on(self._kept):
                 if self._kept_file is not None:
-                    return self._correctable(self._read(self._kept_file))
-                if self._looked_up is not None:
-                    return self._looked_up
+                    return self._still_correctable(self._read(self._kept_file))
+                if self._looked_up_groups is not None:
+                    return self._looked_up_groups
                 if self._is_arranged and self.new is None:
                     return None  # no group is touched
-                if self._everything is not None:
-                    return self._everything
-        return self._of_history
+                if self._all_arranged is not None:
+                    return self._all_arranged
+        return self._all_of_history
 
     @property
     def _is_arranged(self) -> bool:
-        """True if those of before are looked up in the arrangement."""
+        """True if groups of before are looked up in the arrangement."""
         arranged, kept = self._arranged, self._kept
         return arranged is not None and arranged.known is not None and kept is not None and self._can_go_on(kept)
 
@@ -192,8 +194,11 @@ class GroupRows:
         return self._groups.is_linear or kept.only_appends == self.only_appended
 
     @cached_property
-    def _looked_up(self) -> Node | None:
-        """Those of the groups of this pull, perhaps several of one group; None if that cannot be had."""
+    def _looked_up_groups(self) -> Node | None:
+        """Partial results of before, of the groups that this pull has rows of, perhaps several of one group.
+
+        None if they cannot be looked up.
+        """
         if self._arranged is None or not self._is_arranged or self.new is None:
             return None
         found = self._arranged.look_up(self._new_stored.column(HASH))
@@ -203,47 +208,49 @@ class GroupRows:
         return self._groups.with_group_columns(table_rows(self._catalyst, self._schema, found, path))
 
     @cached_property
-    def _everything(self) -> Node | None:
-        """Those of all rows before, from the arrangement; None if it does not have them."""
+    def _all_arranged(self) -> Node | None:
+        """Partial results of all rows before, from the arrangement; None if it does not have them."""
         path = None if self._arranged is None else self._arranged.everything()
         return None if path is None else self._written(f"old-{self._name}", self._merged(self._read(path)))
 
     @cached_property
-    def _of_history(self) -> Node | None:
+    def _all_of_history(self) -> Node | None:
+        """Partial results of all rows before, made of the history of the inputs; None if there were no rows."""
         history = self.rows.history(self.stateful_input)
-        return None if history is None else self._written(f"old-{self._name}", self._of(history))
+        return None if history is None else self._written(f"old-{self._name}", self._groups_of(history))
 
     @property
-    def all_old(self) -> Node | None:
-        """Those of all rows before, also of windows for which no row counts any more.
+    def all_groups_before(self) -> Node | None:
+        """Partial results of all rows before, also of windows for which no row counts any more.
 
         Raises:
             HistoryNeeded: as for `old`.
         """
-        if self._over is not None:
-            return self._of_history
-        return self._everything or self._of_history if self._is_arranged else self.old
+        if self._closed_by is not None:
+            return self._all_of_history
+        return self._all_arranged or self._all_of_history if self._is_arranged else self.old
 
     @cached_property
-    def _over(self) -> Clock | None:
+    def _closed_by(self) -> Clock | None:
+        """The watermarks by which windows are closed for corrections, too; None if all are open for them."""
         pull = self.rows.pull
         return None if pull.correctable is None else pull.correctable.over(self.stateful_input, pull.before)
 
-    def _correctable(self, plan: Node) -> Node:
-        """Those that rows may still count for: others are not kept any longer."""
-        if self._over is None:
+    def _still_correctable(self, plan: Node) -> Node:
+        """Partial results of windows that rows may still count for: those of others are not kept any longer."""
+        if self._closed_by is None:
             return plan
-        return self._catalyst.filter(self._catalyst.expression("Not", is_complete(self._due, self._over)), plan)
+        return self._catalyst.filter(self._catalyst.expression("Not", is_complete(self._rules, self._closed_by)), plan)
 
     @cached_property
     def after(self) -> Node | None:
-        """Those of all rows, with this pull's."""
-        found = [plan for plan in (self._earlier, self.new) if plan is not None]
+        """Partial results of all rows, with those of this pull; as in `old`, of all groups or of those looked up."""
+        found = [plan for plan in (self._earlier_unmerged, self.new) if plan is not None]
         if len(found) < 2:
             return next(iter(found), None)
         merged = self._merged(self._catalyst.union(found))
         # Looked up, they are few, and not what is kept: nobody else reads them.
-        return merged if self._looked_up is not None else self._written(f"keep-{self._name}", merged)
+        return merged if self._looked_up_groups is not None else self._written(f"keep-{self._name}", merged)
 
     def _merged(self, plan: Node) -> Node:
         return self._groups.merged(gather(self._catalyst, plan), by_value=self.by_value)
@@ -251,7 +258,7 @@ class GroupRows:
     def keep(self) -> Kept:
         """Return what is kept for the next pull, nothing as long as there have been no rows."""
         arranged, kept = self._arranged, self._kept
-        stays = self._is_arranged and (self.new is None or self._looked_up is not None)
+        stays = self._is_arranged and (self.new is None or self._looked_up_groups is not None)
         if stays and arranged is not None and arranged.known is not None and kept is not None:
             return self._keep_arranged(arranged, arranged.known, kept)
         if self.after is None:
@@ -265,7 +272,11 @@ class GroupRows:
         return self._keep_all(stored)
 
     def _keep_all(self, stored: Stored) -> Kept:
-        """Arrange all of them, if they are many; else, or if there is no room, they are kept in the checkpoint."""
+        """Arrange the partial results of all groups, if these are many; else, or without room, keep them in a file.
+
+        Args:
+            stored: the partial results of all groups.
+        """
         arranged, count = self._arranged, stored.count
         kept = KeptRows(self._name, self.only_appended, count)
         new = self._stored.get(f"new-{self._name}")
@@ -282,13 +293,14 @@ class GroupRows:
         return Kept({self._name: (stored.file, kept)})
 
     def _keep_arranged(self, arranged: ArrangedGroups, known: ArrangedRows, kept: KeptRows) -> Kept:
-        """Add those of this pull to the arrangement, and put all of them together now and then."""
-        new = self._new_stored if self._looked_up is not None else None
+        """Add the partial results of this pull to the arrangement, and add up those of each group now and then."""
+        new = self._new_stored if self._looked_up_groups is not None else None
         rows = known.num_rows + (0 if new is None else new.count)
         with stage("arrangement"):
-            if rows > worth_arranging.MOST_TIMES * kept.count and self.new is not None and self._everything is not None:
+            are_many = rows > worth_arranging.MOST_TIMES * kept.count
+            if are_many and self.new is not None and self._all_arranged is not None:
                 name = f"all-groups-{self._name}"
-                whole = self._merged(self._catalyst.union([self._everything, self.new]))
+                whole = self._merged(self._catalyst.union([self._all_arranged, self.new]))
                 plan = self._written(name, whole)
                 count = self._stored[name].count
                 left = arranged.make(self._hashed(plan), count, self.only_appended)
@@ -299,7 +311,7 @@ class GroupRows:
         return Kept(arranged={self._name: replace(kept, only_appends=self.only_appended)})
 
     def of(self, plan: Node | None) -> Groups:
-        """Some of these, or none."""
+        """Some of the partial results, as operators read them; no rows for None."""
         if plan is None:
             rows = no_rows(self._catalyst, self.stateful_input.columns)
             plan = self._groups.with_group_columns(self._groups.of_rows(rows, by_value=self.by_value))
@@ -309,24 +321,26 @@ class GroupRows:
         """An expression over the stateful input's keys, as one over partial results."""
         return self._groups.over_groups(expression)
 
-    def is_complete(self, plan: Node, now: Clock, was: Clock | None) -> Node:
-        """Those that are settled by now; only if they had not been by then, where a clock of then is given.
+    def complete(self, plan: Node, now: Clock, was: Clock | None) -> Node:
+        """The partial results of groups that are complete by now, and, if a clock of then is given, were not by then.
 
         Args:
-            plan: the groups.
+            plan: partial results.
             now: the watermarks after the pull.
             was: the watermarks of which complete groups are left out, None for none.
         """
-        condition = is_complete(self._due, now) if was is None else becomes_complete(self._due, was, now)
+        condition = is_complete(self._rules, now) if was is None else becomes_complete(self._rules, was, now)
         return self._catalyst.filter(condition, plan)
 
     @property
-    def _due(self) -> list[CompletenessRule]:
+    def _rules(self) -> list[CompletenessRule]:
+        """The rules of which one makes a group complete, over partial results."""
         return [replace(rule, value=self.over_groups(rule.value)) for rule in self.stateful_input.complete_when]
 
     # --- Files ---
 
-    def _of(self, changes: Changes) -> Node:
+    def _groups_of(self, changes: Changes) -> Node:
+        """Partial results of some rows, added up by group."""
         weight = None if changes.only_appends else columns(changes.plan)[-1]
         return self._groups.of_rows(changes.plan, weight, by_value=self.by_value)
 
@@ -335,7 +349,7 @@ class GroupRows:
         return self._stored[f"new-{self._name}"]
 
     def _written(self, name: str, plan: Node, *, hashed: bool = False) -> Node:
-        """Partial results, computed now; with hashes in what is stored, where they are asked for."""
+        """Partial results, computed now; what is stored of them has hashes, where these are asked for."""
         frame = self._catalyst.dataframe(plan)
         if self.by_value not in self._groups.schemas:
             self._groups.schemas[self.by_value] = frame.schema
