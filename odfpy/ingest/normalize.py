@@ -85,6 +85,25 @@ def normalize_rows(
     return NormalizedRows(table, given, operations)
 
 
+def rows_with_no_event_time(new: pa.Table, rows: NormalizedRows, strategy: MergeStrategy, name: str) -> int:
+    """How many rows have no event time, although their input has the column.
+
+    Those that an upsert stream retracts do not count: what is written of them is the row as it was.
+
+    Args:
+        new: rows as read and preprocessed.
+        rows: the same rows as the merge takes them.
+        strategy: merge strategy of the source.
+        name: the column.
+    """
+    if name not in new.column_names:
+        return 0
+    lacking = pc.invert(rows.event_time_given)
+    if isinstance(strategy, MergeUpsertStream) and rows.operations is not None:
+        lacking = pc.and_(lacking, pc.not_equal(rows.operations, int(OperationType.RETRACT)))
+    return pc.sum(lacking).as_py() or 0
+
+
 def coerce_inferred_event_time(new: pa.Table, vocabulary: DatasetVocabulary, first_row: int = 0) -> pa.Table:
     """Read an event time of a type that was inferred, not declared: numbers are seconds since 1970, text is RFC 3339.
 

@@ -12,6 +12,7 @@ Nothing is committed here: the coordinator does that with what it gets.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from odfpy.data.vocabulary import DatasetVocabulary, OperationType
 from odfpy.ingest.evolve import untyped_columns
 from odfpy.ingest.fit import fit_rows
 from odfpy.ingest.local_merge import MergedRows, merge_locally
-from odfpy.ingest.normalize import normalize_rows
+from odfpy.ingest.normalize import normalize_rows, rows_with_no_event_time
 from odfpy.ingest.retractions import RetractionLimit, StateChange, check_retractions
 from odfpy.ingest.write import OrderedRows, SliceForm, WrittenSlice, write_slices
 from odfpy.stages import stage
@@ -52,6 +53,7 @@ class IngestStatistics:
         repeated: rows of the input whose key had come before in the same input.
         late: rows with +A or +C that happened at or before the watermark of the dataset before the ingest.
         untimed: rows of the input that brought no event time.
+        lacking: those of them whose input has the column; none that an upsert stream retracts.
     """
 
     read: U64 = 0
@@ -62,6 +64,7 @@ class IngestStatistics:
     repeated: U64 = 0
     late: U64 = 0
     untimed: U64 = 0
+    lacking: U64 = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +156,8 @@ def ingest_rows(
             scratch=out.parent / f"{out.name}.scratch",
         )
     untimed = rows.event_time_given.length() - (pc.sum(rows.event_time_given).as_py() or 0)
-    statistics = _statistics(new.num_rows, merged, vocab, watermark, untimed)
+    lacking = rows_with_no_event_time(new, rows, strategy, vocab.event_time_column)
+    statistics = replace(_statistics(new.num_rows, merged, vocab, watermark), untimed=untimed, lacking=lacking)
     if len(merged.rows.operations) == 0:
         return IngestedData((), extended if schema is None else schema, schema is None, statistics, merged.warnings)
     warnings = merged.warnings
@@ -175,7 +179,7 @@ def _retracted_keys(rows: OrderedRows, strategy: MergeSnapshot, most: int) -> li
 
 
 def _statistics(
-    read: int, merged: MergedRows, vocab: DatasetVocabulary, watermark: Timestamp | None, untimed: int
+    read: int, merged: MergedRows, vocab: DatasetVocabulary, watermark: Timestamp | None
 ) -> IngestStatistics:
     operations = merged.rows.operations
     counts = {entry["values"]: entry["counts"] for entry in pc.value_counts(operations).to_pylist()}
@@ -183,4 +187,4 @@ def _statistics(
     late = 0
     if watermark is not None:
         late = late_rows(merged.rows.column(vocab.event_time_column), operations, watermark)
-    return IngestStatistics(read, appended, corrected, retracted, read - merged.used, merged.repeated, late, untimed)
+    return IngestStatistics(read, appended, corrected, retracted, read - merged.used, merged.repeated, late)

@@ -1,4 +1,4 @@
-"""Warnings on sources without event times: all rows of an input get one and the same."""
+"""Warnings on sources and rows without event times: these rows get one and the same, that of their input."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odfpy.chain.events import AddPushSource, SetPollingSource
-from odfpy.chain.sources import EventTimeFromMetadata, FetchFilesGlob, FetchUrl
+from odfpy.chain.sources import (
+    EventTimeFromMetadata,
+    EventTimeFromPath,
+    EventTimeFromSystemTime,
+    FetchFilesGlob,
+    FetchUrl,
+)
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
 
@@ -54,17 +60,38 @@ def remarks_on_columns(source: Source, columns: pa.Schema, vocab: DatasetVocabul
     return (remark,)
 
 
-def warnings_of_first_rows(
-    source: Source, ingested: IngestedData, vocab: DatasetVocabulary, given: Timestamp
+def warnings_of_rows(
+    source: Source, ingested: IngestedData, vocab: DatasetVocabulary, given: Timestamp, *, are_first: bool
 ) -> tuple[DataWarning, ...]:
-    """Return what to say when the first rows of a dataset have come without any event time.
+    """Return what to say when rows have come without an event time.
 
     Args:
         source: of the dataset.
         ingested: the rows.
         vocab: names of the system columns.
-        given: the event time of all of them.
+        given: the event time that these rows have got.
+        are_first: whether the dataset had no rows before.
     """
+    warnings = _warnings_of_first_rows(source, ingested, vocab, given) if are_first else ()
+    rows, read = ingested.statistics.lacking, ingested.statistics.read
+    # A manifest that says where event times come from means files without any, not gaps between them.
+    if warnings or not rows or not ingested.slices or (rows == read and is_chosen(source)):
+        return warnings
+    from odfpy.data.data_warning import DataWarning, WarningKind, count_of
+
+    verbs = ("has", "gets") if rows == 1 else ("have", "get")
+    time = Timestamp.from_millis(given.millis)  # as it is in the rows
+    message = (
+        f"{count_of(rows, 'row')} of {read} {verbs[0]} no {vocab.event_time_column!r} and {verbs[1]}"
+        f" {_time_of(source)}, {time}; if that is not meant, supply it in `preprocess`, or leave such rows out"
+    )
+    return (DataWarning(WarningKind.EVENT_TIME, message, rows),)
+
+
+def _warnings_of_first_rows(
+    source: Source, ingested: IngestedData, vocab: DatasetVocabulary, given: Timestamp
+) -> tuple[DataWarning, ...]:
+    """Return what to say when the first rows of a dataset have come without any event time."""
     rows = ingested.statistics.untimed
     if not rows or rows < ingested.statistics.read or ingested.schema is None or is_chosen(source):
         return ()
@@ -92,6 +119,11 @@ def _time_of(source: Source) -> str:
     if isinstance(source, AddPushSource):
         return "the time of the ingest"
     fetch = source.fetch
+    if isinstance(fetch, FetchUrl | FetchFilesGlob):
+        if isinstance(fetch.event_time, EventTimeFromPath):
+            return "the time in the name of the file"
+        if isinstance(fetch.event_time, EventTimeFromSystemTime):
+            return "the time of the pull"
     if isinstance(fetch, FetchUrl) or (
         isinstance(fetch, FetchFilesGlob) and isinstance(fetch.event_time, EventTimeFromMetadata)
     ):

@@ -27,7 +27,7 @@ from odfpy.chain.events import (
 from odfpy.chain.sources import MergeLedger, MergeStrategy, MergeUpsertStream
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.ingest.allowed import NOTHING, Allowed
-from odfpy.coordinator.ingest.event_times import warnings_of_first_rows
+from odfpy.coordinator.ingest.event_times import warnings_of_rows
 from odfpy.coordinator.ingest.keyed_state import DatasetKeys
 from odfpy.coordinator.ingest.lanes import choose_lane, ingest_by_spark, read_rows
 from odfpy.coordinator.ingest.snapshots import require_whole, retraction_limit
@@ -193,9 +193,9 @@ def _ingest_file(
         keys.extend(result.new_head, ingested.schema)
     counts, odd = _outcome(ingested.statistics, source.merge)
     warnings = (*result.warnings, *ingested.warnings)
-    if not dataset.state.num_records and not file.is_dated:
-        warnings += warnings_of_first_rows(source, ingested, dataset.state.vocab, file.event_time)
     if not file.is_dated:
+        vocab, are_first = dataset.state.vocab, not dataset.state.num_records
+        warnings += warnings_of_rows(source, ingested, vocab, file.event_time, are_first=are_first)
         untimed = ingested.statistics.untimed
         warnings += warnings_of_given_time(file.name, file.event_time, untimed, system_time)
     return replace(result, counts=counts, warnings=warnings, notes=(*result.notes, *remarks, *odd), lane=str(lane))

@@ -131,8 +131,8 @@ class _Lane:
         work = _WriteSorted(self._request, schema, tuple(runs))
         with stage("write"):
             slices, late = self._write(work, cuts)
-        untimed = sum(run.untimed for run in runs)
-        statistics = IngestStatistics(read=read, appended=read, late=late, untimed=untimed)
+        untimed, lacking = sum(run.untimed for run in runs), sum(run.lacking for run in runs)
+        statistics = IngestStatistics(read=read, appended=read, late=late, untimed=untimed, lacking=lacking)
         return LaneResult(slices=slices, schema=schema, statistics=statistics)
 
     # --- (3) ---
@@ -170,6 +170,7 @@ class _Lane:
             repeated=repeated.rows,
             late=late,
             untimed=sum(run.untimed for run in runs),
+            lacking=sum(run.lacking for run in runs),
         )
         return LaneResult(slices=slices, schema=schema, statistics=statistics, warnings=warnings)
 

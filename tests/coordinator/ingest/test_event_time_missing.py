@@ -136,3 +136,65 @@ def test_a_column_without_any_value_is_as_good_as_none(tmp_path: Path) -> None:
     file.write_text("event_time,n\n,1\n,2\n")
     (result,) = workspace.ingest("measured", [file])
     assert result.warnings[0].message.startswith("no row brings an 'event_time'")
+
+
+# --- Some rows without ----------------------------------------------------------------------------------------------
+
+TIMED = "{name: event_time, type: {kind: Option, inner: Timestamp}}, {name: n, type: Int64}"
+UPSERT = "{name: op, type: Int32}, " + TIMED
+
+
+def ingested(workspace: Workspace, text: str, event_time: Timestamp | None = None) -> list[str]:
+    """What is said of some rows, without their time."""
+    file = workspace.root / "rows.csv"
+    file.write_text(text)
+    (result,) = workspace.ingest("measured", [file], event_time=event_time)
+    assert all(warning.kind is WarningKind.EVENT_TIME for warning in result.warnings)
+    return [warning.message.partition(", 2")[0] for warning in result.warnings]
+
+
+def test_rows_without_an_event_time_among_others_are_counted(tmp_path: Path) -> None:
+    workspace = workspace_with(tmp_path, manifest(TIMED))
+    first = "event_time,n\n2024-01-01,1\n,2\n2024-01-03,3\n"
+    assert ingested(workspace, first) == ["1 row of 3 has no 'event_time' and gets the time of the ingest"]
+    assert ingested(workspace, "event_time,n\n2024-01-04,1\n") == []
+    later = ingested(workspace, "event_time,n\n,1\n,2\n")
+    assert later == ["2 rows of 2 have no 'event_time' and get the time of the ingest"], "the others had one"
+    assert ingested(workspace, first, Timestamp.parse("2024-01-02")) == [], "a person has said so"
+
+
+def test_the_warning_names_the_time_and_says_what_to_do(tmp_path: Path) -> None:
+    workspace = workspace_with(tmp_path, manifest(TIMED))
+    file = tmp_path / "rows.csv"
+    file.write_text("event_time,n\n2024-01-01,1\n,2\n")
+    (result,) = workspace.ingest("measured", [file])
+    (warning,) = result.warnings
+    given = Timestamp.from_datetime(workspace.tail("measured", 1).column("event_time")[0].as_py())
+    assert warning.message == (
+        f"1 row of 2 has no 'event_time' and gets the time of the ingest, {given};"
+        " if that is not meant, supply it in `preprocess`, or leave such rows out"
+    )
+    assert warning.count == 1
+
+
+def test_a_manifest_that_has_chosen_does_not_mean_gaps(tmp_path: Path) -> None:
+    source = POLLED % ", eventTime: {kind: FromPath, pattern: '(.*).csv', timestampFormat: '%Y-%m-%d'}"
+    workspace = workspace_with(tmp_path, manifest(TIMED, source))
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "2024-02-01.csv").write_text("event_time,n\n,1\n,2\n")
+    (result,) = workspace.pull(["measured"])
+    assert result.warnings == ()
+    (tmp_path / "in" / "2024-02-02.csv").write_text("event_time,n\n2024-01-01,1\n,2\n")
+    (result,) = workspace.pull(["measured"])
+    assert [warning.message.partition(";")[0] for warning in result.warnings] == [
+        "1 row of 2 has no 'event_time' and gets the time in the name of the file, 2024-02-02T00:00:00Z"
+    ]
+
+
+def test_rows_that_an_upsert_stream_retracts_need_no_event_time(tmp_path: Path) -> None:
+    text = manifest(UPSERT).replace("{kind: Append}", "{kind: UpsertStream, primaryKey: [n]}")
+    workspace = workspace_with(tmp_path, text)
+    assert ingested(workspace, "op,event_time,n\n0,2024-01-01,1\n0,2024-01-01,2\n") == []
+    assert ingested(workspace, "op,event_time,n\n1,,1\n0,2024-01-02,3\n") == []
+    assert len(ingested(workspace, "op,event_time,n\n1,,2\n0,,4\n")) == 1
+    assert ingested(workspace, "op,event_time,n\n1,,2\n") == [], "nothing is written"
