@@ -13,9 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfpy.chain.block import HashedBlock
-from odfpy.chain.events import AddData, AddPushSource, DataSlice, DisablePushSource, ExecuteTransform, MetadataEvent
+from odfpy.chain.events import (
+    AddData,
+    AddPushSource,
+    DataSlice,
+    DisablePollingSource,
+    DisablePushSource,
+    ExecuteTransform,
+    MetadataEvent,
+    SetPollingSource,
+)
 from odfpy.chain.new_blocks import NewBlocks
-from odfpy.chain.rules import NoOpEvent
+from odfpy.chain.rules import NoOpEvent, SourceUnknown
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.branches.diff import BranchDiff, rows_of, touched_keys
 from odfpy.coordinator.storage.commit import commit_time
@@ -60,7 +69,7 @@ def rebase(dataset: StoredDataset, found: BranchDiff) -> None:
                 event = _again(dataset, new.state, hashed, event, path, time)
                 if event.new_data is not None:
                     files.append((path, event.new_data.physical_hash))
-            with suppress(NoOpEvent):  # the head says so already
+            with suppress(NoOpEvent, SourceUnknown):  # the head says so already, or has disabled the source, too
                 new.add(event, time)
         for path, name in files:
             dataset.layout.data.insert_file(path, name)
@@ -103,6 +112,8 @@ def _last_words(blocks: Sequence[HashedBlock]) -> dict[str, MetadataEvent | str]
                 said[f"how far the source {name} is taken in"] = str(event.new_source_state)
         elif isinstance(event, (AddPushSource, DisablePushSource)):
             said[f"the source {event.source_name}"] = event
+        elif isinstance(event, (SetPollingSource, DisablePollingSource)):
+            said["the polling source"] = event
         else:
             said[type(event).__name__] = event
     return said

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support.chains.workspaces import FOLDER, derivative, feed, root, rows, workspace_with
 
 from odfpy.chain.encoding import load_snapshots
-from odfpy.chain.events import SetInfo
+from odfpy.chain.events import DisablePollingSource, MetadataEvent, SetInfo
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceKind
 from odfpy.chain.signatures import read_head_signatures
+from odfpy.chain.sources import MergeLedger
 from odfpy.coordinator.branches.diff import KeyChanges, diff
 from odfpy.coordinator.branches.rebase import MergeConflict, rebase
 from odfpy.coordinator.storage.commit import commit_events, commit_time
 from odfpy.coordinator.storage.references import NoSuchReference
 from odfpy.coordinator.storage.results import PullOutcome, PullResult
+from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import ConcurrentUpdate, InvalidValue, UsageError
 
@@ -250,6 +253,36 @@ def test_files_that_both_sides_have_taken_in_are_a_conflict(tmp_path: Path):
     list(workspace.pull(["com.example.folder"]))
     with pytest.raises(MergeConflict, match="how far the source default is taken in"):
         workspace.branches.merge("com.example.folder", "staging")
+
+
+def test_a_source_that_one_side_has_set_and_the_other_disabled_is_a_conflict(tmp_path: Path):
+    workspace = workspace_with(tmp_path / "workspace", FOLDER)
+    dataset = workspace.storage.get("com.example.folder")
+    assert dataset.state.polling_source is not None
+    other = replace(dataset.state.polling_source, merge=MergeLedger(("id",)))
+    commit(dataset.on("with-disabled"), DisablePollingSource())
+    commit(dataset.on("with-other"), other)
+    commit(dataset, SetInfo(description="moved on"), other)
+    with pytest.raises(MergeConflict, match="both have changed the polling source"):
+        workspace.branches.merge("com.example.folder", "with-disabled")
+    workspace.branches.merge("com.example.folder", "with-other")
+    assert workspace.datasets.state("com.example.folder").polling_source == other
+
+
+def test_a_source_that_both_sides_have_disabled_stays_so(tmp_path: Path):
+    workspace = workspace_with(tmp_path / "workspace", FOLDER)
+    dataset = workspace.storage.get("com.example.folder")
+    commit(dataset.on("staging"), DisablePollingSource(), SetInfo(description="pushed to"))
+    commit(dataset, DisablePollingSource())
+    workspace.branches.merge("com.example.folder", "staging")
+    assert workspace.datasets.state("com.example.folder").polling_source is None
+    last, before, *_ = workspace.datasets.log("com.example.folder")
+    assert (last.block.event, before.block.event) == (SetInfo(description="pushed to"), DisablePollingSource())
+
+
+def commit(dataset: StoredDataset, *events: MetadataEvent) -> None:
+    with dataset.writing() as locked:
+        commit_events(locked, locked.state, events, commit_time(locked.state))
 
 
 def test_rows_of_a_query_are_not_applied_again(workspace: Workspace):
