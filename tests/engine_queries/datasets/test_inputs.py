@@ -119,18 +119,32 @@ def test_a_column_that_an_input_gets_is_one_of_the_output_where_the_query_says_s
         workspace, "all", "keyed", "select * from source qualify row_number() over (partition by id order by name) = 1"
     )
     derive(workspace, "kinds", "keyed", "select max(event_time) as event_time, count(distinct *) as n from source")
+    derive(
+        workspace,
+        "latest",
+        "keyed",
+        "select max(event_time) event_time, id, max(struct(*)) as m from source group by id",
+    )
+    nested = "select max(event_time) event_time, id, named_struct('m', max(struct(*))) n from source group by id"
+    derive(workspace, "nested", "keyed", nested)
+    names = ("all", "kinds", "latest", "nested")
     feed(workspace, "keyed", "1 a", "2 a")
-    for name in ("all", "kinds"):
+    for name in names:
         pull(workspace, name)
     wider = root("keyed").replace(
         "- {name: name,", "- {name: more, type: {kind: Option, inner: Int64}}\n            - {name: name,"
     )
     workspace.add(load_snapshots(wider, "keyed.yaml"), replace=True)
     feed(workspace, "keyed", "1 b", "2 a", day=2)
-    for name in ("all", "kinds"):
+    for name in names:
         pull(workspace, name)
     assert changelog(workspace, "all") == ["+A 1 a None", "+A 2 a None", "-C 1 a None", "+C 1 b None"]
     assert changelog(workspace, "kinds") == ["+A 2", "-C 2", "+C 0"], "SQL counts no row that has a NULL"
-    for name in ("all", "kinds"):
+    (kept, before, after) = (row["m"] | {"op": row["op"]} for row in workspace.tail("latest", 9).to_pylist()[1:])
+    assert [(row["op"], row["id"], row["name"], row["more"]) for row in (kept, before, after)] == [
+        (0, 2, "a", None), (2, 1, "a", None), (3, 1, "b", None)
+    ]  # fmt: skip
+    assert changelog(workspace, "nested")[-1].startswith("+C 1 {'m':")
+    for name in names:
         (report,) = workspace.verify([name], from_start=True)
         assert report.ok, report.findings

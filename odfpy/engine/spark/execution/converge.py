@@ -32,7 +32,8 @@ from odfpy.errors import InvalidQuery, SchemaError
 from odfpy.stages import stage
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
 
 
 def write_difference(
@@ -176,14 +177,32 @@ def _state_of(ready: Stateful, table: Table, result: _Result) -> DataFrame | Non
     weight = weight_of(catalyst, found[schema.names.index(table.vocab.operation_type_column)])
     rows = catalyst.project([*(found[at] for at in seen), weight], plan)
     state = catalyst.dataframe(net(catalyst, Changes(rows, only_appends=False)))
-    position = {schema.names[at]: number for number, at in enumerate(seen)}
-    types = {field.name: field.dataType for field in result.rows.schema.fields}
+    position = {schema.names[at]: f"c{number}" for number, at in enumerate(seen)}
+    recorded = {field.name: field.dataType for field in state.schema.fields}
+    wanted = {field.name: field.dataType for field in result.rows.schema.fields}
     aligned = [
-        (functions.col(f"c{position[name]}") if name in position else functions.lit(None)).cast(types[f"c{at}"])
-        .alias(f"c{at}")
+        _widened(functions.col(position[name]), recorded[position[name]], wanted[f"c{at}"]).alias(f"c{at}")
+        if name in position
+        else functions.lit(None).cast(wanted[f"c{at}"]).alias(f"c{at}")
         for at, name in enumerate(result.names())
-    ]  # fmt: skip
+    ]
     return state.where(functions.col(WEIGHT) > 0).select(*aligned, WEIGHT)
+
+
+def _widened(value: Column, recorded: DataType, wanted: DataType) -> Column:
+    """A value in the type that the result has now, in which structs may have got members; CAST adds none."""
+    from pyspark.sql import functions
+    from pyspark.sql.types import StructType
+
+    if isinstance(recorded, StructType) and isinstance(wanted, StructType) and set(recorded.names) <= set(wanted.names):
+        members = [
+            _widened(value.getField(one.name), recorded[one.name].dataType, one.dataType).alias(one.name)
+            if one.name in recorded.names
+            else functions.lit(None).cast(one.dataType).alias(one.name)
+            for one in wanted.fields
+        ]
+        return functions.when(value.isNotNull(), functions.struct(*members))
+    return value.cast(wanted)
 
 
 def _changed(before: DataFrame, after: DataFrame) -> DataFrame:
