@@ -203,7 +203,17 @@ class Puller:
         return self._poll(dataset, source)
 
     def _poll(self, dataset: StoredDataset, source: SetPollingSource) -> PullResult:
-        """Take in every new file of a polling source, one commit each.
+        """Take in every new file of a polling source, one commit each; an error does not undo those before it."""
+        results = [up_to_date(dataset)]
+        try:
+            return self._take_in_files(dataset, source, results)
+        except OdfError as error:
+            if not any(result.num_blocks for result in results):
+                raise
+            return replace(sum_up(results), outcome=PullOutcome.FAILED, error=error)
+
+    def _take_in_files(self, dataset: StoredDataset, source: SetPollingSource, results: list[PullResult]) -> PullResult:
+        """Take in every new file, and add a result for each.
 
         The next file is only fetched when the one before it has been committed, so that a source may count on that.
         """
@@ -211,7 +221,6 @@ class Puller:
         from odfpy.ingest.prepare import PrepareContext, check_steps, prepare
 
         check_steps(source.prepare)  # what cannot be prepared need not be fetched
-        results = [up_to_date(dataset)]
         memory = FolderMemory.of(dataset, source.fetch) if isinstance(source.fetch, FetchFilesGlob) else None
         with self.storage.scratch() as scratch, saving(memory):
             clock = SourceClock(any_time=self.request.allowed.future)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from support.chains.workspaces import derivative, root
+from support.chains.workspaces import FOLDER, derivative, root
 from support.fixtures import KAMU
 from support.servers.static_server import static_server
 
@@ -215,10 +215,37 @@ def test_what_came_before_the_file_at_fault_stays(odf: Odf, workspace: Path, tmp
     assert odf("init", str(other)).code == odf("add", "new.yaml", "-w", str(other)).code == 0
     for name, text in FILES.items():
         (workspace / name).write_text(text)
-    told = odf("ingest", "com.example.new", "good.ndjson", "bad.ndjson", "-w", str(other), "-o", "json")
+    files = ("good.ndjson", "bad.ndjson", "good.ndjson", "good.ndjson")
+    told = odf("ingest", "com.example.new", *files, "-w", str(other), "-o", "json")
     assert told.code == 1
-    assert told.says.startswith("error: bad.ndjson, line 2: ")
+    assert told.says.startswith("error: com.example.new: bad.ndjson, line 2: ")
+    assert "; not tried any more: good.ndjson and 1 more (E" in told.says
     assert [record["records"] for record in told.json] == [1]
+
+
+def test_what_a_failed_pull_has_taken_in_before_the_file_at_fault_is_told(odf: Odf, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    assert odf("init", str(other)).code == 0
+    (other / "polled.yaml").write_text(FOLDER)
+    assert odf("add", str(other / "polled.yaml"), "-w", str(other)).code == 0
+    (other / "in").mkdir()
+    for number, text in enumerate(("1", "2", "x", "4")):
+        (other / "in" / f"{number}.csv").write_text(f"id\n{text}\n")
+    told = odf("pull", "com.example.folder", "-w", str(other), "-o", "json")
+    assert told.code == 1
+    (result,) = told.json
+    (listed,) = odf("list", "-w", str(other), "-o", "json").json
+    assert (result["outcome"], result["records"], result["blocks"]) == ("failed", 2, 3)
+    assert result["newHead"] == listed["head"] != result["oldHead"]
+    assert "2.csv" in result["error"]
+    (other / "in" / "2.csv").write_text("id\n3\n")
+    (other / "in" / "4.csv").write_text("id\nx\n")
+    told = odf("pull", "com.example.folder", "-w", str(other))
+    assert told.code == 1
+    assert "4.csv" in told.err
+    assert "  committed before that: 2 records in 2 blocks\n" in told.err
+    told = odf("pull", "com.example.folder", "-w", str(other))
+    assert "committed" not in told.err, "nothing was"
 
 
 def test_files_that_are_not_there(odf: Odf, workspace: Path) -> None:

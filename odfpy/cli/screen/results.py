@@ -64,6 +64,8 @@ def report(
                 message = result.error.message
                 error = message if message.startswith(result.name) else f"{result.name}: {message}"
                 output.error(error, result.error.hint, result.error.code)
+                if result.num_blocks and output.for_people:
+                    output.say(f"  committed before that: {_committed(result)}")
             elif output.for_people:
                 _tell(result, output, told)
             if output.form is Format.NDJSON:
@@ -145,13 +147,17 @@ def _line(result: PullResult) -> str:
     if result.num_blocks:
         read = result.counts.get("read", 0)
         if result.num_records or not read:
-            parts.append(f"{plural(result.num_records, 'record')} in {plural(result.num_blocks, 'block')}")
+            parts.append(_committed(result))
         else:
             parts.append(f"nothing came of {plural(read, 'row')}")
         if result.watermark is not None:
             parts.append(f"watermark {result.watermark}")
     name = f"{result.name}: {result.input}" if result.input else result.name
     return f"{name}: {', '.join(parts)} ({_rows(result)}{result.seconds:.1f} s)"
+
+
+def _committed(result: PullResult) -> str:
+    return f"{plural(result.num_records, 'record')} in {plural(result.num_blocks, 'block')}"
 
 
 def _rows(result: PullResult) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -87,12 +87,24 @@ def ingest(
                 stage(str(dataset.handle), is_subject=True) as profile,
                 rows_told(progress, str(dataset.handle), name),
             ):
-                result = ingest_file(dataset.reloaded(), source, taken, engines, folder, request.allowed)
+                try:
+                    result = ingest_file(dataset.reloaded(), source, taken, engines, folder, request.allowed)
+                except OdfError as error:
+                    raise _failed(error, str(dataset.handle), [name for _, name in inputs[number + 1 :]]) from error
             has_rows = has_rows or result.num_records > 0
             if number == len(inputs) - 1 and not has_rows:
                 result = after_looking(dataset, result)
             which = name if len(inputs) > 1 else None
             yield replace(result, seconds=time.monotonic() - started, input=which, profile=profile)
+
+
+def _failed(error: OdfError, dataset: str, untried: Sequence[str]) -> OdfError:
+    """The error of a file, with the dataset that it was for and the files after it, which nobody has looked at."""
+    message = error.message if error.message.startswith(dataset) else f"{dataset}: {error.message}"
+    if untried:
+        more = f" and {len(untried) - 1} more" if len(untried) > 1 else ""
+        message += f"; not tried any more: {untried[0]}{more}"
+    return error.with_message(message, hint=error.hint)
 
 
 def _spool(stream: BinaryIO, path: Path) -> Path:

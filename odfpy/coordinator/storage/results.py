@@ -106,7 +106,7 @@ class PullOutcome(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullResult:
-    """One dataset of a pull, an ingest or a push.
+    """One dataset of a pull, an ingest or a push. Of one that failed on the way, what was committed before the error.
 
     Attributes:
         name: alias or remote reference, as the person knows it.

@@ -182,7 +182,7 @@ def test_what_may_not_change_is_refused_with_the_field_named(
     state = workspace.datasets.state("a")
     with pytest.raises(SchemaError, match=words) as caught:
         ingest(workspace, *after)
-    assert str(caught.value).startswith(f"{workspace.root / 'x.parquet'}: ")
+    assert str(caught.value).startswith(f"a: {workspace.root / 'x.parquet'}: ")
     assert caught.value.hint
     assert workspace.datasets.state("a") == state
 
