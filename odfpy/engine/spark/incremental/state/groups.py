@@ -92,7 +92,7 @@ class GroupRows:
 
     @cached_property
     def _kept(self) -> KeptRows | None:
-        """What the last pull has said of the partial results that it kept; None if it kept none, or is not known."""
+        """The file or the arranged rows that the last pull has kept; None if it has kept none, or that is not known."""
         kept = self.rows.pull.kept
         if kept is None:
             return None

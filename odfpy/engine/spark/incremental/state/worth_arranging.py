@@ -1,4 +1,4 @@
-"""When it pays to look up rows, or partial results of groups, by key in an arrangement.
+"""Thresholds from which on it pays to look up rows, or partial results of groups, by key in an arrangement.
 
 To look up a row costs more than to read it, so it pays for a few of many. After a pull that has looked up too many,
 all are read, until it pays again.
