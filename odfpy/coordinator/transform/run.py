@@ -319,9 +319,9 @@ def _commit(
     checkpoint = _hash_checkpoint(Path(request.new_checkpoint_path))
     watermark = watermark_after(state, response)
     if new_data is None and checkpoint is None and (watermark is None or not move(inputs)):
-        # A block that only moves along inputs is no valid one. The schema is committed all the same, so that queries
-        # and derivatives can do with a dataset that has no rows yet.
-        if schema is None:
+        # A block that only moves along inputs is no valid one. The first schema is committed all the same, so that
+        # queries and derivatives can do with a dataset that has no rows yet.
+        if schema is None or state.schema is not None:
             return up_to_date(dataset)
     else:
         events.append(
