@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +26,8 @@ from odfpy.engine.spark.rows.tables import Table
 
 _BUCKET, _FIRST, _LAST, _INPUT, _LIMIT = "bucket", "first", "last", "input", "limit"
 _LARGEST: Final = 62
+_FILES: Final = count()
+"""Numbers of the files with ranges, which may be several in one folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ class LateTable:
         }
         found |= {f"{_LIMIT}{at}": [one.limits[at] for _, one in rows] for at in range(len(ranges[0].limits))}
         table = pa.table({name: pa.array(values, pa.int64()) for name, values in found.items()})
-        path = scratch / f"late-{len(list(scratch.iterdir()))}.parquet"
+        path = scratch / f"late-{next(_FILES)}.parquet"
         pq.write_table(table, path)
         schema = spark_schema(table.schema, "late entries")
         return cls(catalyst, catalyst.plan(read_parquet(catalyst.spark, schema, [str(path)])), shift)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -176,6 +178,9 @@ def _system_column(by_name: dict[str, Node], table: Table, name: str) -> Node:
 
 # --- Slices that Spark cannot read -----------------------------------------------------------------------------------
 
+_COPIES: Final = count()
+"""Numbers that tell apart the copies of one slice, for different rows of it, in one folder."""
+
 
 def _readable(path: str, schema: pa.Schema, table: Table, scratch: Path) -> str:
     """The slice, or a copy of its rows in types that Spark reads as those of the schema."""
@@ -186,7 +191,7 @@ def _readable(path: str, schema: pa.Schema, table: Table, scratch: Path) -> str:
     if _reads_all_as(found, schema):
         return path
     shared = [field for field in schema if field.name in found.names]
-    copy = scratch / f"{len(list(scratch.iterdir()))}-{Path(path).name}.parquet"
+    copy = scratch / f"{next(_COPIES)}-{Path(path).name}.parquet"
     _copy(path, pa.schema([field.with_type(readable_type(field.type)) for field in shared]), table, copy)
     return str(copy)
 
