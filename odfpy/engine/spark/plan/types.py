@@ -79,7 +79,8 @@ def spark_schema(schema: pa.Schema, table: str) -> StructType:
         if spark_type is None:
             raise UnsupportedQuery(
                 f"Column `{field.name}` of `{table}` has type {field.type}, which Spark cannot read",
-                hint="Query a derivative that casts the column, made with engine datafusion.",
+                hint="`odf sql --engine datafusion` reads it. A derivative of Spark needs another before it, with"
+                " `engine: datafusion`, that casts the column.",
             )
         fields.append(types.StructField(field.name, spark_type, nullable=True))
     return types.StructType(fields)
