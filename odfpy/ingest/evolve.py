@@ -2,13 +2,18 @@
 
 The first rows set the schema. Later ones follow it: a column that is optional may be missing, a new one makes the
 schema grow, and whether a required column has nulls is asked of the values, not of how they were declared.
+
+A column of only nulls has any type. If it is new, nobody knows which: it waits until a value comes, and so does a
+member of a struct.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
+
 import pyarrow as pa
 
-from odfpy.data.schemas.arrow import from_arrow
+from odfpy.data.schemas.arrow import from_arrow, to_arrow
 from odfpy.data.schemas.evolution import extend_with
 from odfpy.data.schemas.schema import DataField, DataSchema, DataType, List, Map, Null, Option, Struct, Timestamp
 from odfpy.data.schemas.system_columns import data_fields, system_fields
@@ -22,22 +27,22 @@ def untyped_columns(rows: pa.Schema) -> tuple[str, ...]:
 
 
 def first_schema(rows: pa.Schema, vocabulary: DatasetVocabulary) -> DataSchema:
-    """The schema that the first rows of a dataset give it.
+    """The schema that the first rows of a dataset give it. Columns without a type wait until a value comes.
 
     Args:
         rows: event time, which is required, and data columns in the order of the input.
         vocabulary: names of the system columns, which come first.
 
     Raises:
-        SchemaError: a column has a type that datasets cannot have, or of none yet.
+        SchemaError: a column has a type that datasets cannot have, or lists of which nobody knows what they hold.
     """
-    untyped = untyped_columns(rows)
+    untyped = [field.name for field in rows if _has_empty_lists(field.type)]
     if untyped:
         raise SchemaError(
-            f"Column {', '.join(map(repr, untyped))} holds nothing but nulls, which tells no type",
+            f"Column {', '.join(map(repr, untyped))} holds nothing but nulls and empty lists, which tells no type",
             hint="Declare its type in the source's schema, or cast it in the preprocessing query.",
         )
-    new = from_arrow(rows)
+    new = from_arrow(_typed_only(rows))
     event_time = next(field.type for field in new.fields if field.name == vocabulary.event_time_column)
     return DataSchema((*system_fields(vocabulary, event_time), *data_fields(new, vocabulary)))
 
@@ -56,17 +61,36 @@ def next_schema(rows: pa.Schema, recorded: DataSchema, vocabulary: DatasetVocabu
         SchemaError: the type of a column has changed, or a required one is missing; the message names it.
     """
     types = {field.name: field.type for field in recorded.fields}
-    waiting = set(untyped_columns(rows)).difference(types)
-    known = from_arrow(pa.schema([field for field in rows if field.name not in waiting]))
-    given = tuple(_as_recorded(field, types.get(field.name)) for field in known.fields)
+    known = from_arrow(_typed_only(rows, types)).fields
+    given = tuple(_as_recorded(field, types.get(field.name)) for field in known)
     made = tuple(f for f in recorded.fields if f.name in vocabulary.columns and f.name not in rows.names)
     return extend_with(recorded, DataSchema((*made, *given)))
+
+
+def _typed_only(fields: Iterable[pa.Field], recorded: Container[str] = ()) -> pa.Schema:
+    """The columns that are recorded, or have a type; of structs only the members that have one."""
+    found = [field if field.name in recorded else _typed(field) for field in fields]
+    return pa.schema([field for field in found if field is not None])
+
+
+def _typed(field: pa.Field) -> pa.Field | None:
+    if not _is_untyped(field.type):
+        return field
+    members = _typed_only(field.type.fields) if pa.types.is_struct(field.type) else []
+    return field.with_type(pa.struct(list(members))) if members else None
 
 
 def _is_untyped(arrow: pa.DataType) -> bool:
     if pa.types.is_nested(arrow):
         return any(_is_untyped(arrow.field(i).type) for i in range(arrow.num_fields))
     return bool(pa.types.is_null(arrow))
+
+
+def _has_empty_lists(arrow: pa.DataType) -> bool:
+    """Return whether there are lists, at any level, of which nobody knows what they hold."""
+    if pa.types.is_struct(arrow):
+        return any(_has_empty_lists(member.type) for member in arrow.fields)
+    return bool(pa.types.is_nested(arrow)) and _is_untyped(arrow)
 
 
 def _as_recorded(field: DataField, recorded: DataType | None) -> DataField:
@@ -88,7 +112,8 @@ def _aligned(new: DataType, recorded: DataType) -> DataType:
             return recorded  # values are cast, and refused if that would lose anything
         case Struct(fields), Struct(old_fields):
             types = {field.name: field.type for field in old_fields}
-            return Struct(tuple(_as_recorded(field, types.get(field.name)) for field in fields))
+            known = from_arrow(_typed_only(to_arrow(DataSchema(fields)), types)).fields
+            return Struct(tuple(_as_recorded(field, types.get(field.name)) for field in known))
         case List(item, length), List(old_item, _):
             return List(_aligned(item, old_item), length)
         case Map(key, value, is_sorted), Map(old_key, old_value, _):

@@ -219,6 +219,8 @@ def _operations(
         return pa.chunked_array([pa.repeat(pa.scalar(0, OPERATION), rows)], type=OPERATION)
     if not (pa.types.is_integer(column.type) or pa.types.is_null(column.type)):
         raise IngestError(f"Column {name!r} holds {column.type}, not the integers 0 to 3 of operation types")
+    if pa.types.is_null(column.type):
+        column = column.cast(OPERATION)
     wrong = pc.invert(pc.is_in(column, value_set=pa.array([int(op) for op in OperationType], column.type)))
     row = pc.index(wrong, value=True).as_py()
     if row >= 0:

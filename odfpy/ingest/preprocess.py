@@ -38,11 +38,30 @@ def preprocess(
     if transform is None or not rows.num_columns:  # an empty file has no columns that a query could name
         return rows, ()
     runnable, remarks = translate(transform.normalized())
+    if runnable.engine == "spark":
+        rows = _with_typed_members(rows)
     try:
         with stage("preprocess"):
             return engines.get(runnable.engine).preprocess(runnable, {INPUT: rows}, spool=spool), remarks
     except OdfError as error:
         raise _naming_query(error, transform.engine, is_translated=bool(remarks)) from error
+
+
+def _with_typed_members(rows: pa.Table) -> pa.Table:
+    """The rows with text for members and items of only nulls, since Spark has no type for them."""
+    types = [column if pa.types.is_null(column) else _with_text(column) for column in rows.schema.types]
+    fields = [field.with_type(wanted) for field, wanted in zip(rows.schema, types, strict=True)]
+    return rows if types == rows.schema.types else rows.cast(pa.schema(fields))
+
+
+def _with_text(arrow: pa.DataType) -> pa.DataType:
+    if pa.types.is_null(arrow):
+        return pa.string()
+    if pa.types.is_struct(arrow):
+        return pa.struct([field.with_type(_with_text(field.type)) for field in arrow.fields])
+    if pa.types.is_list(arrow):
+        return pa.list_(arrow.value_field.with_type(_with_text(arrow.value_type)))
+    return arrow
 
 
 def _naming_query(error: OdfError, engine: str, *, is_translated: bool) -> OdfError:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.ingest.ingested import SYSTEM_TIME, TIME, Ingested, table, text
 
-from odfpy.chain.sources import MergeAppend, MergeLedger, MergeSnapshot, MergeUpsertStream
+from odfpy.chain.sources import MergeAppend, MergeLedger, MergeSnapshot, MergeStrategy, MergeUpsertStream
 from odfpy.data.schemas.arrow import from_arrow, to_arrow
 from odfpy.data.schemas.schema import (
     DataField,
@@ -267,10 +267,40 @@ def test_a_retraction_needs_no_values_but_its_key(tmp_path: Path) -> None:
     assert dataset.ingest(table("op | id | name\n-R | 1 | -")).statistics.retracted == 1
 
 
-@pytest.mark.parametrize("values", [pa.nulls(1), pa.array([[]], pa.list_(pa.null()))])
-def test_a_first_column_of_nulls_tells_no_type(values: pa.Array, tmp_path: Path) -> None:
-    with pytest.raises(SchemaError, match="Column 'name' holds nothing but nulls"):
-        Ingested(tmp_path, MergeAppend()).ingest(pa.table({"id": [1], "name": values}))
+def test_a_first_column_of_empty_lists_tells_no_type(tmp_path: Path) -> None:
+    for values in (pa.array([[]], pa.list_(pa.null())), pa.array([{"a": []}])):
+        with pytest.raises(SchemaError, match="Column 'name' holds nothing but nulls and empty lists"):
+            Ingested(tmp_path, MergeAppend()).ingest(pa.table({"id": [1], "name": values}))
+
+
+@pytest.mark.parametrize("strategy", [MergeAppend(), MergeSnapshot(("id",)), MergeSnapshot(("id",), ("name", "id"))])
+def test_a_first_column_of_nulls_waits_until_a_value_comes(strategy: MergeStrategy, tmp_path: Path) -> None:
+    dataset = Ingested(tmp_path, strategy)
+    nulls = pa.array([{"x": None, "y": {"z": None}}])
+    first = dataset.ingest(pa.table({"id": [1], "name": pa.nulls(1), "place": nulls}))
+    assert first.schema is not None
+    assert first.schema.names[-1] == "id"
+    second = dataset.ingest(pa.table({"id": [1], "name": [7], "place": pa.array([{"x": None, "y": {"z": 1.5}}])}))
+    assert second.schema is not None
+    assert to_arrow(second.schema).field("name").type == pa.int64()
+    assert to_arrow(second.schema).field("place").type == pa.struct([("y", pa.struct([("z", pa.float64())]))])
+
+
+def test_members_of_nulls_have_the_recorded_type_or_wait(tmp_path: Path) -> None:
+    dataset = Ingested(tmp_path, MergeAppend())
+    for values in ({"a": 1, "n": None}, {"a": None, "n": None, "l": []}, {"n": "x", "a": 2}, {"a": 3, "n": None}):
+        dataset.ingest(pa.table({"id": [1], "s": pa.array([values])}))
+    assert dataset.schema is not None
+    assert to_arrow(dataset.schema).field("s").type == pa.struct([("a", pa.int64()), ("n", pa.string())])
+    found = [row["s"] for row in dataset.history()]
+    assert found == [{"a": 1}, {"a": None}, {"a": 2, "n": "x"}, {"a": 3, "n": None}]
+
+
+def test_what_is_in_a_new_struct_comes_in_although_a_member_waits(tmp_path: Path) -> None:
+    dataset = Ingested(tmp_path, MergeAppend())
+    dataset.ingest(pa.table({"id": [1]}))
+    dataset.ingest(pa.table({"id": [2], "s": pa.array([{"a": 1, "n": None, "l": []}])}))
+    assert [row.get("s") for row in dataset.history()] == [None, {"a": 1}]
 
 
 @pytest.mark.parametrize("compared", [None, ("name", "tags")])

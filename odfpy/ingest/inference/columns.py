@@ -173,7 +173,7 @@ def _json_columns(step: ReadStep, sample: Sample) -> FoundColumns:
     for name in dict.fromkeys(key for members in objects for key in members):
         values = [members.get(name) for members in objects]
         try:
-            field = infer_schema([{name: value} for value in values]).field(0)
+            field = infer_schema([{name: value} for value in values], pa.string()).field(0)
             _require_storable(field)
         except Misfit as misfit:
             where = "" if misfit.path == name else f" in {misfit.path}"

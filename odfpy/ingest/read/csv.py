@@ -6,7 +6,8 @@ as text, by Arrow and in parallel, then given their types column by column: as f
 Only when that fails are lines counted.
 
 Without a schema all columns are optional: strings, or with `inferSchema` the first of Bool, Int64, Float64, Date,
-Timestamp and String that fits all values in the file. Columns of a file without header are `column_1`, `column_2`...
+Timestamp and String that fits all values in the file, and none yet for a column of only nulls. Columns of a file
+without header are `column_1`, `column_2`...
 """
 
 from __future__ import annotations
@@ -275,8 +276,10 @@ class _Evidence:
 
     @property
     def type(self) -> pa.DataType:
-        """The first type that fits, else text."""
-        if not self.has_texts or not self.fits or (pa.types.is_floating(self.fits[0]) and not self.has_digits):
+        """The first type that fits, else text; none yet for nulls."""
+        if not self.has_texts:
+            return pa.null()
+        if not self.fits or (pa.types.is_floating(self.fits[0]) and not self.has_digits):
             return pa.string()
         return self.fits[0]
 

@@ -24,7 +24,7 @@ from odfpy.errors import BadValue
 from odfpy.ingest.read.files import PIECE_SIZE, Piece, TextFile, cut_at_line, in_turn, is_utf8, map_pieces
 from odfpy.ingest.read.json_array import JsonArray, cut_at_item
 from odfpy.ingest.read.json_columns import to_array
-from odfpy.ingest.read.json_inference import infer_in_turn, infer_schema
+from odfpy.ingest.read.json_inference import UNKNOWN, infer_in_turn, infer_schema
 from odfpy.ingest.read.json_records import Records, parse_array, parse_series
 from odfpy.ingest.read.part import WHOLE, FilePart, parts_between
 from odfpy.ingest.read.text import TimeFormats
@@ -36,6 +36,7 @@ _STRAY_NULL = r"(?:\A|[}\n\r])[ \t\n\r]*null"
 _EXTREME_DECIMAL = r"[0-9][eE][+-]?[0-9]{2}|\.[0-9]{19}"
 _DEEPEST = 100
 _LARGEST_EXACT = 2**53
+_KEPT = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_decimal, pa.types.is_null)
 _STEPS = np.zeros(256, "int8")
 _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 
@@ -297,17 +298,19 @@ def _inferred_schema(text: bytes) -> pa.Schema:
         depth = int(depths[-1])
         if depths.max() > _DEEPEST:
             raise pa.ArrowNotImplementedError("nested too deeply")
-    return pa.schema([pa.field(field.name, _as_inferred(field.type)) for field in _parse(text, None).schema])
+    return pa.schema([pa.field(field.name, _as_inferred(field.type, UNKNOWN)) for field in _parse(text, None).schema])
 
 
-def _as_inferred(arrow: pa.DataType) -> pa.DataType:
+def _as_inferred(arrow: pa.DataType, unknown: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(arrow) and arrow.num_fields:
-        return pa.struct([pa.field(field.name, _as_inferred(field.type)) for field in arrow.fields])
+        return pa.struct([pa.field(field.name, _as_inferred(field.type, unknown)) for field in arrow.fields])
     if pa.types.is_list(arrow):
-        return pa.list_(_as_inferred(arrow.value_type))
+        return pa.list_(_as_inferred(arrow.value_type, pa.string()))
     if pa.types.is_nested(arrow):
         raise pa.ArrowNotImplementedError("an object without members")
-    return pa.string() if pa.types.is_temporal(arrow) or pa.types.is_null(arrow) else arrow
+    if pa.types.is_null(arrow):
+        return unknown
+    return pa.string() if pa.types.is_temporal(arrow) else arrow
 
 
 def _source_field(field: pa.Field) -> pa.Field:
@@ -322,7 +325,7 @@ def _source_type(wanted: pa.DataType) -> pa.DataType:
         return pa.list_(_source_type(wanted.value_type))
     if pa.types.is_map(wanted):
         raise pa.ArrowNotImplementedError("maps are read by Python")
-    if pa.types.is_boolean(wanted) or pa.types.is_integer(wanted) or pa.types.is_decimal(wanted):
+    if any(is_kind(wanted) for is_kind in _KEPT):
         return wanted
     if pa.types.is_floating(wanted) and not pa.types.is_float16(wanted):
         return wanted

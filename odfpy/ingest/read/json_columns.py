@@ -11,6 +11,7 @@
 | String | a string |
 | Struct, Map | an object |
 | List | an array |
+| none yet | nothing |
 
 Any of them may be `null`, if it is not required. Numbers never pass through binary floats.
 """
@@ -53,6 +54,9 @@ def to_array(values: Sequence[Any], wanted: pa.DataType, path: str, formats: Tim
         return _lists(values, wanted, path, formats)
     if pa.types.is_map(wanted):
         return _maps(values, wanted, path, formats)
+    if pa.types.is_null(wanted):
+        _check_kind(values, (), wanted, path)
+        return pa.nulls(len(values))
     if pa.types.is_boolean(wanted):
         _check_kind(values, (bool,), wanted, path)
         return pa.array(values, pa.bool_())

@@ -1,7 +1,8 @@
 """The schema of JSON records when nobody says: gathered record by record, so that a file need not be held as a whole.
 
 All columns are optional, in order of first appearance. Integers are Int64; with other numbers among them all are
-Float64. What is null everywhere is String.
+Float64. A column, or a member of an object, that is null everywhere has no type yet, which is Arrow's null; what lists
+hold is String then, since a list without items is a value.
 """
 
 from __future__ import annotations
@@ -17,16 +18,21 @@ from odfpy.ingest.read.json_records import Number, Records, Repeated
 from odfpy.ingest.read.typed import Misfit
 from odfpy.values import dataclass
 
+UNKNOWN = pa.null()
 _KINDS = {str: "String", Number: "number", bool: "Bool", dict: "object", list: "array"}
 
 
-def infer_schema(objects: Sequence[Mapping[str, Any]]) -> pa.Schema:
+def infer_schema(objects: Sequence[Mapping[str, Any]], unknown: pa.DataType = UNKNOWN) -> pa.Schema:
     """The schema of some records.
+
+    Args:
+        objects: the records.
+        unknown: the type of what is null everywhere.
 
     Raises:
         Misfit: values of a column have nothing in common, or an integer is beyond Int64.
     """
-    evidence = Evidence()
+    evidence = Evidence(unknown)
     for row, members in enumerate(objects):
         evidence.add(row, members)
     return evidence.schema
@@ -69,8 +75,9 @@ def _place(records: Iterator[Records], row: int) -> str:
 class Evidence:
     """Evidence for the schema, from the records seen so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, unknown: pa.DataType = UNKNOWN) -> None:
         self._columns: dict[str, _Values] = {}
+        self._unknown = unknown
 
     def add(self, row: int, members: Mapping[str, Any]) -> None:
         """Take in a record.
@@ -91,7 +98,7 @@ class Evidence:
         Raises:
             Misfit: there is none, since an integer is too large or an object is empty.
         """
-        return pa.schema(_fields(self._columns))
+        return pa.schema(_fields(self._columns, self._unknown))
 
 
 @dataclass(slots=True)
@@ -146,8 +153,9 @@ class _Values:
         if self.inexact is None and (too_large or int(float(number)) != int(number)):
             self.inexact = row, number
 
-    @property
-    def type(self) -> pa.DataType:
+    def type(self, unknown: pa.DataType) -> pa.DataType:
+        if self.kind is None:
+            return unknown
         if self.kind is Number:
             problem = self.inexact if self.has_fractions else self.too_large
             if problem is not None:
@@ -158,9 +166,9 @@ class _Values:
         if self.kind is dict:
             if not self.members:  # cannot be stored
                 raise Misfit(self.row, self.path, "Struct with members", "{}")
-            return pa.struct(_fields(self.members))
+            return pa.struct(_fields(self.members, unknown))
         if self.kind is list:
-            return pa.list_(self.items.type if self.items else pa.string())
+            return pa.list_(self.items.type(pa.string()) if self.items else pa.string())
         return pa.bool_() if self.kind is bool else pa.string()
 
 
@@ -174,5 +182,5 @@ def _add_members(columns: dict[str, _Values], path: str, row: int, members: Mapp
         column.add(row, value)
 
 
-def _fields(columns: Mapping[str, _Values]) -> list[pa.Field]:
-    return [pa.field(key, values.type) for key, values in columns.items()]
+def _fields(columns: Mapping[str, _Values], unknown: pa.DataType) -> list[pa.Field]:
+    return [pa.field(key, values.type(unknown)) for key, values in columns.items()]

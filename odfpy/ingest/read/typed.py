@@ -142,7 +142,7 @@ def _fit(array: pa.Array, field: pa.Field, path: str, formats: TimeFormats, need
         row = pc.index(nulls, value=True).as_py()
         if row >= 0:
             raise Misfit(row, path, type_name(wanted), None)
-    if pa.types.is_null(array.type):
+    if pa.types.is_null(array.type) or (pa.types.is_null(wanted) and array.null_count == len(array)):
         return pa.nulls(len(array), wanted)
     if pa.types.is_struct(wanted):
         return _fit_struct(array, wanted, path, formats)

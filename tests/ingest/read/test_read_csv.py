@@ -243,7 +243,7 @@ INFERRED = [
     (["1", "x"], pa.string(), ["1", "x"]),
     (["true", "1"], pa.string(), ["true", "1"]),
     (["inf", "nan"], pa.string(), ["inf", "nan"]),
-    (["", ""], pa.string(), [None, None]),
+    (["", ""], pa.null(), [None, None]),
     (["1", "9223372036854775808"], pa.string(), ["1", "9223372036854775808"]),
 ]
 

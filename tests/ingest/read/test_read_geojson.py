@@ -78,7 +78,7 @@ def test_without_a_schema_columns_are_inferred_in_alphabetical_order(read_featur
         [
             ("a", pa.float64()),
             ("geometry", pa.string()),
-            ("none", pa.string()),
+            ("none", pa.null()),
             ("z", pa.struct([("a", pa.string()), ("b", pa.int64())])),
             ("later", pa.bool_()),
         ]

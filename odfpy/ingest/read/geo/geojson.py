@@ -17,7 +17,7 @@ from odfpy.chain.read_steps import ReadGeoJson, ReadNdGeoJson
 from odfpy.data.schemas.arrow import to_arrow
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.ingest.read.files import Piece, TextFile, cut_at_line, in_turn
-from odfpy.ingest.read.geo.geojson_features import Collection, parse_feature_series
+from odfpy.ingest.read.geo.geojson_features import GEOMETRY, Collection, parse_feature_series
 from odfpy.ingest.read.json import table_of
 from odfpy.ingest.read.json_array import cut_at_item
 from odfpy.ingest.read.json_inference import infer_in_turn
@@ -131,8 +131,11 @@ def _parse_series(piece: Piece) -> Records:
 def _inferred(file: TextFile, collection: Collection | None) -> pa.Schema:
     """Infer the schema of the features of a collection, or of a series."""
     if collection is None:
-        return infer_in_turn(lambda: in_turn(file.pieces(0, cut_at_line), _parse_series), _in_order)
-    return infer_in_turn(lambda: in_turn(file.pieces(collection.start, cut_at_item), collection.parse), _in_order)
+        found = infer_in_turn(lambda: in_turn(file.pieces(0, cut_at_line), _parse_series), _in_order)
+    else:
+        found = infer_in_turn(lambda: in_turn(file.pieces(collection.start, cut_at_item), collection.parse), _in_order)
+    # A geometry is text, also where none of the features has one.
+    return pa.schema([pa.field(field.name, pa.string()) if field.name == GEOMETRY else field for field in found])
 
 
 def _in_order(value: Any) -> Any:
