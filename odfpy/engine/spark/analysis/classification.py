@@ -7,18 +7,17 @@ from dataclasses import dataclass
 
 from odfpy.dataset.transform import TransformSql
 from odfpy.engine.spark.analysis.analysis import check_step, each_step
-from odfpy.engine.spark.classes import CLASSES
-from odfpy.engine.spark.classes.base import QueryClass, Step
 from odfpy.engine.spark.plan.catalyst import Catalyst
-from odfpy.engine.spark.plan.operators import obstacle, with_subqueries
+from odfpy.engine.spark.plan.operators import ROW_OPERATORS, obstacle, with_subqueries
+from odfpy.engine.spark.plan.step import Step
 
 
 @dataclass(frozen=True, slots=True)
 class ClassifiedStep:
-    """A step, its class, and why it is of that class; without a class it is not row by row."""
+    """A step, whether it is row by row, and why, or what hinders it."""
 
     step: Step
-    query_class: QueryClass | None
+    is_row_by_row: bool
     reason: str
 
 
@@ -42,10 +41,19 @@ def classify_transform(catalyst: Catalyst, transform: TransformSql, inputs: Sequ
     return each_step(catalyst, transform, inputs, look)
 
 
+def row_by_row_reason(step: Step) -> str | None:
+    """Return why a step is row by row, in words, or None when it is not."""
+    if any(found.name not in ROW_OPERATORS or found.subquery is not None for found in step.operators):
+        return None
+    words = {"Filter": "filter", "Union": "UNION ALL", "Generate": "explode"}
+    names = {found.name for found in step.operators}
+    used = ["projection", *(word for name, word in words.items() if name in names)]
+    return "every result row comes from one input row: " + ", ".join(used)
+
+
 def _classify(step: Step) -> ClassifiedStep:
-    for query_class in CLASSES:
-        reason = query_class.classify(step)
-        if reason is not None:
-            return ClassifiedStep(step, query_class, reason)
+    reason = row_by_row_reason(step)
+    if reason is not None:
+        return ClassifiedStep(step, True, reason)
     found = (what for operator in with_subqueries(step.plan) if (what := obstacle(operator)) is not None)
-    return ClassifiedStep(step, None, next(found).what)
+    return ClassifiedStep(step, False, next(found).what)

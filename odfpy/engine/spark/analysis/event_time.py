@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from odfpy.data.timestamp import Timestamp
-from odfpy.engine.spark.classes.base import Branch
 from odfpy.engine.spark.plan.catalyst import Catalyst
 from odfpy.engine.spark.plan.lineage import ColumnOrigin
 from odfpy.engine.spark.plan.monotone import NEVER_DECREASING, never_decreases
 from odfpy.engine.spark.plan.time_values import evaluate
 from odfpy.engine.spark.plan.times import MILLISECOND, see_advance
+from odfpy.engine.spark.row_by_row.carried import Branch
 from odfpy.engine.spark.rows.tables import Table
 from odfpy.engine.watermark import least_watermark, watermark_at
 

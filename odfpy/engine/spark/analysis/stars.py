@@ -16,7 +16,6 @@ from dataclasses import replace
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.engine.spark.analysis.determinism import place, text_of
 from odfpy.engine.spark.analysis.star_arguments import columns_by_star, written_at
-from odfpy.engine.spark.classes.base import Delta, QueryClass, Step
 from odfpy.engine.spark.plan.catalyst import (
     Catalyst,
     Node,
@@ -28,19 +27,19 @@ from odfpy.engine.spark.plan.catalyst import (
 )
 from odfpy.engine.spark.plan.lineage import above_inputs, find_column, origins
 from odfpy.engine.spark.plan.operators import INPUT
+from odfpy.engine.spark.plan.step import Step
+from odfpy.engine.spark.row_by_row.carried import Delta
+from odfpy.engine.spark.row_by_row.carry import carry
 from odfpy.engine.spark.rows.tables import Table
 from odfpy.engine.sql.source_text import SourceText
 from odfpy.errors import InvalidQuery
 
 
-def without_assigned(
-    step: Step, query_class: QueryClass, catalyst: Catalyst, tables: Sequence[Table], vocab: DatasetVocabulary
-) -> Step:
+def without_assigned(step: Step, catalyst: Catalyst, tables: Sequence[Table], vocab: DatasetVocabulary) -> Step:
     """The last step without the inputs' own offsets and system times, where `*` has brought them into its result.
 
     Args:
         step: the step.
-        query_class: what it is run as.
         catalyst: the session.
         tables: the inputs, in declared order.
         vocab: names of the columns of the output.
@@ -51,7 +50,7 @@ def without_assigned(
     ]
     if not assigned:
         return step
-    delta = query_class.run(catalyst, step)
+    delta = carry(catalyst, step.plan)
     left_out = {at for at in assigned if _is_of_star(step.plan, at, step.source) and _is_assigned(delta, at, tables)}
     if not left_out:
         return step

@@ -1,7 +1,7 @@
 """The query of a derivative, run once over what its inputs amount to: a second opinion on an incremental result.
 
-Nothing here comes from `incremental/` or `classes/`, and nothing there from here; a test and the process itself see to
-that. What holds until a watermark has passed is written down anew, from the specification and `docs/engine.md`, and
+Nothing here comes from `incremental/` or `row_by_row/`, and nothing there from here; a test and the process itself see
+to that. What holds until a watermark has passed is written down anew, from the specification and `docs/engine.md`, and
 with numbers in the place of rules: the batch is at one moment.
 
     request     what is asked, and what comes back

@@ -18,7 +18,7 @@ from odfpy.errors import InternalError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-NOT_OURS: Final = ("odfpy.engine.spark.incremental", "odfpy.engine.spark.classes")
+NOT_OURS: Final = ("odfpy.engine.spark.incremental", "odfpy.engine.spark.row_by_row")
 """What must not have a say in a second opinion."""
 
 

@@ -14,8 +14,8 @@ from odfpy.engine.contract import SliceDescription, TransformRequest
 from odfpy.engine.corrections import CarriedRows, mend_pairs
 from odfpy.engine.floats import in_one_form
 from odfpy.engine.output import OutputForm, OutputSlice
-from odfpy.engine.spark.classes.base import Delta
 from odfpy.engine.spark.plan.catalyst import Catalyst
+from odfpy.engine.spark.row_by_row.carried import Delta
 from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK, carried_rows, in_input_order
 from odfpy.engine.spark.rows.write import write_file
 

@@ -19,7 +19,6 @@ from odfpy.dataset.transform import TransformSql
 from odfpy.engine.lateness.policy import Late, LatePolicy
 from odfpy.engine.output import OutputForm, output_form
 from odfpy.engine.spark.analysis.hints import late_policy
-from odfpy.engine.spark.classes.base import Delta
 from odfpy.engine.spark.execution.row_by_row import RowByRowPlan, row_by_row_plan
 from odfpy.engine.spark.execution.stateful import Stateful, stateful
 from odfpy.engine.spark.incremental.state.correctable import no_windows
@@ -27,6 +26,7 @@ from odfpy.engine.spark.plan.catalyst import Catalyst, columns
 from odfpy.engine.spark.plan.failures import spark_errors
 from odfpy.engine.spark.plan.lineage import origins
 from odfpy.engine.spark.process.session import request_session
+from odfpy.engine.spark.row_by_row.carried import Delta
 from odfpy.engine.spark.rows.tables import Table
 from odfpy.engine.sql.source_text import step_texts
 from odfpy.errors import InvalidQuery

@@ -23,18 +23,19 @@ from odfpy.engine.floats import in_one_form
 from odfpy.engine.ipc import write_stream
 from odfpy.engine.responses import respond
 from odfpy.engine.spark.analysis.analysis import check_names, each_step
+from odfpy.engine.spark.analysis.classification import row_by_row_reason
 from odfpy.engine.spark.analysis.determinism import check_deterministic, check_rows
 from odfpy.engine.spark.analysis.hints import check_no_hints
-from odfpy.engine.spark.classes.base import Step
-from odfpy.engine.spark.classes.row_by_row import RowByRow
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, columns, operator_name
 from odfpy.engine.spark.plan.failures import spark_errors
 from odfpy.engine.spark.plan.operators import ARRANGING
 from odfpy.engine.spark.plan.session_windows import with_fences
+from odfpy.engine.spark.plan.step import Step
 from odfpy.engine.spark.plan.types import arrow_schema, spark_schema
 from odfpy.engine.spark.plan.unchanged import unchanged_columns
 from odfpy.engine.spark.process.session import request_session
 from odfpy.engine.spark.process.shared_files import read_parquet
+from odfpy.engine.spark.row_by_row.carry import carry
 from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK, in_input_order
 from odfpy.engine.spark.rows.handover import ROW_NUMBER
 from odfpy.engine.spark.rows.write import batches_of
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-_ROW_BY_ROW: Final = RowByRow()
 _ORDER: Final = ("__odf_input", "__odf_branch", "__odf_offset")
 _KEEP_ORDER: Final = ("Project", "Filter", "SubqueryAlias", "View", "GlobalLimit", "LocalLimit", "Offset")
 
@@ -128,7 +128,7 @@ def _look(spark: SparkSession, request: PreprocessRequest, *, in_order: bool) ->
         check_no_hints(catalyst, step.source)
         _check(catalyst, step)
         in_their_order = all(found.name not in ARRANGING for found in step.operators)
-        return step, in_their_order and _ROW_BY_ROW.classify(step) is not None
+        return step, in_their_order and row_by_row_reason(step) is not None
 
     steps = each_step(catalyst, request.transform, [table.name for table in tables], look)
     return _Looked(catalyst, steps[-1][0], all(row_by_row for _, row_by_row in steps), num_rows)
@@ -202,12 +202,12 @@ def in_order(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _as_they_come(looked: _Looked) -> Iterator[pa.RecordBatch]:
     """Without a sort: Spark cuts a file into ranges and hands over one after the other, today."""
-    frame = looked.catalyst.dataframe(_ROW_BY_ROW.run(looked.catalyst, looked.last).plan)
+    frame = looked.catalyst.dataframe(carry(looked.catalyst, looked.last.plan).plan)
     return batches_of(frame)
 
 
 def _sorted(looked: _Looked, rows_in_one_task: int) -> Iterator[pa.RecordBatch]:
-    delta = _ROW_BY_ROW.run(looked.catalyst, looked.last)
+    delta = carry(looked.catalyst, looked.last.plan)
     frame = in_input_order(looked.catalyst.dataframe(delta.plan), delta, looked.num_rows, rows_in_one_task)
     return batches_of(frame)
 

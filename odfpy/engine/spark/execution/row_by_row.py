@@ -16,13 +16,13 @@ from odfpy.engine.lateness.policy import Late
 from odfpy.engine.output import output_form
 from odfpy.engine.spark.analysis.classification import ClassifiedStep, classify_transform
 from odfpy.engine.spark.analysis.stars import star_in_function, without_assigned
-from odfpy.engine.spark.classes.base import Delta
-from odfpy.engine.spark.classes.row_by_row import carry
 from odfpy.engine.spark.incremental.state.changes import same_nulls
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, columns_read, operator_name, selected
 from odfpy.engine.spark.plan.lineage import ColumnOrigin, above_inputs, origins
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.session import request_session
+from odfpy.engine.spark.row_by_row.carried import Delta
+from odfpy.engine.spark.row_by_row.carry import carry
 from odfpy.engine.spark.rows.late_table import chosen
 from odfpy.engine.spark.rows.tables import Table, name_input, scan
 
@@ -114,10 +114,10 @@ def _analyzed(
         name_input(catalyst, replace(table, data_paths=(), interval=None), position, Path())
     steps = classify_transform(catalyst, transform, [table.name for table in tables])
     last = steps[-1]
-    if last.query_class is None or any(step.query_class is None for step in steps):
+    if not all(step.is_row_by_row for step in steps):
         return None
-    step = without_assigned(last.step, last.query_class, catalyst, tables, vocab)
-    delta = last.query_class.run(catalyst, step)
+    step = without_assigned(last.step, catalyst, tables, vocab)
+    delta = carry(catalyst, step.plan)
     result = arrow_schema(catalyst.dataframe(step.plan).schema)
     form = output_form(result, vocab, None)
     return RowByRowPlan(
@@ -131,9 +131,9 @@ def _analyzed(
 
 
 def _star(catalyst: Catalyst, step: ClassifiedStep, tables: Sequence[Table]) -> str | None:
-    if step.query_class is None or "*" not in step.step.source.text:
+    if "*" not in step.step.source.text:
         return None
-    return star_in_function(step.step, step.query_class.run(catalyst, step.step), tables)
+    return star_in_function(step.step, carry(catalyst, step.step.plan), tables)
 
 
 def _passed_key(delta: Delta, tables: Sequence[Table], shown: Sequence[int]) -> tuple[int, ...] | None:

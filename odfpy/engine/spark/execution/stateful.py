@@ -19,7 +19,6 @@ from odfpy.engine.checkpoint import Kept, kept_rows, manifest_after, write_check
 from odfpy.engine.contract import SliceDescription, TransformRequest, TransformRequestInput
 from odfpy.engine.lateness.policy import LatePolicy
 from odfpy.engine.output import OutputForm, output_form
-from odfpy.engine.spark.classes.row_by_row import carry
 from odfpy.engine.spark.execution.emit import FinalRow, write_delta, write_slice
 from odfpy.engine.spark.incremental.operators.steps import Steps, steps_of
 from odfpy.engine.spark.incremental.properties.keys import sources_read
@@ -35,6 +34,7 @@ from odfpy.engine.spark.incremental.streams import FragmentStream, HistoryNeeded
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id
 from odfpy.engine.spark.plan.times import MILLISECOND, Clock, DerivedWatermark, check_advance
 from odfpy.engine.spark.plan.types import arrow_schema
+from odfpy.engine.spark.row_by_row.carry import carry
 from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK
 from odfpy.engine.spark.rows.effort import Effort
 from odfpy.engine.spark.rows.tables import Table

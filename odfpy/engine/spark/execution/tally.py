@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from odfpy.engine.contract import TransformRequest
 from odfpy.engine.lateness.policy import Late
 from odfpy.engine.lateness.slices import late_tally
-from odfpy.engine.spark.classes.row_by_row import carry
 from odfpy.engine.spark.execution.stateful import Stateful
 from odfpy.engine.spark.incremental.state.correctable import Correctable, has_windows
 from odfpy.engine.spark.incremental.state.source_rows import leaf_over
 from odfpy.engine.spark.incremental.streams import streams_of
 from odfpy.engine.spark.plan.catalyst import Node, columns
+from odfpy.engine.spark.row_by_row.carry import carry
 
 if TYPE_CHECKING:
     from odfpy.engine.spark.execution.prepare import PreparedTransform

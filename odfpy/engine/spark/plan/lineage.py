@@ -58,7 +58,7 @@ def origins(plan: Node, column: Node) -> list[ColumnOrigin]:
     """All ways a column of a plan row by row comes about, one for each branch that it can be followed into.
 
     Args:
-        plan: a plan with carried columns, see `odfpy.engine.spark.classes.row_by_row`.
+        plan: a plan with carried columns, see `odfpy.engine.spark.row_by_row.carry`.
         column: one of its output columns.
     """
     match operator_name(plan):

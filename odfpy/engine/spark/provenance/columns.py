@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from odfpy.engine.spark.classes.base import RESERVED_PREFIX
 from odfpy.engine.spark.execution.prepare import PreparedTransform
 from odfpy.engine.spark.execution.stateful import Stateful
 from odfpy.engine.spark.incremental.properties.keys import is_window
@@ -24,6 +23,7 @@ from odfpy.engine.spark.plan.catalyst import (
     subtree,
 )
 from odfpy.engine.spark.plan.lineage import find_column
+from odfpy.engine.spark.plan.step import RESERVED_PREFIX
 from odfpy.engine.tracing import ColumnOrigin
 
 _LONGEST_TEXT: Final = 200

@@ -13,8 +13,6 @@ from functools import cached_property, reduce
 from pathlib import Path
 
 from odfpy.engine.contract import TransformRequestInput
-from odfpy.engine.spark.classes.base import CARRIED, Delta
-from odfpy.engine.spark.classes.row_by_row import carry
 from odfpy.engine.spark.execution.stateful import Stateful
 from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import Groups, InputsAt, PlanInfo, StatefulInput, is_complete
@@ -37,6 +35,8 @@ from odfpy.engine.spark.plan.times import MILLISECOND, Clock
 from odfpy.engine.spark.provenance.annotate import Annotator
 from odfpy.engine.spark.provenance.identifiers import IDS, identifier, leaf
 from odfpy.engine.spark.provenance.in_force import tells_only_what_was_in_force
+from odfpy.engine.spark.row_by_row.carried import CARRIED, Delta
+from odfpy.engine.spark.row_by_row.carry import carry
 from odfpy.engine.watermark import input_watermark
 from odfpy.errors import UnsupportedQuery
 

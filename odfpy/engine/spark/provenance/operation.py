@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.responses import respond
-from odfpy.engine.spark.classes.base import CARRIED
 from odfpy.engine.spark.execution.prepare import PreparedTransform, prepare
 from odfpy.engine.spark.execution.stateful import Stateful
 from odfpy.engine.spark.plan.catalyst import columns
@@ -21,6 +20,7 @@ from odfpy.engine.spark.provenance.columns import column_origins
 from odfpy.engine.spark.provenance.find_rows import narrow, result_keys
 from odfpy.engine.spark.provenance.identifiers import IDS, identifier, parts_of
 from odfpy.engine.spark.provenance.inputs_at import TransformAt
+from odfpy.engine.spark.row_by_row.carried import CARRIED
 from odfpy.engine.spark.rows.tables import Table
 from odfpy.engine.spark.rows.write import batches_of
 from odfpy.engine.traced_rows import SourceRow, TraceTarget, write_answer

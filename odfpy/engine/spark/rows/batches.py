@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfpy.engine.corrections import CarriedRows, Numbers
-from odfpy.engine.spark.classes.base import CARRIED, Delta
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.shared_files import on_cluster
+from odfpy.engine.spark.row_by_row.carried import CARRIED, Delta
 from odfpy.engine.spark.rows.effort import is_gathered
 from odfpy.engine.spark.rows.write import batches_of, write_file
 from odfpy.errors import InternalError, UnsupportedQuery

@@ -10,7 +10,6 @@ from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.transform import TemporalTable, TransformSql
 from odfpy.engine.spark.analysis.analysis import analyzed_step, check_aliases, check_step
 from odfpy.engine.spark.analysis.determinism import place
-from odfpy.engine.spark.classes.base import Step
 from odfpy.engine.spark.incremental.operators.joined_conditions import with_joined_conditions
 from odfpy.engine.spark.incremental.operators.planner import Planner
 from odfpy.engine.spark.incremental.operators.registry import OPERATORS
@@ -22,6 +21,7 @@ from odfpy.engine.spark.incremental.properties.refusals import hidden_columns_to
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
 from odfpy.engine.spark.plan.failures import spark_errors
 from odfpy.engine.spark.plan.inner_queries import without_inner_queries
+from odfpy.engine.spark.plan.step import Step
 from odfpy.engine.spark.plan.storable_types import check_rows
 from odfpy.engine.spark.plan.times import SourceWatermark
 from odfpy.engine.spark.plan.types import spark_schema

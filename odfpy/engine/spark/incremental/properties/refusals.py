@@ -13,7 +13,7 @@ from odfpy.engine.spark.plan.operators import NO_INPUT, Operator, obstacle, with
 from odfpy.errors import InvalidQuery, UnsupportedQuery
 
 if TYPE_CHECKING:
-    from odfpy.engine.spark.classes.base import Step
+    from odfpy.engine.spark.plan.step import Step
     from odfpy.engine.sql.source_text import SourceText
 
 _WRITTEN: Final = {"UnionLoop": re.compile(r"\bwith\s+recursive\b", re.IGNORECASE)}

@@ -20,7 +20,6 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.engine.contract import TransformRequestInput
 from odfpy.engine.lateness.policy import LatePolicy
 from odfpy.engine.lateness.slices import late_slices
-from odfpy.engine.spark.classes.base import Delta
 from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import Fragment, StatefulInput
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
@@ -34,6 +33,7 @@ from odfpy.engine.spark.plan.times import (
     ShiftedBy,
     SourceWatermark,
 )
+from odfpy.engine.spark.row_by_row.carried import Delta
 from odfpy.engine.spark.rows.late_table import LateRange, LateTable
 from odfpy.errors import InvalidQuery
 

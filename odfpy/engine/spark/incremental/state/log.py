@@ -14,14 +14,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odfpy.data.vocabulary import OperationType
-from odfpy.engine.spark.classes.base import CARRIED, RESERVED_PREFIX
 from odfpy.engine.spark.incremental.properties.plan_info import StatefulInput
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, same_nulls
 from odfpy.engine.spark.incremental.state.source_rows import SourceRows, leaf_over, no_source_rows
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, selected
+from odfpy.engine.spark.plan.step import RESERVED_PREFIX
 from odfpy.engine.spark.plan.templates import Templates
 from odfpy.engine.spark.plan.times import MILLISECOND
 from odfpy.engine.spark.plan.types import struct_of
+from odfpy.engine.spark.row_by_row.carried import CARRIED
 from odfpy.engine.spark.rows.stored import fetched, sent
 from odfpy.engine.spark.rows.write import batches_of
 from odfpy.stages import stage

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from odfpy.engine.spark.analysis.order import may_hide
-from odfpy.engine.spark.classes.base import RESERVED_PREFIX
 from odfpy.engine.spark.incremental.state.changes import same_nulls
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, asked_once, columns, selected, type_of
+from odfpy.engine.spark.plan.step import RESERVED_PREFIX
 from odfpy.engine.spark.plan.types import struct_of
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from odfpy.engine.spark.classes.row_by_row import carry
 from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import Fragment, Retention, StatefulInput, any_of, is_complete
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, net, same_nulls, together, weight_of
@@ -26,6 +25,7 @@ from odfpy.engine.spark.incremental.state.versions import differing
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, type_of
 from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.plan.types import struct_of
+from odfpy.engine.spark.row_by_row.carry import carry
 from odfpy.engine.spark.rows.batches import has_rows
 from odfpy.engine.spark.rows.stored import computed, read_kept, table_rows
 from odfpy.stages import stage

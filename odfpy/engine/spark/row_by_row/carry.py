@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from odfpy.engine.spark.classes.base import CARRIED, RESERVED_PREFIX, Branch, Delta, Leaves, Step
 from odfpy.engine.spark.plan.catalyst import (
     Catalyst,
     Node,
@@ -21,34 +20,9 @@ from odfpy.engine.spark.plan.catalyst import (
     operator_name,
     selected,
 )
-from odfpy.engine.spark.plan.operators import ROW_OPERATORS
+from odfpy.engine.spark.plan.step import RESERVED_PREFIX
+from odfpy.engine.spark.row_by_row.carried import CARRIED, Branch, Delta, Leaves
 from odfpy.errors import InternalError
-
-
-@dataclass(frozen=True, slots=True)
-class RowByRow:
-    """Queries of which every result row comes from one input row."""
-
-    name: str = "row-by-row"
-
-    def classify(self, step: Step) -> str | None:
-        """Why the step is of this class, or None when it is not."""
-        if any(found.name not in ROW_OPERATORS or found.subquery is not None for found in step.operators):
-            return None
-        words = {"Filter": "filter", "Union": "UNION ALL", "Generate": "explode"}
-        names = {found.name for found in step.operators}
-        used = ["projection", *(word for name, word in words.items() if name in names)]
-        return "every result row comes from one input row: " + ", ".join(used)
-
-    def run(self, catalyst: Catalyst, step: Step, leaves: Leaves | None = None) -> Delta:
-        """The query over the new rows, with the carried columns beside its own.
-
-        Args:
-            catalyst: access to Catalyst.
-            step: the step.
-            leaves: makes the plan of each source, None for the rows of this run.
-        """
-        return carry(catalyst, step.plan, leaves)
 
 
 def carry(catalyst: Catalyst, plan: Node, leaves: Leaves | None = None) -> Delta:
