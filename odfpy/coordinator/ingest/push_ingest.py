@@ -67,7 +67,8 @@ def ingest(
         if file.is_dir():
             raise UsageError(f"{file} is a folder", hint="Name the files in it.")
         if not file.exists():
-            raise NotFound(f"No such file: {file}")
+            hint = "Standard input is read with --stdin, without a name." if str(file) == "-" else None
+            raise NotFound(f"No such file: {file}", hint=hint)
     with stage("find datasets"):
         found = staging(storage.get(request.ref), request.branch)
     with found.writing() as dataset, storage.scratch() as scratch:

@@ -13,6 +13,21 @@ from odfpy.errors import BadValue, InvalidValue
 
 _BLOCK = 1 << 20
 _BOTH_ORDERS = ("utf-16", "utf-32")
+HEAD_SIZE = 8
+_STEP = "let the source do so, if it is a polling source: `prepare: [{%s}]`"
+_PACKED = (  # by their first bytes: what it is called, and how a source unpacks it
+    (b"\x1f\x8b", "gzip", _STEP % "kind: Decompress, format: Gzip"),
+    (b"PK\x03\x04", "zip", _STEP % "kind: Decompress, format: Zip"),
+    (b"\x28\xb5\x2f\xfd", "zstd", _STEP % "kind: Pipe, command: [zstd, -dc]"),
+    (b"\xfd7zXZ\x00", "xz", _STEP % "kind: Pipe, command: [xz, -dc]"),
+    (b"BZh", "bzip2", _STEP % "kind: Pipe, command: [bzip2, -dc]"),
+)
+_MARKED = (
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before the other, which it begins with
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 _MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)  # the fourth begins with the first
 
 
@@ -50,7 +65,7 @@ def convert(source: BinaryIO, target: BinaryIO, codec: str, name: str) -> None:
         BadValue: the text is not in the encoding; the message names the line.
         OSError: a file cannot be read or written.
     """
-    start = source.read(4)
+    start = source.read(HEAD_SIZE)
     source.seek(0)
     if codec in _BOTH_ORDERS and not start.startswith(_MARKS):
         codec += "-le"
@@ -64,16 +79,16 @@ def convert(source: BinaryIO, target: BinaryIO, codec: str, name: str) -> None:
         except UnicodeDecodeError as error:
             before = error.object[: error.start].decode(codec, "replace")
             place = f"{name}, line {line + before.count(chr(10))}"
-            raise not_encoded(place, bytes(error.object), error.start, codec) from error
+            raise not_encoded(place, bytes(error.object), error.start, codec, start) from error
         except UnicodeError as error:
-            raise not_encoded(f"{name}, line {line}", b"", 0, codec) from error
+            raise not_encoded(f"{name}, line {line}", b"", 0, codec, start) from error
         line += text.count("\n")
         is_first = is_first and not text
         if not block:
             return
 
 
-def not_encoded(place: str, raw: bytes, at: int, codec: str) -> BadValue:
+def not_encoded(place: str, raw: bytes, at: int, codec: str, head: bytes) -> BadValue:
     """The error for bytes that are not in an encoding.
 
     Args:
@@ -81,12 +96,19 @@ def not_encoded(place: str, raw: bytes, at: int, codec: str) -> BadValue:
         raw: the bytes around them.
         at: offset of the first one in `raw`.
         codec: name of the encoding.
+        head: the first bytes of the file, `HEAD_SIZE` of them, which may tell what it is instead.
     """
     wrong = f"byte 0x{raw[at]:02x}" if at < len(raw) else "the text from here on"
-    return BadValue(
-        f"{place}: {wrong} is not {codec}",
-        hint="Say the encoding of the file in the read step, for example `encoding: windows-1252`.",
-    )
+    message = f"{place}: {wrong} is not {codec}"
+    for start, kind, unpacked in _PACKED:
+        if head.startswith(start):
+            return BadValue(f"{message}; the file looks like {kind}", hint=f"Unpack it first, or {unpacked}.")
+    encoding = next((name for mark, name in _MARKED if head.startswith(mark)), codec)
+    how = "for example `encoding: windows-1252`"
+    if not codec.startswith(encoding):
+        message += f"; the file begins with the mark of {encoding}"
+        how = f"`encoding: {encoding}`"
+    return BadValue(message, hint=f"Say the encoding of the file in the read step, {how}.")
 
 
 def codec_of(encoding: str | None) -> str:

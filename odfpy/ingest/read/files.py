@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from odfpy.errors import IngestError
-from odfpy.ingest.read.encodings import Utf8Copy, codec_of, convert, not_encoded
+from odfpy.ingest.read.encodings import HEAD_SIZE, Utf8Copy, codec_of, convert, not_encoded
 from odfpy.ingest.read.progress import tell_rows
 from odfpy.values import dataclass
 
@@ -159,7 +159,8 @@ class Piece:
         try:
             self.text.decode()
         except UnicodeDecodeError as error:
-            raise not_encoded(self.place(error.start), self.text, error.start, "utf-8") from error
+            head = self.file.head(HEAD_SIZE).text
+            raise not_encoded(self.place(error.start), self.text, error.start, "utf-8", head) from error
 
 
 def map_pieces(pieces: Iterator[Piece], work: Callable[[Piece], T], *, is_part: bool = False) -> list[T]:

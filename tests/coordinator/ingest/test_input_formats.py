@@ -13,6 +13,7 @@ from support.chains.workspaces import root, workspace_with
 from support.ingest.shapefiles import archive
 
 from odfpy.coordinator.ingest.push_ingest import INPUT_FORMATS
+from odfpy.errors import NotFound
 
 ROW = {"event_time": "2024-01-01T00:00:00Z", "id": 7, "name": "a"}
 FEATURE = {"type": "Feature", "properties": ROW, "geometry": None}
@@ -44,3 +45,10 @@ def test_every_format_that_can_be_chosen(tmp_path: Path, name: str):
     (result,) = workspace.ingest("a", [tmp_path / "input"], input_format=name)
     assert result.num_records == 1
     assert [(row["id"], row["name"]) for row in workspace.tail("a", 1).to_pylist()] == [(7, "a")]
+
+
+def test_a_dash_is_no_file(tmp_path: Path):
+    workspace = workspace_with(tmp_path / "workspace", root("a", "{kind: Append}"))
+    with pytest.raises(NotFound, match="No such file: -") as error:
+        list(workspace.ingest("a", [Path("-")]))
+    assert "--stdin" in (error.value.hint or "")

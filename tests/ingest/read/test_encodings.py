@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import gzip
 from contextlib import suppress
 from pathlib import Path
 
@@ -78,6 +79,33 @@ def test_bytes_that_are_not_in_the_encoding(
     with pytest.raises(BadValue) as caught:
         read_input(ReadCsv(encoding=encoding), content)
     assert caught.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("content", "said", "hint"),
+    [
+        (gzip.compress(b"a,b\n1,2\n"), "; the file looks like gzip", "{kind: Decompress, format: Gzip}"),
+        (b"PK\x03\x04\x14\0\0\0\x08\0\xfe", "; the file looks like zip", "{kind: Decompress, format: Zip}"),
+        (b"\x28\xb5\x2f\xfd\x04\0", "; the file looks like zstd", "{kind: Pipe, command: [zstd, -dc]}"),
+        ("a,b\n".encode("utf-16"), "; the file begins with the mark of utf-16", "`encoding: utf-16`"),
+        ("a,b\n".encode("utf-32"), "; the file begins with the mark of utf-32", "`encoding: utf-32`"),
+        (b"a,\xe9\n", "", "for example `encoding: windows-1252`"),
+    ],
+    ids=["gzip", "zip", "zstd", "utf-16", "utf-32", "latin-1"],
+)
+@pytest.mark.parametrize("step", [ReadCsv(header=True), ReadNdJson(), ReadJson()], ids=lambda step: type(step).__name__)
+def test_what_looks_like_something_else_is_told(
+    read_input: Reader, step: ReadStep, content: bytes, said: str, hint: str
+):
+    with pytest.raises(BadValue) as caught:
+        read_input(step, content)
+    assert caught.value.message.endswith(f" is not utf-8{said}")
+    assert hint in (caught.value.hint or "")
+
+
+def test_what_is_packed_is_told_in_other_encodings_too(read_input: Reader):
+    with pytest.raises(BadValue, match=r"is not ascii; the file looks like gzip$"):
+        read_input(ReadCsv(encoding="ascii"), gzip.compress(b"a,b\n"))
 
 
 @pytest.mark.parametrize("encoding", ["klingon", "base64", "rot13", "hex", "\0", ""])
