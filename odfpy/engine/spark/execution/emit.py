@@ -15,6 +15,7 @@ from odfpy.engine.corrections import CarriedRows, mend_pairs
 from odfpy.engine.floats import in_one_form
 from odfpy.engine.output import OutputForm, OutputSlice
 from odfpy.engine.spark.plan.catalyst import Catalyst
+from odfpy.engine.spark.plan.step import CARRIED_INPUT
 from odfpy.engine.spark.row_by_row.carried import Delta
 from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK, carried_rows, in_input_order
 from odfpy.engine.spark.rows.write import write_file
@@ -104,7 +105,7 @@ def _origin_of(batch: CarriedRows, names: Sequence[str]) -> Callable[[int], str]
     """Names the row of a source that a row of the result stands for."""
 
     def name(row: int) -> str:
-        source = names[batch.rows.column("__odf_input")[row].as_py()]
+        source = names[batch.rows.column(CARRIED_INPUT)[row].as_py()]
         return f"; it comes from offset {batch.offsets[row]} of `{source}`"
 
     return name

@@ -30,7 +30,7 @@ from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, columns, 
 from odfpy.engine.spark.plan.failures import spark_errors
 from odfpy.engine.spark.plan.operators import ARRANGING
 from odfpy.engine.spark.plan.session_windows import with_fences
-from odfpy.engine.spark.plan.step import Step
+from odfpy.engine.spark.plan.step import CARRIED_BRANCH, CARRIED_INPUT, CARRIED_OFFSET, CARRIED_OPERATION, Step
 from odfpy.engine.spark.plan.types import arrow_schema, spark_schema
 from odfpy.engine.spark.plan.unchanged import unchanged_columns
 from odfpy.engine.spark.process.session import request_session
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-_ORDER: Final = ("__odf_input", "__odf_branch", "__odf_offset")
+_ORDER: Final = (CARRIED_INPUT, CARRIED_BRANCH, CARRIED_OFFSET)
 _KEEP_ORDER: Final = ("Project", "Filter", "SubqueryAlias", "View", "GlobalLimit", "LocalLimit", "Offset")
 
 
@@ -150,7 +150,11 @@ def _name_table(catalyst: Catalyst, table: PreprocessTable, position: int, *, in
         column if field.nullable else catalyst.alias(catalyst.never_null(column), field.name)
         for field, column in zip(fields, found, strict=False)
     ]
-    carried = {"__odf_input": catalyst.integer(position), "__odf_offset": number, "__odf_op": catalyst.integer(0)}
+    carried = {
+        CARRIED_INPUT: catalyst.integer(position),
+        CARRIED_OFFSET: number,
+        CARRIED_OPERATION: catalyst.integer(0),
+    }
     inner = catalyst.project([*exposed, *(catalyst.alias(value, name) for name, value in carried.items())], rows)
     catalyst.name_view(table.name, catalyst.project(columns(inner)[: len(exposed)], inner))
     return count

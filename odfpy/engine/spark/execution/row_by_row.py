@@ -19,6 +19,7 @@ from odfpy.engine.spark.analysis.stars import star_in_function, without_assigned
 from odfpy.engine.spark.incremental.state.changes import same_nulls
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, columns_read, operator_name, selected
 from odfpy.engine.spark.plan.lineage import ColumnOrigin, above_inputs, origins
+from odfpy.engine.spark.plan.step import CARRIED_OFFSET, CARRIED_OPERATION
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.session import request_session
 from odfpy.engine.spark.row_by_row.carried import Delta
@@ -81,7 +82,7 @@ def _leaf_over(catalyst: Catalyst, leaf: Node, table: Table, rows: Node) -> Node
     offset, operation = (
         found[names.index(name)] for name in (table.vocab.offset_column, table.vocab.operation_type_column)
     )
-    marks = [source, catalyst.alias(offset, "__odf_offset"), catalyst.alias(operation, "__odf_op")]
+    marks = [source, catalyst.alias(offset, CARRIED_OFFSET), catalyst.alias(operation, CARRIED_OPERATION)]
     return catalyst.project([*shown, *marks], rows)
 
 

@@ -13,6 +13,7 @@ from odfpy.engine.spark.incremental.state.correctable import Correctable, has_wi
 from odfpy.engine.spark.incremental.state.source_rows import leaf_over
 from odfpy.engine.spark.incremental.streams import streams_of
 from odfpy.engine.spark.plan.catalyst import Node, columns
+from odfpy.engine.spark.plan.step import CARRIED_INPUT, CARRIED_OFFSET
 from odfpy.engine.spark.row_by_row.carry import carry
 
 if TYPE_CHECKING:
@@ -53,6 +54,6 @@ def _too_late(ready: Stateful, request: TransformRequest) -> int:
             by_name: dict[str, Node] = {
                 column.name(): column for column in columns(plan)[len(stateful_input.columns) :]
             }
-            marks = [by_name["__odf_input"], by_name["__odf_offset"]]
+            marks = [by_name[CARRIED_INPUT], by_name[CARRIED_OFFSET]]
             found.append(catalyst.dataframe(catalyst.project(marks, plan)))
     return reduce(lambda one, other: one.union(other), found).distinct().count() if found else 0

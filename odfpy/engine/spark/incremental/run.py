@@ -28,6 +28,7 @@ from odfpy.engine.spark.incremental.state.pull import Pull
 from odfpy.engine.spark.incremental.state.stateful_inputs import StatefulRows
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
+from odfpy.engine.spark.plan.step import CARRIED_OFFSET, CARRIED_OPERATION
 from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.rows.batches import write_parquet
 from odfpy.engine.spark.rows.effort import gather, is_gathered
@@ -77,7 +78,7 @@ class FragmentRun:
         catalyst = self.pull.catalyst
         plan = self._result(_InputsAt(self, self.pull.before, None, is_after=False, in_full=True))
         offset = Builder(catalyst).cast(catalyst.integer(0), "bigint")  # as those of inputs, which a UNION puts beside
-        marks = [catalyst.alias(offset, "__odf_offset"), catalyst.alias(catalyst.integer(0), "__odf_op")]
+        marks = [catalyst.alias(offset, CARRIED_OFFSET), catalyst.alias(catalyst.integer(0), CARRIED_OPERATION)]
         return catalyst.project([*columns(plan), *marks], plan)
 
     def keep(self) -> Kept:

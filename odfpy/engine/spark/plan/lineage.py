@@ -16,6 +16,7 @@ from odfpy.engine.spark.plan.catalyst import (
     selected,
     subtree,
 )
+from odfpy.engine.spark.plan.step import CARRIED_BRANCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ def _through_projection(plan: Node, column: Node) -> list[ColumnOrigin]:
 
 
 def _introduces_branch(column: Node) -> bool:
-    return bool(column.name() == "__odf_branch" and expression_name(column) == "Alias" and not _columns_read(column))
+    return bool(column.name() == CARRIED_BRANCH and expression_name(column) == "Alias" and not _columns_read(column))
 
 
 def _columns_read(expression: Node) -> list[Node]:

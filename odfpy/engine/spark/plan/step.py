@@ -12,6 +12,18 @@ from odfpy.engine.sql.source_text import SourceText
 RESERVED_PREFIX: Final = "__odf_"
 """What names of the engine's own columns begin with."""
 
+CARRIED_INPUT: Final = f"{RESERVED_PREFIX}input"
+"""Column of a plan row by row: the number of the input that a row came from."""
+
+CARRIED_BRANCH: Final = f"{RESERVED_PREFIX}branch"
+"""The branch of the plan through which it came."""
+
+CARRIED_OFFSET: Final = f"{RESERVED_PREFIX}offset"
+"""Its offset in the input."""
+
+CARRIED_OPERATION: Final = f"{RESERVED_PREFIX}op"
+"""Its operation type in the input."""
+
 
 @dataclass(frozen=True, slots=True)
 class Step:

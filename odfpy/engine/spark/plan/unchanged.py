@@ -16,6 +16,7 @@ from odfpy.engine.spark.plan.catalyst import (
     number_named,
     operator_name,
 )
+from odfpy.engine.spark.plan.step import CARRIED_INPUT
 
 SourceColumn: TypeAlias = tuple[int, str]
 """Position of a table and name of one of its columns."""
@@ -69,7 +70,7 @@ class _Tracer:
         return found
 
     def _selected(self, plan: Node, selection: list[Node]) -> Mapping[int, SourceColumn]:
-        marker = next((column for column in selection if column.name() == "__odf_input"), None)
+        marker = next((column for column in selection if column.name() == CARRIED_INPUT), None)
         if marker is not None and expression_name(marker) == "Alias":
             position = number_named(marker)
             return {_id(column): (position, column.name()) for column in selection}

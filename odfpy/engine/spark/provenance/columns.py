@@ -23,7 +23,7 @@ from odfpy.engine.spark.plan.catalyst import (
     subtree,
 )
 from odfpy.engine.spark.plan.lineage import find_column
-from odfpy.engine.spark.plan.step import RESERVED_PREFIX
+from odfpy.engine.spark.plan.step import CARRIED_INPUT, RESERVED_PREFIX
 from odfpy.engine.tracing import ColumnOrigin
 
 _LONGEST_TEXT: Final = 200
@@ -138,7 +138,7 @@ class _Plan:
 
 def _marker(made: Sequence[Node]) -> Node | None:
     """Return what says which source the columns of a projection are those of; None if they are of none."""
-    return next((one for one in made if one.name() == "__odf_input" and expression_name(one) == "Alias"), None)
+    return next((one for one in made if one.name() == CARRIED_INPUT and expression_name(one) == "Alias"), None)
 
 
 def column_origins(ready: PreparedTransform | Stateful) -> tuple[ColumnOrigin, ...]:

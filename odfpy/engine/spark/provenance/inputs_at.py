@@ -31,6 +31,7 @@ from odfpy.engine.spark.plan.catalyst import (
     operator_name,
     selected,
 )
+from odfpy.engine.spark.plan.step import CARRIED_INPUT, CARRIED_OFFSET, CARRIED_OPERATION
 from odfpy.engine.spark.plan.times import MILLISECOND, Clock
 from odfpy.engine.spark.provenance.annotate import Annotator
 from odfpy.engine.spark.provenance.identifiers import IDS, identifier, leaf
@@ -167,7 +168,8 @@ class TransformAt:
         catalyst, column = self.catalyst, functions.col
         marks = {one.name(): one for one in columns(delta.plan) if one.name() in CARRIED}
         plan = catalyst.project(
-            [*wanted, weight_of(catalyst, marks["__odf_op"]), marks["__odf_offset"], marks["__odf_input"]], delta.plan
+            [*wanted, weight_of(catalyst, marks[CARRIED_OPERATION]), marks[CARRIED_OFFSET], marks[CARRIED_INPUT]],
+            delta.plan,
         )
         names = [f"c{at}" for at in range(len(wanted))]
         frame = catalyst.dataframe(plan).toDF(*names, WEIGHT, "offset", "source")
@@ -208,7 +210,7 @@ class TransformAt:
     def _over_fragment(self, plan: Node, data: Sequence[Node], fragment: Node) -> Node:
         catalyst, ids = self.catalyst, self.annotator.ids
         *found, known = columns(fragment)
-        marks = [catalyst.alias(catalyst.integer(0), name) for name in ("__odf_offset", "__odf_op")]
+        marks = [catalyst.alias(catalyst.integer(0), name) for name in (CARRIED_OFFSET, CARRIED_OPERATION)]
         rows = SourceRows(catalyst.project([*found, known, *marks], fragment), only_appends=True, count=0)
         over = leaf_over(catalyst, plan, rows)
         named = selected(over)[: len(data)]
@@ -231,6 +233,6 @@ def _source_of(plan: Node) -> int | None:
     if operator_name(plan) != "Project":
         return None
     for column in selected(plan):
-        if column.name() == "__odf_input" and expression_name(column) == "Alias":
+        if column.name() == CARRIED_INPUT and expression_name(column) == "Alias":
             return number_named(column)
     return None

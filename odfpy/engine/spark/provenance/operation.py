@@ -16,6 +16,7 @@ from odfpy.engine.spark.execution.prepare import PreparedTransform, prepare
 from odfpy.engine.spark.execution.stateful import Stateful
 from odfpy.engine.spark.plan.catalyst import columns
 from odfpy.engine.spark.plan.operators import ROW_OPERATORS
+from odfpy.engine.spark.plan.step import CARRIED_BRANCH
 from odfpy.engine.spark.provenance.columns import column_origins
 from odfpy.engine.spark.provenance.find_rows import narrow, result_keys
 from odfpy.engine.spark.provenance.identifiers import IDS, identifier, parts_of
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 _LESS: Final = (int(OperationType.RETRACT), int(OperationType.CORRECT_FROM))
 _SIGN: Final = "__odf_sign"
-_BRANCH: Final = "__odf_branch"
+_BRANCH: Final = CARRIED_BRANCH
 _GROUPING: Final = frozenset(("Aggregate", "Distinct"))
 _OTHERS: Final = ROW_OPERATORS | {"Expand"}
 

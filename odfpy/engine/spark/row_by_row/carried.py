@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from odfpy.engine.spark.plan.catalyst import Node
+from odfpy.engine.spark.plan.step import CARRIED_BRANCH, CARRIED_INPUT, CARRIED_OFFSET, CARRIED_OPERATION
 
-CARRIED = ("__odf_input", "__odf_branch", "__odf_offset", "__odf_op")
+CARRIED = (CARRIED_INPUT, CARRIED_BRANCH, CARRIED_OFFSET, CARRIED_OPERATION)
 """Columns that travel with every row unseen by the query: which input it came from, through which branch of the plan,
 and the offset and operation type it had there."""
 

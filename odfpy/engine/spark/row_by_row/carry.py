@@ -20,7 +20,7 @@ from odfpy.engine.spark.plan.catalyst import (
     operator_name,
     selected,
 )
-from odfpy.engine.spark.plan.step import RESERVED_PREFIX
+from odfpy.engine.spark.plan.step import CARRIED_BRANCH, CARRIED_INPUT, RESERVED_PREFIX
 from odfpy.engine.spark.row_by_row.carried import CARRIED, Branch, Delta, Leaves
 from odfpy.errors import InternalError
 
@@ -98,7 +98,7 @@ class _Carrier:
         found = selected(plan)
         introduced = {column.name(): column for column in found if column.name().startswith(RESERVED_PREFIX)}
         if introduced:
-            return self._input(plan, introduced["__odf_input"])
+            return self._input(plan, introduced[CARRIED_INPUT])
         below = self.carry(child_of(plan))
         return _Carried(self._catalyst.project(found + _carried_columns(below.plan), below.plan), below.branches)
 
@@ -106,7 +106,7 @@ class _Carrier:
         """A source, where the carried columns begin; it is told which branch of the plan it feeds."""
         number, source = len(self.branches), number_named(marker)
         self.branches.append(Branch(source, fans_out=False))
-        branch = self._catalyst.alias(self._catalyst.integer(number), "__odf_branch")
+        branch = self._catalyst.alias(self._catalyst.integer(number), CARRIED_BRANCH)
         leaf = self._leaves(source, plan)
         return _Carried(self._catalyst.project([*selected(leaf), branch], leaf.child()), (number,))
 
@@ -137,7 +137,7 @@ class _Carrier:
 def _is_constant(plan: Node) -> bool:
     """Return whether a plan reads no input."""
     made = selected(plan) if operator_name(plan) == "Project" else []
-    return all(one.name() != "__odf_input" for one in made) and all(map(_is_constant, children(plan)))
+    return all(one.name() != CARRIED_INPUT for one in made) and all(map(_is_constant, children(plan)))
 
 
 def _carried_columns(plan: Node) -> list[Node]:

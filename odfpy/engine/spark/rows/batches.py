@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from odfpy.engine.corrections import CarriedRows, Numbers
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node
+from odfpy.engine.spark.plan.step import CARRIED_BRANCH, CARRIED_OFFSET, CARRIED_OPERATION
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.shared_files import on_cluster
 from odfpy.engine.spark.row_by_row.carried import CARRIED, Delta
@@ -148,12 +149,12 @@ def carried_rows(batches: Iterator[pa.RecordBatch], branches_that_fan_out: Seque
     """The rows of a delta with what they carry, from batches of its columns, `CARRIED` and the running number."""
     fans_out = np.array(branches_that_fan_out)
     for batch in batches:
-        branches = _numbers(batch.column("__odf_branch"))
+        branches = _numbers(batch.column(CARRIED_BRANCH))
         yield CarriedRows(
             rows=batch,
-            operation_types=_numbers(batch.column("__odf_op")),
+            operation_types=_numbers(batch.column(CARRIED_OPERATION)),
             branches=np.where(fans_out[branches], -1, branches),
-            offsets=_numbers(batch.column("__odf_offset")),
+            offsets=_numbers(batch.column(CARRIED_OFFSET)),
         )
 
 

@@ -19,6 +19,7 @@ from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.engine.contract import Arrival, InputSchema, SqlTable, TransformRequestInput
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
+from odfpy.engine.spark.plan.step import CARRIED_INPUT, CARRIED_OFFSET, CARRIED_OPERATION
 from odfpy.engine.spark.plan.types import cast_to_spark, readable_type, spark_schema, to_spark
 from odfpy.engine.spark.rows.relation import parquet_rows
 from odfpy.engine.sql.projection import SPARK, projection_sql
@@ -132,9 +133,9 @@ def name_input(catalyst: Catalyst, table: Table, position: int, scratch: Path) -
         for field, column in fields
     ]
     carried = [
-        catalyst.alias(catalyst.integer(position), "__odf_input"),
-        catalyst.alias(_system_column(by_name, table, table.vocab.offset_column), "__odf_offset"),
-        catalyst.alias(_system_column(by_name, table, table.vocab.operation_type_column), "__odf_op"),
+        catalyst.alias(catalyst.integer(position), CARRIED_INPUT),
+        catalyst.alias(_system_column(by_name, table, table.vocab.offset_column), CARRIED_OFFSET),
+        catalyst.alias(_system_column(by_name, table, table.vocab.operation_type_column), CARRIED_OPERATION),
     ]
     inner = catalyst.project(exposed + carried, rows)
     catalyst.name_view(table.name, catalyst.project(columns(inner)[: len(exposed)], inner))

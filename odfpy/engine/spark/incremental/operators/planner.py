@@ -57,6 +57,7 @@ from odfpy.engine.spark.plan.catalyst import (
     selected,
     subtree,
 )
+from odfpy.engine.spark.plan.step import CARRIED_INPUT
 from odfpy.engine.spark.plan.storable_types import check_rows
 from odfpy.engine.spark.plan.times import LeastOf
 from odfpy.engine.sql.source_text import SourceText
@@ -239,7 +240,7 @@ class Planner:
 
     def _project(self, plan: Node) -> PlanInfo:
         expressions = selected(plan)
-        marker = next((column for column in expressions if column.name() == "__odf_input"), None)
+        marker = next((column for column in expressions if column.name() == CARRIED_INPUT), None)
         if marker is not None and expression_name(marker) == "Alias":
             return self._leaf(plan, expressions, number_named(marker))
         child = self.info_of(plan.child())

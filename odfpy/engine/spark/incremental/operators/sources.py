@@ -9,6 +9,7 @@ from odfpy.engine.spark.incremental.properties.plan_info import PlanInfo, TimeCo
 from odfpy.engine.spark.incremental.state.changes import same_nulls
 from odfpy.engine.spark.incremental.state.source_rows import no_source_rows
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
+from odfpy.engine.spark.plan.step import CARRIED_INPUT, CARRIED_OFFSET, CARRIED_OPERATION
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,8 @@ def source_plan(catalyst: Catalyst, outputs: Sequence[Node], number: int) -> Nod
     inner = columns(empty)
     named = [same_nulls(catalyst, below, column) for below, column in zip(inner, outputs, strict=False)]
     carried = [
-        catalyst.alias(catalyst.integer(number), "__odf_input"),
-        catalyst.alias(inner[-2], "__odf_offset"),
-        catalyst.alias(inner[-1], "__odf_op"),
+        catalyst.alias(catalyst.integer(number), CARRIED_INPUT),
+        catalyst.alias(inner[-2], CARRIED_OFFSET),
+        catalyst.alias(inner[-1], CARRIED_OPERATION),
     ]
     return catalyst.project(named + carried, empty)

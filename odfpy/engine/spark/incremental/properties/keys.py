@@ -21,6 +21,7 @@ from odfpy.engine.spark.plan.catalyst import (
     selected,
 )
 from odfpy.engine.spark.plan.session_windows import is_session
+from odfpy.engine.spark.plan.step import CARRIED_INPUT
 
 WINDOW_MARK: Final = "spark.timeWindow"
 
@@ -33,7 +34,7 @@ def sources_read(plan: Node) -> frozenset[int]:
 def _sources_read(plan: Node) -> frozenset[int]:
     if operator_name(plan) == "Project":
         for column in selected(plan):
-            if column.name() == "__odf_input" and expression_name(column) == "Alias":
+            if column.name() == CARRIED_INPUT and expression_name(column) == "Alias":
                 return frozenset([number_named(column)])
     return frozenset(number for child in children(plan) for number in sources_read(child))
 

@@ -23,6 +23,7 @@ from odfpy.engine.lateness.slices import late_slices
 from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import Fragment, StatefulInput
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
+from odfpy.engine.spark.plan.step import CARRIED_INPUT, CARRIED_OFFSET
 from odfpy.engine.spark.plan.times import (
     MILLISECOND,
     Clock,
@@ -99,7 +100,7 @@ class Correctable:
         by_name = {column.name(): column for column in columns(plan)[len(stateful_input.columns) :]}
         table = LateTable.of(self.catalyst, ranges, self.scratch)
         times = [rule.value for rule in stateful_input.complete_when]
-        return table.split(plan, times, by_name["__odf_offset"], by_name["__odf_input"], late=late)
+        return table.split(plan, times, by_name[CARRIED_OFFSET], by_name[CARRIED_INPUT], late=late)
 
     def _ranges(self, stateful_input: StatefulInput) -> Iterator[LateRange]:
         """Up to when windows are no longer correctable, for those slices that may have rows of such windows."""

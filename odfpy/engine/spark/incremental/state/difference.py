@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.spark.incremental.state.changes import WEIGHT
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
+from odfpy.engine.spark.plan.step import CARRIED_OFFSET, CARRIED_OPERATION
 from odfpy.engine.spark.plan.storable_types import has_map
 from odfpy.engine.spark.plan.templates import Templates
 from odfpy.engine.spark.rows.effort import gather, is_gathered
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
-OPERATION: Final = "__odf_op"
-OFFSET: Final = "__odf_offset"
+OPERATION: Final = CARRIED_OPERATION
+OFFSET: Final = CARRIED_OFFSET
 _PAIR: Final = "__odf_pair"
 _TIME: Final = "__odf_time"
 _TIMES: Final = "__odf_times"

@@ -9,7 +9,7 @@ from odfpy.engine.spark.analysis.order import may_hide
 from odfpy.engine.spark.incremental.state.changes import same_nulls
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, asked_once, columns, selected, type_of
-from odfpy.engine.spark.plan.step import RESERVED_PREFIX
+from odfpy.engine.spark.plan.step import CARRIED_INPUT, CARRIED_OFFSET, CARRIED_OPERATION, RESERVED_PREFIX
 from odfpy.engine.spark.plan.types import struct_of
 
 
@@ -35,7 +35,7 @@ def no_source_rows(catalyst: Catalyst, wanted: Sequence[Node]) -> Node:
     from pyspark.sql.types import IntegerType, LongType
 
     fields = [(f"c{at}", type_of(column)) for at, column in enumerate(wanted)]
-    return catalyst.empty(struct_of([*fields, ("__odf_offset", LongType()), ("__odf_op", IntegerType())]))
+    return catalyst.empty(struct_of([*fields, (CARRIED_OFFSET, LongType()), (CARRIED_OPERATION, IntegerType())]))
 
 
 def leaf_over(catalyst: Catalyst, leaf: Node, rows: SourceRows | None) -> Node:
@@ -51,7 +51,7 @@ def leaf_over(catalyst: Catalyst, leaf: Node, rows: SourceRows | None) -> Node:
     """
     named = [(str(column.name()), column) for column in selected(leaf)]
     data = [column for name, column in named if not name.startswith(RESERVED_PREFIX)]
-    source = next(column for name, column in named if name == "__odf_input")
+    source = next(column for name, column in named if name == CARRIED_INPUT)
     plan = rows.plan if rows is not None else no_source_rows(catalyst, data)
     found = columns(plan)
     build = Builder(catalyst)
@@ -61,8 +61,8 @@ def leaf_over(catalyst: Catalyst, leaf: Node, rows: SourceRows | None) -> Node:
         made.append(same.withNewChildren(catalyst.seq([build.one_form(same.child())])) if _may_hide(column) else same)
     marks = [
         source,
-        catalyst.alias(found[-2], "__odf_offset"),
-        catalyst.alias(found[-1], "__odf_op"),
+        catalyst.alias(found[-2], CARRIED_OFFSET),
+        catalyst.alias(found[-1], CARRIED_OPERATION),
     ]
     return catalyst.project(made + marks, plan)
 

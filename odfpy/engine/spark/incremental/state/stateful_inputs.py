@@ -23,6 +23,7 @@ from odfpy.engine.spark.incremental.state.source_rows import SourceRows, leaf_ov
 from odfpy.engine.spark.incremental.state.state_files import InputState, StateFile, best, files_of, num_staying
 from odfpy.engine.spark.incremental.state.versions import differing
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, type_of
+from odfpy.engine.spark.plan.step import CARRIED_OPERATION
 from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.plan.types import struct_of
 from odfpy.engine.spark.row_by_row.carry import carry
@@ -337,6 +338,6 @@ class StatefulRows:
         weight = (
             self.catalyst.alias(self.catalyst.integer(1), WEIGHT)
             if only_appends
-            else weight_of(self.catalyst, by_name["__odf_op"])
+            else weight_of(self.catalyst, by_name[CARRIED_OPERATION])
         )
         return Changes(self.catalyst.project([*stateful_input.columns, weight], delta.plan), only_appends)
