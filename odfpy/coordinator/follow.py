@@ -6,6 +6,7 @@ told or missed, a pull compares the heads themselves.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,7 @@ from odfpy.coordinator.transfer.transfers import Transfers
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
 from odfpy.errors import OdfError, UsageError
+from odfpy.http.url import shown_url
 from odfpy.repository.events import NoEvents, heads_told
 
 INTERVAL = 30.0
@@ -30,6 +32,7 @@ LONGEST_RETRY = 300.0
 """Seconds that this never exceeds."""
 
 _TURN = 0.5
+_LOGGER = logging.getLogger("odfpy")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,4 +191,8 @@ class Follow:
             except OdfError:  # a pull would tell what is wrong; a server may be away for a while
                 pause = self._pace.after(failures) if failures else 0.0
                 failures += 1
+            except Exception:  # of a library, or a fault of ours: else nobody would listen any more, nor say so
+                _LOGGER.exception("Listening to %s failed; trying again", shown_url(url))
+                failures += 1
+                pause = self._pace.after(failures)
             self._end.wait(max(pause, _TURN))

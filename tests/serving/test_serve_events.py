@@ -255,6 +255,32 @@ def test_a_copy_follows_a_server(server: DatasetServer, workspace: Workspace, tm
         result()
 
 
+def test_a_copy_goes_on_after_an_error_that_nobody_expects(
+    server: DatasetServer,
+    tmp_path: Path,
+    workspace: Workspace,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    origin = put(workspace, "com.example.unexpected", 32, public=True)
+    problems = [ValueError("a library has a fault")]
+
+    def told(url: str) -> Iterator[str]:
+        if problems:
+            raise problems.pop()
+        return heads_told(url)
+
+    monkeypatch.setattr("odfpy.coordinator.follow.heads_told", told)
+    with following(workspace_at(tmp_path), f"{server.url}/com.example.unexpected") as result:
+        assert str(result().new_head) == head_of(origin)
+        wait_until(lambda: not problems)
+        add_info(origin.layout, "second")
+        assert str(result().new_head) == head_of(origin)
+    assert [one.message for one in caplog.records if one.name == "odfpy"] == [
+        f"Listening to {server.url}/com.example.unexpected failed; trying again"
+    ]
+
+
 def test_a_copy_goes_on_when_its_server_was_away(tmp_path: Path) -> None:
     workspace = workspace_at(tmp_path / "served")
     origin = put(workspace, "com.example.rates", 1, public=True)

@@ -58,6 +58,24 @@ def test_many_files_are_not_looked_through_for_each_one(
     assert len(looked) == 1
 
 
+def test_a_file_that_others_remove_at_once_is_made_again(
+    tmp_path: Path, whole: TableFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process, which has a smaller limit, makes room for its own file."""
+    folder = tmp_path / "made"
+
+    def removed(_: FileMaker) -> None:
+        for path in folder.glob("*/*.parquet"):
+            path.unlink()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FileMaker, "tidy", removed)
+        first = made(FileMaker(folder, 1), whole, 0)
+    assert not first.path.exists()
+    again = made(FileMaker(folder, 2**30), whole, 0)
+    assert (again, again.path.stat().st_size) == (first, first.size)
+
+
 def test_a_column_that_is_large_only_when_it_is_read_takes_no_memory(tmp_path: Path) -> None:
     """A megabyte once in the file, and in each of 1 500 rows: 1.5 GB, if somebody writes it out."""
     text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(1_500, np.int32)), pa.array(["x" * 2**20]))

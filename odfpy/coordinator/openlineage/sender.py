@@ -60,6 +60,7 @@ class EventSender:
         )
         self._waiting: Queue[RunEvent | None] = Queue(MOST_WAITING)  # None is the end
         self._is_over = False
+        self._counting = threading.Lock()
         self._lost = 0
         self._problem = ""
         # A daemon: nobody waits for a receiver that does not end, when the process does.
@@ -83,8 +84,12 @@ class EventSender:
         Args:
             problem: the reason, of which the first is told.
         """
-        self._lost += 1
-        self._problem = self._problem or problem
+        self._lose(1, problem)
+
+    def _lose(self, count: int, problem: str) -> None:
+        with self._counting:  # both the pull and the thread that sends lose some
+            self._lost += count
+            self._problem = self._problem or problem
 
     def close(self) -> None:
         """Wait until all are sent, but not longer than the setting says; tell what is lost."""
@@ -94,8 +99,7 @@ class EventSender:
         self._thread.join(max(0.0, deadline - time.monotonic()))
         self._is_over = True
         if self._thread.is_alive():
-            self._lost += max(1, self._waiting.qsize())
-            self._problem = self._problem or _TOO_LATE
+            self._lose(max(1, self._waiting.qsize()), _TOO_LATE)
         if self._lost:
             _LOGGER.warning("%s events of lineage did not reach %s: %s", self._lost, self._shown, self._problem)
 

@@ -95,15 +95,16 @@ class FileMaker:
             return ServedFile(_id(file.identity.encode()), file.size, file.path, vector)
         key = _key(file, schema, view, operations)
         path = self.path(key)
-        if not _touched(path):
+        size = _used(path)
+        if size is None:
             with self._alone(path):
-                if not _touched(path):
+                size = _used(path)
+                if size is None:
                     with self._room:
-                        self._make(path, file, schema, view, operations)
-                    self._unlooked -= path.stat().st_size
+                        size = self._make(path, file, schema, view, operations)
+                    self._unlooked -= size
                     if self._unlooked < 0:
                         self.tidy()
-        size = path.stat().st_size
         return ServedFile(key, size, path) if size else None
 
     def has(self, file: TableFile, schema: pa.Schema, view: View) -> bool:
@@ -143,7 +144,8 @@ class FileMaker:
         return fits_as_it_is(footer(file.path).columns, schema)
 
     @staticmethod
-    def _make(path: Path, file: TableFile, schema: pa.Schema, view: View, operations: str | None) -> None:
+    def _make(path: Path, file: TableFile, schema: pa.Schema, view: View, operations: str | None) -> int:
+        """Make a file, and return its size: another process may remove it at once, to have room for its own."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -170,11 +172,13 @@ class FileMaker:
                     target.truncate()
                 target.flush()
                 os.fsync(target.fileno())
+                size = os.fstat(target.fileno()).st_size
             aside.replace(path)
         except OSError as error:
             raise OdfError(f"Cannot make a file for a shared table: {error.strerror or error}") from error
         finally:
             aside.unlink(missing_ok=True)
+        return size
 
     @contextmanager
     def _alone(self, path: Path) -> Iterator[None]:
@@ -200,13 +204,13 @@ def _key(file: TableFile, schema: pa.Schema, view: View, operations: str | None)
     return _id(_FORMAT, *parts)
 
 
-def _touched(path: Path) -> bool:
-    """Return whether a file is there, and note that it is in use."""
+def _used(path: Path) -> int | None:
+    """Return the size of a file, and note that it is in use; None if it is not there, or is just being removed."""
     try:
         os.utime(path)
+        return path.stat().st_size
     except FileNotFoundError:
-        return False
-    return True
+        return None
 
 
 def _id(*parts: bytes) -> str:
