@@ -16,7 +16,7 @@ from odfpy.coordinator.maintenance.report import Severity
 from odfpy.coordinator.maintenance.verification import Verification
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.coordinator.transform.arrangements import move
-from odfpy.coordinator.transform.intervals import recorded_intervals
+from odfpy.coordinator.transform.intervals import InputDiverged, recorded_intervals
 from odfpy.coordinator.transform.run import (
     OUR_ENGINES,
     EngineFor,
@@ -38,6 +38,11 @@ _BY_NAME = (
     " which they came, so a correction may stand before its row"
 )
 _DERIVE_ANEW = "Nothing is damaged. Who needs the rows as they came derives a dataset of the same query with odfpy."
+
+_DIVERGED = (
+    "After `odf gc` of {source} nobody can verify it any more, and pulls fail. Make it again from the first row:"
+    " `odf pull {name} --reset-derivatives-on-diverged-input`."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +102,25 @@ def replay_all(this: Verification, storage: Storage, engine_for: EngineFor, *, f
                     this.error("replay", message, hashed, hint=error.hint, cause=type(error))
                     return
             state = after
+
+
+def remark_on_histories(this: Verification, storage: Storage) -> None:
+    """Remark on inputs whose history no longer has the blocks that a derivative was made of.
+
+    A replay reads these blocks where they lie, until `odf gc` removes them, so it says nothing of that.
+
+    Args:
+        this: the verification, which notes findings.
+        storage: the workspace.
+    """
+    for covered in this.states[-1].query_inputs:
+        last = covered.last_block_hash
+        with suppress(OdfError):  # it is not here, or damaged: the replay and its own verification say so
+            source = storage.get(covered.dataset_id)
+            if last is not None and last in source.layout.blocks and source.number_in_history(last) is None:
+                message = f"Made of blocks that the history of {source.handle} no longer has (up to {last})"
+                hint = _DIVERGED.format(source=source.handle, name=this.dataset.handle)
+                this.error("lineage", message, hint=hint, severity=Severity.WARNING, cause=InputDiverged)
 
 
 def _recorded_checkpoint(this: Verification, state: ChainState) -> Path | None:

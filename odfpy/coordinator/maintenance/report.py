@@ -27,7 +27,7 @@ class Finding:
 
     Attributes:
         check: what was checked: `chain`, `block`, `clock`, `slice`, `checkpoint`, `replay`, `batch`, `signature`,
-            `reference` for others than the head, `file` for what lies beside, `repair`.
+            `lineage`, `reference` for others than the head, `file` for what lies beside, `repair`.
         message: what is wrong.
         block: the block that is concerned.
         sequence_number: its number.

@@ -7,7 +7,8 @@
     4. every transform of a derivative dataset is replayed, and gives the same logical hash (unless only the
        integrity is asked for): each from the checkpoint before it or, where that is gone or damaged, from the history
        of the inputs; or all of them from the start, each from what the replay before it has kept. Where the reference
-       implementation has read slices in the order of their names, so does a second replay, with a remark
+       implementation has read slices in the order of their names, so does a second replay, with a remark. Blocks of
+       inputs that are there, but in their history no more, are remarked on
     5. what a derivative amounts to, beside its query run once over what its inputs amounted to, if that is asked for
     6. every signature: it is by whom it says it is; a copy is signed by whom the settings want
 
@@ -30,7 +31,7 @@ from odfpy.chain.state import ChainState
 from odfpy.coordinator.lineage.graph import DependencyCycle
 from odfpy.coordinator.maintenance.batch import BatchVerifier, finding_of, moments
 from odfpy.coordinator.maintenance.damage import damage_of
-from odfpy.coordinator.maintenance.replay import replay_all
+from odfpy.coordinator.maintenance.replay import remark_on_histories, replay_all
 from odfpy.coordinator.maintenance.report import Finding, Severity, VerifyReport
 from odfpy.coordinator.maintenance.verification import CHECKPOINT, SIGNATURE, Verification
 from odfpy.coordinator.maintenance.verify_links import verify_links
@@ -96,6 +97,8 @@ def verify(
         replay_all(this, storage, engine_for, from_start=from_start)
     if batch is not None and is_derivative:
         _compare_with_batch(this, batch, each=each_transform)
+    if is_derivative and (engine_for is not None or batch is not None):
+        remark_on_histories(this, storage)
     signatures = _verify_signatures(this, storage)
     return VerifyReport(
         handle=dataset.handle,

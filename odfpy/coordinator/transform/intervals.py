@@ -103,6 +103,7 @@ def recorded_intervals(
     for covered in intervals:
         last = covered.interval.last_block_hash
         # To be there is enough: what was covered can be read until `odf gc` runs, even if the head has another history.
+        # `odf verify` remarks on that.
         if last is not None and last not in covered.dataset.layout.blocks:
             raise _diverged(dataset, covered.dataset, last)
     return intervals

@@ -10,7 +10,9 @@ from support.chains.workspaces import derivative, feed, root, rows, workspace_wi
 
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.signatures import read_head_signatures
+from odfpy.coordinator.maintenance.report import Severity
 from odfpy.coordinator.storage.references import BlockNotFound
+from odfpy.coordinator.transform.intervals import InputDiverged
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import OdfError, UsageError
 
@@ -47,6 +49,23 @@ def test_back_to_a_block(by: str, workspace: Workspace) -> None:
     assert all(report.ok for report in workspace.verify(all=True))
     assert feed(workspace, "root", "1 a", "2 c", day=2).num_records == 2, "keys are those of the new history"
     assert rows(workspace, "root") == [*FIRST, "-C 2 b", "+C 2 c"]
+
+
+def test_verify_remarks_on_inputs_that_no_longer_have_what_a_dataset_is_made_of(workspace: Workspace) -> None:
+    last = workspace.storage.get("root").chain.in_order()[3].hash
+    workspace.maintenance.reset("root", "2")
+    (report,) = workspace.verify(["derived"])
+    (finding,) = report.findings
+    assert (report.ok, report.transforms_replayed > 0) == (True, True), "what is there still is what it was"
+    assert (finding.check, finding.severity, finding.code) == ("lineage", Severity.WARNING, InputDiverged.code)
+    assert finding.message == f"Made of blocks that the history of root no longer has (up to {last})"
+    assert finding.hint is not None
+    assert "odf pull derived --reset-derivatives-on-diverged-input" in finding.hint
+    (report,) = workspace.verify(["derived"], integrity_only=True)
+    assert report.findings == (), "that looks at no inputs"
+    list(workspace.maintenance.gc())
+    (report,) = workspace.verify(["derived"])
+    assert [(one.check, one.severity) for one in report.findings] == [("replay", Severity.ERROR)]
 
 
 def test_the_head_is_signed_where_it_went(workspace: Workspace) -> None:
