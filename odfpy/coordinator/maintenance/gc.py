@@ -1,9 +1,9 @@
 """`odf gc`: removing what nobody needs.
 
-Of a dataset, under its lock: objects that no reference reaches, what killed writers have left and, where asked for,
-checkpoints that later ones have replaced and what is in its cache. Of the workspace: caches of datasets that are gone,
-copies that were begun and not finished, scratch files of processes that have ended, files made for shared tables that
-nobody has asked for in a day.
+Of a dataset, under its lock and while nobody pushes to it: objects that no reference reaches, what killed writers have
+left and, where asked for, checkpoints that later ones have replaced and what is in its cache. Of the workspace: caches
+of datasets that are gone, copies that were begun and not finished, scratch files of processes that have ended, files
+made for shared tables that nobody has asked for in a day.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from odfpy.coordinator.maintenance.reachable import (
     temporary,
     unreferenced_objects,
 )
-from odfpy.coordinator.storage.locks import writer_lock
+from odfpy.coordinator.storage.locks import no_pushes, writer_lock
 from odfpy.coordinator.storage.results import Progress, ProgressSink, silent
 from odfpy.coordinator.storage.storage import Storage, StoredDataset, is_folder_name
 from odfpy.errors import DatasetLocked, OdfError
@@ -122,7 +122,8 @@ class GarbageCollector:
 
     def _dataset(self, dataset: StoredDataset) -> list[Useless]:
         dataset = self.storage.get(dataset.handle.id)  # from its head, however it was named
-        with self._locked(dataset.writing()):
+        lock = self.storage.run / "locks" / dataset.folder.name
+        with self._locked(no_pushes(lock, f"Dataset {dataset.handle}")), self._locked(dataset.writing()):
             try:
                 found = list(self._useless(dataset))
             except OdfError as error:
@@ -163,8 +164,12 @@ class GarbageCollector:
     def _incoming(self) -> Iterator[Useless]:
         """Copies from elsewhere that were begun, and that nobody is at."""
         for path in _children(self.storage.incoming):
-            lock = writer_lock(self.storage.run / "locks" / path.name, f"The copy in {path}")
-            with suppress(DatasetLocked), self._locked(lock):
+            lock, what = self.storage.run / "locks" / path.name, f"The copy in {path}"
+            with (
+                suppress(DatasetLocked),
+                self._locked(no_pushes(lock, what)),
+                self._locked(writer_lock(lock, what)),
+            ):
                 yield from self._removed(list(_caches([path])))
 
     @contextmanager

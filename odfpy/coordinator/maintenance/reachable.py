@@ -153,7 +153,7 @@ def unreferenced_objects(folder: Path, found: Reached) -> Iterator[Useless]:
 
 def temporary(folder: Path) -> Iterator[Useless]:
     """Yield what killed writers have left in a dataset; of use to nobody but a writer that is at work."""
-    # A part of an object is somebody's until nobody has gone on with it for long: a push needs no lock.
+    # A part of an object is somebody's until nobody has gone on with it for long: a push that was cut goes on there.
     for path in (*sorted(folder.rglob(f"{TEMPORARY}*")), *forgotten_parts(folder / "data")):
         yield Useless(path, size_of(path), Garbage.TEMPORARY)
 

@@ -1,4 +1,8 @@
-"""One writer per dataset. A lock belongs to a process and ends with it, so there are no stale ones to clean up."""
+"""One writer per dataset. A lock belongs to a process and ends with it, so there are no stale ones to clean up.
+
+Who is pushed to, in a server, holds no writer's lock while objects come, which may take hours: only the lock of pushes,
+which any number hold at once. Who removes objects holds that alone, since what a push has brought is in no chain yet.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,9 @@ from odfpy.stages import stage
 _LOOK = 0.2
 """Seconds between two tries to get a lock that another process holds."""
 
+_PATIENCE_OF_PUSHES = 30.0
+"""Seconds for which a push waits until garbage has been removed."""
+
 
 @contextmanager
 def writer_lock(path: Path, what: str, patience: float = 0.0) -> Iterator[bool]:
@@ -33,14 +40,15 @@ def writer_lock(path: Path, what: str, patience: float = 0.0) -> Iterator[bool]:
     Raises:
         DatasetLocked: another process holds it.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise _not_lockable(path, what, error) from error
+    descriptor = _opened(path, what)
     try:
         with stage("lock"):
-            _acquire(descriptor, what, patience)
+            if not _acquire(descriptor, fcntl.LOCK_EX, patience):
+                holder = os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip("\0\n")
+                raise DatasetLocked(
+                    f"{what} is being written to by another process ({holder or 'unknown'})",
+                    hint="Run the command again when it has finished, or with `--wait 5m`. Nothing was changed.",
+                )
         last = os.fstat(descriptor)
         # A holder empties the file when it lets go, so text in it is that of one who was killed. After a power loss the
         # text may be lost as well; then the file is older than the start of the machine.
@@ -61,23 +69,69 @@ def writer_lock(path: Path, what: str, patience: float = 0.0) -> Iterator[bool]:
         os.close(descriptor)
 
 
-def _acquire(descriptor: int, what: str, patience: float) -> None:
+@contextmanager
+def push_lock(path: Path, what: str) -> Iterator[None]:
+    """Hold the lock of pushes together with others, so that nothing is removed that has come and is in no chain yet.
+
+    Args:
+        path: of the writer's lock; the lock of pushes is beside it.
+        what: what is pushed to, for the message.
+
+    Raises:
+        DatasetLocked: somebody is removing objects, and has not come to an end in time.
+    """
+    with _pushes(path, what, fcntl.LOCK_SH, _PATIENCE_OF_PUSHES, "garbage is being removed"):
+        yield
+
+
+@contextmanager
+def no_pushes(path: Path, what: str) -> Iterator[None]:
+    """Hold the lock of pushes alone.
+
+    Args:
+        path: of the writer's lock; the lock of pushes is beside it.
+        what: what must not be pushed to, for the message.
+
+    Raises:
+        DatasetLocked: a push is under way.
+    """
+    with _pushes(path, what, fcntl.LOCK_EX, 0.0, "somebody is pushing to it"):
+        yield
+
+
+@contextmanager
+def _pushes(path: Path, what: str, operation: int, patience: float, why: str) -> Iterator[None]:
+    descriptor = _opened(path.with_name(f"{path.name}.pushes"), what)
+    try:
+        if not _acquire(descriptor, operation, patience):
+            raise DatasetLocked(f"{what} is in use: {why}", hint="Run the command again later. Nothing was changed.")
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _opened(path: Path, what: str) -> int:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise _not_lockable(path, what, error) from error
+
+
+def _acquire(descriptor: int, operation: int, patience: float) -> bool:
+    """Get a lock; returns whether that was possible in time."""
     deadline = time.monotonic() + patience
     while True:
         try:
             # The kernel lets the lock go with the process. A lock that is a file with a process id would outlive a
             # crash, and another process may get the same id.
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, operation | fcntl.LOCK_NB)
         except BlockingIOError:
             remaining = deadline - time.monotonic()
         else:
-            return
+            return True
         if remaining <= 0:
-            holder = os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip("\0\n")
-            raise DatasetLocked(
-                f"{what} is being written to by another process ({holder or 'unknown'})",
-                hint="Run the command again when it has finished, or with `--wait 5m`. Nothing was changed.",
-            )
+            return False
         # Many writers may wait, so each tries again and again: a lock that blocks has no time limit.
         time.sleep(min(_LOOK, remaining))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -13,13 +13,13 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import MetadataChain
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.chain.state import ChainState
-from odfpy.coordinator.storage.locks import writer_lock
+from odfpy.coordinator.storage.locks import no_pushes, writer_lock
 from odfpy.coordinator.storage.results import DatasetHandle
 from odfpy.coordinator.storage.workspace_folder import WorkspaceFolder
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId
 from odfpy.dataset.names import DatasetAlias
-from odfpy.errors import IntegrityError, InvalidValue, OdfError, UsageError
+from odfpy.errors import DatasetLocked, IntegrityError, InvalidValue, OdfError, UsageError
 from odfpy.stages import stage
 from odfpy.values import dataclass
 
@@ -168,7 +168,9 @@ class StoredDataset:
         lock = self.workspace_folder.run / "locks" / self.folder.name
         with writer_lock(lock, f"Dataset {self.handle}", self.workspace_folder.lock_patience) as was_abandoned:
             if was_abandoned:
-                self._tidy_up()
+                # Those who are pushed to have temporary files, too, which are then left to `odf gc`.
+                with suppress(DatasetLocked), no_pushes(lock, f"Dataset {self.handle}"):
+                    self._tidy_up()
             yield self.reloaded()
 
     def _tidy_up(self) -> None:

@@ -82,6 +82,13 @@ class PushTarget(Protocol):
     def locate(self, dataset_id: DatasetId, file: ObjectFile) -> TransferUrl:
         """Return where an object is to be put."""
 
+    def receiving(self, dataset_id: DatasetId) -> AbstractContextManager[None]:
+        """Keep all objects of the dataset, also those that no block has yet, while others come.
+
+        Raises:
+            DatasetLocked: somebody is removing objects.
+        """
+
     def writing(self, dataset_id: DatasetId) -> AbstractContextManager[None]:
         """Hold the dataset's lock.
 
@@ -156,21 +163,22 @@ def serve_push(
         yield Send(encode_ok(BlocksAccepted()))
         phase = PushPhase.ENSURING_TARGET_EXISTS
         dataset_id = incoming.state.dataset_id
-        staged = layout or target.stage(dataset_id)
-        phase = PushPhase.OBJECTS_REQUEST
-        links = AcceptedLinks(incoming, staged)
-        while (yield from _take_objects(incoming, staged, target, links, max_object_size)):
-            pass
-        phase = PushPhase.COMPLETE_REQUEST
-        given = yield from take_signatures(incoming, here, staged, revoked or KnownRevocations(), clock)
-        # The lock only for this: uploads may take hours. What others have committed meanwhile fails the swap of the
-        # head.
-        with target.writing(dataset_id):
-            require_files(incoming, staged)
-            lacking = links.lacking(has_all=has_all_files)
-            if lacking:
-                target.note_lacking(dataset_id)
-            _commit(incoming, target, staged, head, request.visibility_for_created_dataset, given)
+        with target.receiving(dataset_id):
+            staged = layout or target.stage(dataset_id)
+            phase = PushPhase.OBJECTS_REQUEST
+            links = AcceptedLinks(incoming, staged)
+            while (yield from _take_objects(incoming, staged, target, links, max_object_size)):
+                pass
+            phase = PushPhase.COMPLETE_REQUEST
+            given = yield from take_signatures(incoming, here, staged, revoked or KnownRevocations(), clock)
+            # The lock only for this: uploads may take hours. What others have committed meanwhile fails the swap of the
+            # head.
+            with target.writing(dataset_id):
+                require_files(incoming, staged)
+                lacking = links.lacking(has_all=has_all_files)
+                if lacking:
+                    target.note_lacking(dataset_id)
+                _commit(incoming, target, staged, head, request.visibility_for_created_dataset, given)
         yield from send(Confirmed())
     except (PeerClosed, Refusal):
         raise

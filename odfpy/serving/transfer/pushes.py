@@ -10,7 +10,7 @@ from pathlib import Path
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.references import ReferenceName
-from odfpy.coordinator.storage.locks import writer_lock
+from odfpy.coordinator.storage.locks import push_lock, writer_lock
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transfer.files import choice_of, remember_choice
 from odfpy.data.link_filter import AVAILABLE
@@ -133,6 +133,14 @@ class ServedTarget:
     def locate(self, dataset_id: DatasetId, file: ObjectFile) -> TransferUrl:
         """Return where an object is to be put."""
         return self._urls.to_put(dataset_id, file)
+
+    @contextmanager
+    def receiving(self, dataset_id: DatasetId) -> Iterator[None]:
+        """Keep `odf gc` from what has come and is in no chain yet; the writer's lock is only taken for the commit."""
+        dataset = self._dataset()
+        folder = staged_folder(self._storage, self._alias, dataset_id) if dataset is None else dataset.folder
+        with push_lock(self._storage.run / "locks" / folder.name, str(self._alias)):
+            yield
 
     @contextmanager
     def writing(self, dataset_id: DatasetId) -> Iterator[None]:

@@ -15,6 +15,7 @@ import logging
 import re
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from functools import partial
 from typing import Annotated, Any, Literal, cast
 
@@ -206,7 +207,8 @@ async def _converse(socket: WebSocket, conversation: Conversation[None]) -> None
     error: BaseException | None = None
     longest = 0
     budget: MemoryBudget = socket.app.state.budget
-    with budget.reserve(intake_of(socket).held.who) as parsed:
+    # However it ends, what it holds is let go of at once.
+    with closing(conversation), budget.reserve(intake_of(socket).held.who) as parsed:
         while True:
             step = await anyio.to_thread.run_sync(_advance, conversation, value, error, limiter=limiter)
             value, error = None, None

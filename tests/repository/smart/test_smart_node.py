@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from support.chains.small_datasets import add_info, add_slice, dataset_id, image, make_dataset
-from support.servers.serving import ask, put, serving
+from support.servers.serving import ask, put, serving, wait_until
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.coordinator.workspace import Workspace
-from odfpy.errors import DatasetNotFound, DatasetsDiverged, TransferError
+from odfpy.errors import DatasetLocked, DatasetNotFound, DatasetsDiverged, TransferError
 from odfpy.repository.credentials import Credentials
 from odfpy.repository.exchange import fetch_dataset, send_dataset
 from odfpy.repository.peer_errors import AccessRefused, PeerFailed, RemoteCollision
@@ -98,6 +98,51 @@ def test_push_makes_a_dataset_then_goes_on_from_it(node: Node, here: DatasetLayo
     copy = DatasetLayout.local(tmp_path / "copy")
     fetch_dataset(f"{node.url}/fresh", copy)
     assert image(copy) == image(here)
+
+
+@pytest.mark.parametrize("is_new", [True, False], ids=["new", "there"])
+def test_what_a_push_has_uploaded_is_no_garbage_before_it_is_committed(
+    is_new: bool, node: Node, here: DatasetLayout, token
+):
+    token(Scope.WRITE)
+    name = f"pushed-during-gc-{is_new}".lower()
+    make_dataset(here, name, number=130 + is_new)
+    if not is_new:
+        send_dataset(here, f"{node.url}/{name}")
+    add_slice(here, b"row", b"state")
+    add_slice(here, b"more")
+    passed_over = []
+
+    def collect(done: int, total: int) -> None:
+        for report in node.workspace.maintenance.gc() if done else ():
+            passed_over.extend([report.name] if isinstance(report.error, DatasetLocked) else [])
+
+    result = send_dataset(here, f"{node.url}/{name}", progress=collect)
+    assert (result.outcome, result.num_objects) == (TransferOutcome.UPDATED, 3)
+    assert image(here) == image(node.layout(name))
+    assert set(passed_over) == (set() if is_new else {name})
+    (report,) = node.workspace.maintenance.gc([name])
+    assert report.error is None, "the push has let go"
+
+
+def test_a_push_that_ended_early_keeps_no_garbage(node: Node, here: DatasetLayout, token):
+    token(Scope.WRITE)
+    make_dataset(here, "cut", number=140)
+    send_dataset(here, f"{node.url}/cut")
+    add_slice(here, b"row", b"state")
+
+    def give_up(done: int, _: int) -> None:
+        if done:
+            raise TransferError("given up")
+
+    with pytest.raises(TransferError, match="given up"):
+        send_dataset(here, f"{node.url}/cut", progress=give_up)
+
+    def collected() -> bool:
+        (report,) = node.workspace.maintenance.gc(["cut"])
+        return report.error is None
+
+    wait_until(collected)
 
 
 def test_diverged_copies_are_refused_and_overwritten_by_force(node: Node, here: DatasetLayout, tmp_path: Path, token):

@@ -56,6 +56,10 @@ class Site:
         return TransferUrl(f"{URL}{dataset_id}")
 
     @contextmanager
+    def receiving(self, dataset_id: DatasetId) -> Iterator[None]:
+        yield
+
+    @contextmanager
     def writing(self, dataset_id: DatasetId) -> Iterator[None]:
         yield
 
