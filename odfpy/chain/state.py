@@ -298,15 +298,12 @@ def _(event: ExecuteTransform, state: ChainState) -> dict[str, Any]:
 
 
 def _data_changes(event: AddData | ExecuteTransform, state: ChainState) -> dict[str, Any]:
-    links = LinkedObjects.of(event)
-    linked = {
-        "linked_count": state.linked_count + links.count,
-        "linked_bytes": state.linked_bytes + links.size,
-    }
     if event.new_data is None:
         return {"last_data_event": event}
+    links = LinkedObjects.of(event)
     return {
-        **(linked if links.count else {}),
+        "linked_count": state.linked_count + links.count,
+        "linked_bytes": state.linked_bytes + links.size,
         "last_data_event": event,
         "last_offset": event.new_data.offset_interval.end,
         "data_bytes": state.data_bytes + event.new_data.size,

@@ -12,6 +12,8 @@ from odfpy.values import dataclass
 MOST_EXAMPLES: Final = 10
 """Of each warning."""
 
+_MOST_TOLD: Final = 3
+
 
 class WarningKind(Enum):
     """The subject of a warning; programs know it by its value."""
@@ -46,6 +48,6 @@ def count_of(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def such_as(examples: Sequence[str], most: int = 3) -> str:
+def such_as(examples: Sequence[str]) -> str:
     """The first examples, to follow what they are of; nothing where there are none."""
-    return f", such as {'; '.join(examples[:most])}" if examples else ""
+    return f", such as {'; '.join(examples[:_MOST_TOLD])}" if examples else ""

@@ -141,7 +141,6 @@ class Web:
         workspace: Workspace,
         name: str,
         options: AskOptions = DEFAULTS,
-        control: Control | None = None,
     ) -> Verification:
         """Ask a query, and keep the answer as a dataset, with what the relays have signed.
 
@@ -150,7 +149,6 @@ class Web:
             workspace: where the answer goes.
             name: of its dataset.
             options: bounds; relays sign in any case.
-            control: stops it from elsewhere; then the relays are told.
 
         Raises:
             AlreadyExists, UsageError: the name is taken, or a column cannot be one of a dataset; nobody was asked.
@@ -162,8 +160,8 @@ class Web:
         if without_explain(query)[1] is not None:
             raise UsageError("An explanation cannot be kept", hint="Ask the query itself.")
         wanted = replace(options, signed=True)
-        with answered(self.asker, query, wanted, control, check=check_columns) as answer:
-            return self.keep(answer, workspace, name, wanted, control)
+        with answered(self.asker, query, wanted, check=check_columns) as answer:
+            return self.keep(answer, workspace, name, wanted)
 
     @staticmethod
     def check_free(workspace: Workspace, name: str) -> None:
@@ -187,7 +185,6 @@ class Web:
         workspace: Workspace,
         name: str,
         options: AskOptions = DEFAULTS,
-        control: Control | None = None,
     ) -> Verification:
         """Keep an answer as a dataset, with what the relays have signed; it is verified at once.
 
@@ -196,7 +193,6 @@ class Web:
             workspace: where it goes.
             name: of its dataset.
             options: whether it must be complete, and the memory that putting it together may take.
-            control: stops it from elsewhere.
 
         Raises:
             AlreadyExists: the name is taken.
@@ -215,7 +211,6 @@ class Web:
             Authorities(self.authorities),
             require_complete=options.require_complete,
             memory=options.memory,
-            control=control,
         )
 
 

@@ -46,15 +46,14 @@ def check_condition(text: str, columns: Collection[str] | None = None) -> str:
     return text
 
 
-def condition_sql(text: str, attributes: Mapping[str, str], *, dialect: str = "duckdb") -> str:
-    """The condition for one recipient, in the SQL of an engine.
+def condition_sql(text: str, attributes: Mapping[str, str]) -> str:
+    """The condition for one recipient, in the SQL of DuckDB.
 
     An attribute that the recipient does not have is NULL, so that nothing equals it.
 
     Args:
         text: a condition that was checked.
         attributes: those of the recipient.
-        dialect: of sqlglot.
 
     Raises:
         InvalidCondition: it is none.
@@ -67,7 +66,7 @@ def condition_sql(text: str, attributes: Mapping[str, str], *, dialect: str = "d
         value = attributes.get(node.expressions[0].this)
         return exp.null() if value is None else exp.Literal.string(value)
 
-    return str(_tree(text).transform(filled).sql(dialect, identify=True, comments=False))
+    return str(_tree(text).transform(filled).sql("duckdb", identify=True, comments=False))
 
 
 def columns_of(text: str) -> set[str]:

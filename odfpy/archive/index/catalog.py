@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -74,8 +73,3 @@ class Catalog:
         for path in folder.iterdir():
             if path.name.startswith((PREFIX, TEMPORARY)) and path.name not in names:
                 path.unlink(missing_ok=True)
-
-
-def total_rows(segments: Sequence[SegmentInfo]) -> int:
-    """Versions in segments."""
-    return sum(segment.rows for segment in segments)

@@ -155,10 +155,6 @@ class Segment:
             held &= self.file.at("offset", rows) <= horizon
         return held
 
-    def is_outdated(self, rows: Numbers) -> npt.NDArray[np.bool_]:
-        """Return which versions have ended by now."""
-        return ~self.holds(rows, FOREVER)
-
     def starts(self, rows: Numbers) -> Numbers:
         """Starts of versions."""
         return self.file.at("start", rows)

@@ -31,7 +31,6 @@ _COMPLETE: Final = "Upload-Complete"
 _LIMIT: Final = "Upload-Limit"
 _LIMIT_IN: Final = re.compile(r"max-size=([0-9]{1,18})")
 _MEDIA_TYPE: Final = "application/vnd.odf.objects"
-_WRONG_OFFSET: Final = 409
 _WRONG_CONTENT: Final = 422
 
 

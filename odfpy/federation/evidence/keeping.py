@@ -73,7 +73,6 @@ def keep(
     *,
     require_complete: bool = False,
     memory: int = MEMORY,
-    control: Control | None = None,
 ) -> Verification:
     """Keep an answer whose parts are signed, and verify it.
 
@@ -85,7 +84,6 @@ def keep(
         authorities: of the relays, and of whoever has asked.
         require_complete: whether a relay that is missing, or has signed something else, is an error.
         memory: bytes that putting the answer together may take.
-        control: stops it from elsewhere.
 
     Raises:
         AlreadyExists: the name is taken.
@@ -97,7 +95,7 @@ def keep(
     place = AnswerPlace(workspace, name)
     check_columns(answer.asked.plan)
     with ExitStack() as stack:
-        inner = stack.enter_context(Control(within=control))
+        inner = stack.enter_context(Control())
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="odf-web-")))
         stack.enter_context(place.held())
         keeper = _Keeper(place, answer, credentials, authorities, folder, memory, inner)

@@ -51,7 +51,6 @@ def written_files(
     schema: pa.Schema,
     folder: Path,
     keep: Callable[[Path, ResultFile], None],
-    largest: int = LARGEST,
 ) -> list[ResultFile]:
     """Write rows into files, at least one.
 
@@ -60,7 +59,6 @@ def written_files(
         schema: their columns.
         folder: where files are made; it is there.
         keep: takes each file away when it is whole.
-        largest: bytes of Arrow data after which the next file begins.
     """
     import pyarrow.parquet as pq
 
@@ -72,7 +70,7 @@ def written_files(
         rows = size = 0
         try:
             with pq.ParquetWriter(file, schema, compression="zstd") as writer:
-                while left is not None and size <= largest:
+                while left is not None and size <= LARGEST:
                     writer.write_batch(left)
                     rows, size = rows + left.num_rows, size + bytes_of(left)
                     left = next(batches, None)

@@ -13,8 +13,8 @@ _CONVENTION = {
 METADATA = sa.MetaData(naming_convention=_CONVENTION)
 
 
-def _parent(name: str, to: str, *, nullable: bool = False) -> sa.Column[int]:
-    return sa.Column(name, sa.ForeignKey(f"{to}.id", ondelete="CASCADE"), nullable=nullable, index=True)
+def _parent(name: str, to: str) -> sa.Column[int]:
+    return sa.Column(name, sa.ForeignKey(f"{to}.id", ondelete="CASCADE"), nullable=False, index=True)
 
 
 # Times are nanoseconds since 1970, as everywhere in odfpy: both databases sort and compare them alike.
