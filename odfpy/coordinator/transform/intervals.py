@@ -76,7 +76,7 @@ def new_intervals(
     return intervals
 
 
-def move(inputs: Iterable[InputInterval]) -> bool:
+def have_new_blocks(inputs: Iterable[InputInterval]) -> bool:
     """Return whether any input has new blocks."""
     return any(item.interval.new_block_hash is not None for item in inputs)
 
