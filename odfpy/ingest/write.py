@@ -5,7 +5,6 @@ The slices of one ingest are written side by side, each by a thread; which bytes
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context, copy_context
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from odfpy.data.processors import processors
 from odfpy.data.schemas.arrow import to_arrow
 from odfpy.data.schemas.fit import fit_table
 from odfpy.data.schemas.schema import DataSchema
@@ -102,7 +102,7 @@ def write_slices(
     """
     cuts = cut_rows(len(rows.operations), lambda rank: rows.operations[rank].as_py(), slice_rows)
     paths = slice_files(out, len(cuts))
-    workers = threads or os.cpu_count() or 1
+    workers = threads or processors()
     with ThreadPoolExecutor(workers, thread_name_prefix="slice") as pool:
         picked = _Picker.of(rows, pool)
 

@@ -15,7 +15,6 @@ has no column to hash turns the next values of another's into bytes.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import closing
@@ -27,6 +26,7 @@ import pyarrow.parquet as pq
 
 from odfpy.data.memory import bytes_of
 from odfpy.data.multihash import ARROW0_SHA3_256, Hasher, Multihash
+from odfpy.data.processors import processors
 from odfpy.data.schemas.arrow import plain_array, plain_field, plain_schema
 from odfpy.data.slices.ahead import ahead
 from odfpy.data.slices.bounded_batches import bounded_batches
@@ -70,7 +70,7 @@ class LogicalHasher:
         """
         self._schema = plain_schema(schema)
         self._columns = [_Column(field) for field in self._schema]
-        self._threads = min(threads or _processors(), _THREADS_A_COLUMN * len(self._columns))
+        self._threads = min(threads or processors(), _THREADS_A_COLUMN * len(self._columns))
         self._pool: ThreadPoolExecutor | None = None
         self._running: list[Future[None]] = []
 
@@ -146,7 +146,7 @@ def logical_hash_of_parquet(path: PathLike, *, threads: int | None = None) -> Mu
             for array in read:
                 column.update(array)
 
-    usable = min(threads or _processors(), _THREADS_A_COLUMN * len(columns))
+    usable = min(threads or processors(), _THREADS_A_COLUMN * len(columns))
     if usable <= 1 or sum(sizes.values()) < _THREADS_PAY_FROM:
         for column in columns:
             work(column)
@@ -182,10 +182,6 @@ def _combine(columns: list[_Column]) -> Multihash:
         for leaf in column.leaves:
             record.update(leaf.digest())
     return Multihash(ARROW0_SHA3_256.code, record.digest())
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 # --- Columns and leaves ----------------------------------------------------------------------------------------------

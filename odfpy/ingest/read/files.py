@@ -8,7 +8,6 @@ follows. Since every piece before it was right, it began where a record begins.
 from __future__ import annotations
 
 import codecs
-import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
+from odfpy.data.processors import processors
 from odfpy.errors import IngestError
 from odfpy.ingest.read.encodings import HEAD_SIZE, Utf8Copy, codec_of, convert, not_encoded
 from odfpy.ingest.read.progress import tell_rows
@@ -174,7 +174,7 @@ def map_pieces(pieces: Iterator[Piece], work: Callable[[Piece], T], *, is_part: 
     """
     results: list[T] = []
     rows = 0
-    threads = os.cpu_count() or 1
+    threads = processors()
     waiting: deque[tuple[Piece, Future[T]]] = deque()
     pool = ThreadPoolExecutor(threads)
     try:

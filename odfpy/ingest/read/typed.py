@@ -6,7 +6,6 @@ that the same rules hold at every level: members of structs go by name, absent o
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from odfpy.data.processors import processors
 from odfpy.data.schemas import schema as odf
 from odfpy.data.schemas.arrow import from_arrow_type, plain_array
 from odfpy.errors import BadValue, SchemaError
@@ -100,7 +100,7 @@ def fit_table(
 
     tasks = [(i, start, chunk) for i, column in enumerate(columns) for start, chunk in _chunks(column)]
     if columns and len(columns[0]) >= _MANY_ROWS:
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        with ThreadPoolExecutor(processors()) as pool:
             results = list(pool.map(fit, tasks))
     else:
         results = [fit(task) for task in tasks]

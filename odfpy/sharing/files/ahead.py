@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
+
+from odfpy.data.processors import processors
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -17,7 +18,7 @@ class Ahead:
     """Threads that work on what is asked for next, one for each processor. For all threads."""
 
     def __init__(self) -> None:
-        self._most = os.cpu_count() or 1
+        self._most = processors()
         self._pool = ThreadPoolExecutor(self._most, thread_name_prefix="odf-shared-file")
 
     def map(self, work: Callable[[T], V], items: Iterable[T], is_long: Callable[[T], bool]) -> Iterator[V]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from odfpy.data.processors import processors
 from odfpy.errors import OdfError
 from odfpy.files import make_folder
 from odfpy.sharing.decisions import ALL, View
@@ -64,7 +65,7 @@ class FileMaker:
         """
         self._folder = folder
         self._most = most
-        self._room = threading.BoundedSemaphore(max(1, os.cpu_count() or 1))
+        self._room = threading.BoundedSemaphore(processors())
         self._unlooked = 0  # bytes that may be made before the folder is looked through again
 
     def served(
