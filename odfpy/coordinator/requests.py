@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from odfpy.data.rows.files import RowFileOptions
 
 
+def all_of(refs: Sequence[str]) -> tuple[str, ...]:
+    """References that a program gives: one as a text, or several."""
+    return (refs,) if isinstance(refs, str) else tuple(refs)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullRequest:
     """A request to bring datasets up to date.
@@ -76,7 +81,7 @@ class PullRequest:
             options: other fields of the request.
         """
         allowed = Allowed(allow_retractions, allow_future)
-        return cls(refs=tuple(refs), tags=tuple(tags), allowed=allowed, **options)
+        return cls(refs=all_of(refs), tags=tuple(tags), allowed=allowed, **options)
 
     def __post_init__(self) -> None:
         _check_choice("pull", self.refs, all=self.all)

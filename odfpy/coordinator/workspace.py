@@ -291,10 +291,10 @@ class Workspace(Subjects):
         Raises:
             NoSuchReference: none of several datasets has a branch or tag; nothing was pushed.
         """
-        from odfpy.coordinator.requests import PushRequest
+        from odfpy.coordinator.requests import PushRequest, all_of
 
         request = PushRequest(
-            refs=tuple(refs),
+            refs=all_of(refs),
             to=to,
             all=all,
             recursive=recursive,
@@ -319,9 +319,9 @@ class Workspace(Subjects):
             IntegrityError: with `all`, and after everything else: a dataset has lost its name.
             UsageError: what is asked for does not go together.
         """
-        from odfpy.coordinator.requests import VerifyRequest
+        from odfpy.coordinator.requests import VerifyRequest, all_of
 
-        return self.maintenance.verify(VerifyRequest(refs=tuple(refs), **options), progress)
+        return self.maintenance.verify(VerifyRequest(refs=all_of(refs), **options), progress)
 
     def tail(self, ref: str, num_records: int = 10, *, skip: int = 0) -> pa.Table:
         """Return the last rows of a dataset, oldest first; see `queries.tail`."""

@@ -116,6 +116,12 @@ def test_tail_takes_the_last_rows_across_slices(tmp_path: Path) -> None:
     assert workspace.tail("a", 0).num_rows == workspace.tail("a", 5, skip=9).num_rows == 0
 
 
+def test_a_text_is_one_name_where_several_may_be_given(tmp_path: Path) -> None:
+    workspace = workspace_with(tmp_path, root("root"), root("r"))
+    assert [result.name for result in workspace.pull("root")] == ["root"]
+    assert [str(report.handle) for report in workspace.verify("root")] == ["root"]
+
+
 def test_sql_sees_datasets_under_their_names(tmp_path: Path) -> None:
     workspace = workspace_with(tmp_path, root("com.example.a"))
     feed(workspace, "com.example.a", "1 x", "2 y")

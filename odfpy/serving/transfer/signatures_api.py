@@ -161,7 +161,10 @@ def _reference_name(reference: str) -> ReferenceName:
     name = ReferenceName.parse(reference)
     if name is None:
         raise HTTPException(400, "This is neither a branch nor a tag; the head moves with a push")
-    return name
+    try:
+        return ReferenceName.of(name.kind, name.name)  # not one that would be taken for a block
+    except InvalidValue as error:
+        raise HTTPException(400, f"{error.message}. {error.hint}") from error
 
 
 def _stays(tag: ReferenceName) -> HTTPException:

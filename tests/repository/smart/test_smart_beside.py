@@ -315,6 +315,8 @@ def test_server_refuses_requests_for_references_that_make_no_sense(node: Node, s
     head, absent = staged.chain.head(), staged.on(STAGING).chain.head()
     assert node.move("head", head, if_match=f'"{head}"') == 400
     assert node.move("head.sig", head, if_none_match="*") == 400
+    for name in ("branch.head", "tag.5", "branch.f1620aaaa"):  # they would be taken for blocks
+        assert node.move(name, head, if_none_match="*") == 400
     assert node.move("branch.x", absent, if_none_match="*") == 404
     assert node.move("branch.x", "nothing", if_none_match="*") == 400
     assert node.move("branch.x", head) == 428
