@@ -91,7 +91,9 @@ def test_killed_anywhere_it_verifies_and_is_done_the_next_time(
         if command != "repair":
             assert contents(folder) in (before, wanted), f"step {number}: all or nothing"
             reports = list(workspace.verify(all=True))
-            assert [finding for report in reports for finding in report.findings] == [], f"step {number}"
+            found = [finding for report in reports for finding in report.findings]
+            # A derivative may be made of blocks that its input has in another history now: then there is a warning.
+            assert [finding for finding in found if finding.check != "lineage"] == [], f"step {number}"
         if command not in ("rename", "delete") or contents(folder) == before:  # these cannot be done twice
             steps.count(folder, COMMANDS[command])
         assert contents(folder) == wanted, f"step {number}"

@@ -80,6 +80,7 @@ def test_while_a_write_is_stuck_the_last_commit_is_there_and_no_other_writer_get
         patch.setattr(os, "fsync", slow)
         work(Workspace.open(folder))
     assert looks > 3
-    assert [one.findings for one in Workspace.open(folder).verify(all=True)] == [()] * len(before)
+    found = [finding for one in Workspace.open(folder).verify(all=True) for finding in one.findings]
+    assert {finding.check for finding in found} <= {"lineage"}, "a warning of an input that was compacted"
     if name:
         assert Workspace.open(folder).datasets.state(name).head != heads[name]
