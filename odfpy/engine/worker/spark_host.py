@@ -34,7 +34,7 @@ _SETTLE_POLL_SECONDS: Final = 0.02
 _HERE: Final = "127.0.0.1"
 _YOUNG: Final = 1
 _OLD: Final = 2
-_JOBS_BETWEEN_FULL_COLLECTIONS: Final = 64
+_JOBS_BETWEEN_FULL_COLLECTIONS: Final = 32
 
 
 class SparkHost:
