@@ -38,7 +38,12 @@ class DatasetVocabulary:
     @property
     def columns(self) -> tuple[str, str, str, str]:
         """All four names, in order."""
-        return (self.offset_column, self.operation_type_column, self.system_time_column, self.event_time_column)
+        return (*self.changelog_columns, self.event_time_column)
+
+    @property
+    def changelog_columns(self) -> tuple[str, str, str]:
+        """The names of what a changelog says of its rows, which is no data: offset, operation type, system time."""
+        return (self.offset_column, self.operation_type_column, self.system_time_column)
 
 
 DEFAULT_VOCABULARY = DatasetVocabulary()

@@ -7,6 +7,7 @@ from datetime import date, datetime, time, timedelta, timezone
 from typing import Any, Final
 
 from odfpy.data.slices.parquet_io import open_parquet
+from odfpy.data.vocabulary import OperationType
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -21,15 +22,15 @@ def bounds_of(path: str, column: str) -> Iterator[tuple[Any, Any] | None]:
             yield (found.min, found.max) if found is not None and found.has_min_max else None
 
 
-def has_only(paths: Iterable[str], column: str, value: int) -> bool:
-    """Return whether files tell that all their rows have one value in a column; true of no rows.
+def only_appends(paths: Iterable[str], operation_type: str) -> bool:
+    """Return whether files tell that all their rows are appended; true of no rows.
 
     Args:
         paths: the files.
-        column: name of the column.
-        value: the value.
+        operation_type: name of the column with the operation type.
     """
-    return all(bounds == (value, value) for path in paths for bounds in bounds_of(path, column))
+    wanted = int(OperationType.APPEND)
+    return all(bounds == (wanted, wanted) for path in paths for bounds in bounds_of(path, operation_type))
 
 
 def least_time(paths: Iterable[str], column: str) -> int | None:

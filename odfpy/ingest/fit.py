@@ -32,6 +32,6 @@ def fit_rows(
         schema, columns = recorded, pa.table({})  # whatever columns an empty input has, there is nothing in them
     else:
         schema = next_schema(columns.schema, recorded, vocab)
-    made = {vocab.offset_column, vocab.operation_type_column, vocab.system_time_column}
+    made = set(vocab.changelog_columns)
     wanted = pa.schema([field for field in to_arrow(schema) if field.name not in made])
     return schema, NormalizedRows(fit_table(columns, wanted), rows.event_time_given, rows.operations)

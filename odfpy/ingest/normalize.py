@@ -151,7 +151,7 @@ def _check_columns(names: Sequence[str], strategy: MergeStrategy, vocabulary: Da
 
 
 def _check_merge_columns(names: Sequence[str], strategy: MergeStrategy, vocabulary: DatasetVocabulary) -> None:
-    system = (vocabulary.offset_column, vocabulary.operation_type_column, vocabulary.system_time_column)
+    system = vocabulary.changelog_columns
     data = [name for name in names if name not in system]
     compared = (strategy.compare_columns or ()) if isinstance(strategy, MergeSnapshot) else ()
     for role, wanted in (("Primary key", primary_key(strategy)), ("Compare", compared)):

@@ -122,7 +122,7 @@ class GarbageCollector:
 
     def _dataset(self, dataset: StoredDataset) -> list[Useless]:
         dataset = self.storage.get(dataset.handle.id)  # from its head, however it was named
-        lock = self.storage.run / "locks" / dataset.folder.name
+        lock = self.storage.lock_of(dataset.folder)
         with self._locked(no_pushes(lock, f"Dataset {dataset.handle}")), self._locked(dataset.writing()):
             try:
                 found = list(self._useless(dataset))
@@ -164,7 +164,7 @@ class GarbageCollector:
     def _incoming(self) -> Iterator[Useless]:
         """Copies from elsewhere that were begun, and that nobody is at."""
         for path in _children(self.storage.incoming):
-            lock, what = self.storage.run / "locks" / path.name, f"The copy in {path}"
+            lock, what = self.storage.lock_of(path), f"The copy in {path}"
             with (
                 suppress(DatasetLocked),
                 self._locked(no_pushes(lock, what)),

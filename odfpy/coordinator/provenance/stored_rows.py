@@ -61,7 +61,7 @@ class DatasetRows:
         if state.schema is None:
             raise SchemaError(f"{self.dataset.handle} has no data yet, and no schema", hint="Pull it first.")
         vocab = state.vocab
-        hidden = (vocab.offset_column, vocab.operation_type_column, vocab.system_time_column)
+        hidden = vocab.changelog_columns
         return [field.name for field in state.schema.fields if field.name not in hidden]
 
     def parts(self, offsets: Sequence[int]) -> Iterator[tuple[SliceOfBlock, Path, pa.Table]]:

@@ -292,7 +292,7 @@ def _by_rows(sides: Sequence[_Side], columns: Sequence[str], schemas: Sequence[p
 
 
 def _columns(schema: pa.Schema, vocab: DatasetVocabulary) -> tuple[str, ...]:
-    hidden = (vocab.offset_column, vocab.operation_type_column, vocab.system_time_column)
+    hidden = vocab.changelog_columns
     return tuple(name for name in schema.names if name not in hidden)
 
 

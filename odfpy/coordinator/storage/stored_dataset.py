@@ -165,7 +165,7 @@ class StoredDataset:
                 f"{self.handle} as it was at block {self.block} cannot be changed",
                 hint="Leave out @ and what follows it.",
             )
-        lock = self.workspace_folder.run / "locks" / self.folder.name
+        lock = self.workspace_folder.lock_of(self.folder)
         with writer_lock(lock, f"Dataset {self.handle}", self.workspace_folder.lock_patience) as was_abandoned:
             if was_abandoned:
                 # Those who are pushed to have temporary files, too, which are then left to `odf gc`.

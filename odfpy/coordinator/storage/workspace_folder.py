@@ -87,6 +87,10 @@ class WorkspaceFolder:
         """Folder of locks, sockets and scratch files."""
         return self.odf / "run"
 
+    def lock_of(self, folder: Path) -> Path:
+        """The lock of who writes to a dataset, by its folder; that of pushes is beside it."""
+        return self.run / "locks" / folder.name
+
     @property
     def engine_run(self) -> Path:
         """Folder of the engine: that of locks, or one of the user where nothing may be written to the workspace."""

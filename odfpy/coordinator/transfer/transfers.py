@@ -219,7 +219,7 @@ class Transfers(KnownPlaces):
                 return result
         # The folder is named for the place, so that an interrupted copy goes on where it was.
         folder = self._storage.cache / "incoming" / str(Multihash.of(url.encode()))
-        with writer_lock(self._storage.run / "locks" / folder.name, f"The copy of {url}"):
+        with writer_lock(self._storage.lock_of(folder), f"The copy of {url}"):
             layout = DatasetLayout.local(folder)
             left, choice = layout.refs.get(HEAD), taking.files or LinkFilter()
             if left is not None:

@@ -154,7 +154,7 @@ class _Parts:
         self.op = quote(vocabulary.operation_type_column)
         self.commit = quote(vocabulary.system_time_column)
         self.time = grammar.as_instant(quote(vocabulary.event_time_column))
-        system = (vocabulary.offset_column, vocabulary.operation_type_column, vocabulary.system_time_column)
+        system = vocabulary.changelog_columns
         self.content = ", ".join(self._comparable([name for name in schema.names if name not in system])) or "1"
         self.columns = ", ".join(quote(name) for name in schema.names)
         self.gained = f"{self.op} IN {_GAINED}"

@@ -311,7 +311,7 @@ class _WritePicked:
 
 def made_columns(vocab: DatasetVocabulary) -> set[str]:
     """Columns of a slice that the input does not have."""
-    return {vocab.offset_column, vocab.operation_type_column, vocab.system_time_column}
+    return set(vocab.changelog_columns)
 
 
 def _write(

@@ -139,7 +139,7 @@ class ServedTarget:
         """Keep `odf gc` from what has come and is in no chain yet; the writer's lock is only taken for the commit."""
         dataset = self._dataset()
         folder = staged_folder(self._storage, self._alias, dataset_id) if dataset is None else dataset.folder
-        with push_lock(self._storage.run / "locks" / folder.name, str(self._alias)):
+        with push_lock(self._storage.lock_of(folder), str(self._alias)):
             yield
 
     @contextmanager
@@ -152,7 +152,7 @@ class ServedTarget:
                 yield
             return
         folder = staged_folder(self._storage, self._alias, dataset_id)
-        with writer_lock(self._storage.run / "locks" / folder.name, f"The new dataset {self._alias}"):
+        with writer_lock(self._storage.lock_of(folder), f"The new dataset {self._alias}"):
             yield
 
     def note_lacking(self, dataset_id: DatasetId) -> None:

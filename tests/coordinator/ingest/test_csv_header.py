@@ -5,28 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.chains.csv_sources import PUSHED, csv_source, polled
 from support.chains.workspaces import workspace_with
 
 from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import HeaderMissing
 
-MANIFEST = """
-kind: DatasetSnapshot
-version: 1
-content:
-  name: cases
-  kind: Root
-  metadata:
-    - kind: {source}
-      read:
-        kind: Csv
-        header: true
-        schema: {{fields: [{fields}]}}
-      merge: {merge}
-"""
-PUSHED = "AddPushSource\n      sourceName: default"
-POLLED = "SetPollingSource\n      fetch: {kind: FilesGlob, path: in/*.csv, order: ByName}"
 FIELDS = (
     "{name: event_time, type: Timestamp}, {name: id, type: Int64}, {name: deaths, type: Int64},"
     " {name: cases, type: Int64}"
@@ -43,7 +28,7 @@ ROWS = ("2024-01-01,1,3,700", "2024-01-02,2,4,800")
 
 
 def cases(folder: Path, merge: str = "{kind: Append}", fields: str = FIELDS, source: str = PUSHED) -> Workspace:
-    return workspace_with(folder, MANIFEST.format(source=source, fields=fields, merge=merge))
+    return workspace_with(folder, csv_source("cases", fields, source=source, merge=merge))
 
 
 def take_in(workspace: Workspace, text: str) -> PullResult:
@@ -93,7 +78,7 @@ def test_a_file_with_nothing_in_it_has_nothing_new(tmp_path: Path) -> None:
 
 
 def test_a_dry_run_says_so_before_the_pull(tmp_path: Path) -> None:
-    workspace = cases(tmp_path, source=POLLED)
+    workspace = cases(tmp_path, source=polled())
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "1.csv").write_text("\n".join(ROWS))
     (plan,) = workspace.plan_pull(["cases"])

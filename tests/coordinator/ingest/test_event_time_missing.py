@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from support.chains.csv_sources import PUSHED, csv_source, polled
 from support.chains.workspaces import workspace_with
 
 from odfpy.chain.encoding import load_snapshots
@@ -15,27 +16,11 @@ from odfpy.coordinator.workspace import Workspace
 from odfpy.data.data_warning import WarningKind
 from odfpy.data.timestamp import Timestamp
 
-MANIFEST = """
-kind: DatasetSnapshot
-version: 1
-content:
-  name: measured
-  kind: Root
-  metadata:
-    - kind: {source}
-      read:
-        kind: Csv
-        header: true
-        schema: {{fields: [{fields}]}}
-      merge: {{kind: Append}}
-"""
-POLLED = "SetPollingSource\n      fetch: {kind: FilesGlob, path: in/*.csv, order: ByName%s}"
-PUSHED = "AddPushSource\n      sourceName: default"
 FIELDS = "{name: station, type: Int64}, {name: date, type: Date}, {name: value, type: Float64}"
 
 
 def manifest(fields: str = FIELDS, source: str = PUSHED) -> str:
-    return MANIFEST.format(fields=fields, source=source)
+    return csv_source("measured", fields, source=source)
 
 
 def remarks(folder: Path, text: str) -> tuple[str, ...]:
@@ -92,7 +77,7 @@ def test_odf_add_names_the_columns_that_could_be_meant(tmp_path: Path) -> None:
     [
         manifest("{name: station, type: Int64}"),
         manifest(f"{FIELDS}, {{name: event_time, type: Timestamp}}"),
-        manifest(source=POLLED % ", eventTime: {kind: FromMetadata}"),
+        manifest(source=polled(", eventTime: {kind: FromMetadata}")),
         f"{manifest()}    - {{kind: SetVocab, eventTimeColumn: date}}\n",
     ],
     ids=["no candidates", "there is one", "the manifest has chosen", "another name"],
@@ -119,7 +104,7 @@ def test_a_time_that_a_person_gives_is_meant(tmp_path: Path) -> None:
 
 
 def test_a_pull_says_so_too(tmp_path: Path) -> None:
-    workspace = workspace_with(tmp_path, manifest(source=POLLED % ""))
+    workspace = workspace_with(tmp_path, manifest(source=polled()))
     (tmp_path / "in").mkdir()
     for day in (1, 2):
         (tmp_path / "in" / f"{day}.csv").write_text(f"station,date,value\n1,2024-03-0{day},0.5\n")
@@ -178,7 +163,7 @@ def test_the_warning_names_the_time_and_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_a_manifest_that_has_chosen_does_not_mean_gaps(tmp_path: Path) -> None:
-    source = POLLED % ", eventTime: {kind: FromPath, pattern: '(.*).csv', timestampFormat: '%Y-%m-%d'}"
+    source = polled(", eventTime: {kind: FromPath, pattern: '(.*).csv', timestampFormat: '%Y-%m-%d'}")
     workspace = workspace_with(tmp_path, manifest(TIMED, source))
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "2024-02-01.csv").write_text("event_time,n\n,1\n,2\n")

@@ -81,7 +81,7 @@ def refuse_star(star: str, tables: Sequence[Table]) -> InvalidQuery:
         tables: the inputs, in declared order.
     """
     vocab = tables[0].vocab
-    offset, operation, time = vocab.offset_column, vocab.operation_type_column, vocab.system_time_column
+    offset, operation, time = vocab.changelog_columns
     return InvalidQuery(
         f"A star brings `{offset}`, `{operation}` and `{time}` of an input into a function, and a row that is taken"
         f" back has other ones than it came with: {star}",
@@ -96,8 +96,7 @@ def _is_system_column(delta: Delta, below: Node, column: Node, tables: Sequence[
     for origin in origins(below, column):
         if origin.branch is None or not origin.is_unchanged:
             continue
-        own = tables[delta.branches[origin.branch].input].vocab
-        if origin.column in (own.offset_column, own.operation_type_column, own.system_time_column):
+        if origin.column in tables[delta.branches[origin.branch].input].vocab.changelog_columns:
             return True
     return False
 

@@ -51,7 +51,7 @@ class Log:
     def names(self) -> list[str]:
         """The columns of data, event time included."""
         vocab = self.table.vocab
-        hidden = (vocab.offset_column, vocab.operation_type_column, vocab.system_time_column)
+        hidden = vocab.changelog_columns
         return [name for name in self.schema.names if name not in hidden]
 
     @property

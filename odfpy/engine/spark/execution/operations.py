@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from odfpy.data.vocabulary import OperationType
-from odfpy.engine.bounds import has_only
+from odfpy.engine.bounds import only_appends
 from odfpy.engine.contract import (
     AnalyzeRequest,
     AnalyzeResponse,
@@ -104,7 +103,9 @@ def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task:
             write = write_difference if request.query_changed else write_changes
             slices = write(ready, request, version_of(spark), rows_in_one_task)
         else:
-            if ready.plan.star is not None and not all(map(_only_appends, tables)):
+            if ready.plan.star is not None and not all(
+                only_appends(table.data_paths, table.vocab.operation_type_column) for table in tables
+            ):
                 raise refuse_star(ready.plan.star, tables)
             known = [input_watermark(source) for source in request.query_inputs]
             before = [source.prev_watermark for source in request.query_inputs]
@@ -131,11 +132,6 @@ def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task:
             late_rows=late,
             ignored_rows=ignored,
         )
-
-
-def _only_appends(table: Table) -> bool:
-    """Return whether nothing is taken back by the rows of a table."""
-    return has_only(table.data_paths, table.vocab.operation_type_column, int(OperationType.APPEND))
 
 
 def _sql(spark: SparkSession, request: SqlRequest) -> SqlResponseSuccess:

@@ -161,5 +161,5 @@ def _may_keep_half(operator: Node, table: Table) -> bool:
         return False
     below, vocab = operator.child(), table.vocab
     ways = [way for column in columns_read(operator.condition()) for way in origins(below, column)]
-    hidden = (None, vocab.offset_column, vocab.operation_type_column, vocab.system_time_column)
+    hidden = (None, *vocab.changelog_columns)
     return any(way.column in hidden for way in ways)

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfpy.data.offset_interval import OffsetInterval
-from odfpy.data.vocabulary import OperationType
-from odfpy.engine.bounds import bounds_of, least_time
+from odfpy.engine.bounds import least_time, only_appends
 from odfpy.engine.contract import TransformRequestInput
 from odfpy.engine.lateness.policy import Late, LatePolicy
 from odfpy.engine.spark.incremental.run import FragmentRun
@@ -68,7 +67,7 @@ class InputStream:
         marks = [found[schema.names.index(name)] for name in names]
         return SourceRows(
             self.catalyst.project([*seen, *marks], plan),
-            _only_appends(table.data_paths, table.vocab.operation_type_column),
+            only_appends(table.data_paths, table.vocab.operation_type_column),
             table.num_rows,
             least_time(table.data_paths, table.vocab.event_time_column),
         )
@@ -122,7 +121,7 @@ class FragmentStream:
         plan = read_kept(catalyst, self.schema, [self.path])
         *data, operation, offset = columns(plan)
         plan = catalyst.project([*data, offset, operation], plan)
-        return SourceRows(plan, _only_appends([str(self.path)], OPERATION), self.count)
+        return SourceRows(plan, only_appends([str(self.path)], OPERATION), self.count)
 
     def old(self) -> SourceRows | None:
         """The result of the fragment before this pull, which goes into a file: others look at it several times."""
@@ -137,12 +136,6 @@ class FragmentStream:
                 write_parquet(path, frame, even_if_empty=True)
         plan = read_kept(catalyst, frame.schema, [path])
         return SourceRows(plan, only_appends=True, count=0)
-
-
-def _only_appends(paths: Sequence[str], operation_type: str) -> bool:
-    """Return whether files tell that all their rows are appended."""
-    wanted = int(OperationType.APPEND)
-    return all(bounds == (wanted, wanted) for path in paths for bounds in bounds_of(path, operation_type))
 
 
 def streams_of(

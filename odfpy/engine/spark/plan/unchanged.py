@@ -28,7 +28,7 @@ def unchanged_columns(plan: Node, tables: Sequence[PreprocessTable]) -> tuple[Un
     """The columns of a result that are watched columns of a table, unchanged.
 
     Args:
-        plan: of any class, over inputs that are projections with a column `__odf_input`.
+        plan: of any class, over inputs that are projections with a column `CARRIED_INPUT`.
         tables: by their position.
     """
     if not any(table.watched for table in tables):

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 _LESS: Final = (int(OperationType.RETRACT), int(OperationType.CORRECT_FROM))
 _SIGN: Final = "__odf_sign"
-_BRANCH: Final = CARRIED_BRANCH
 _GROUPING: Final = frozenset(("Aggregate", "Distinct"))
 _OTHERS: Final = ROW_OPERATORS | {"Expand"}
 
@@ -96,7 +95,7 @@ def _of_rows(ready: PreparedTransform) -> DataFrame:
     source, branch, offset, operation = map(functions.col, CARRIED)
     sign = functions.when(operation.isin(*_LESS), -1).otherwise(1)
     number = functions.array(identifier(offset, source))
-    return frame.select(*names, number.alias(IDS), sign.alias(_SIGN), branch.alias(_BRANCH))
+    return frame.select(*names, number.alias(IDS), sign.alias(_SIGN), branch.alias(CARRIED_BRANCH))
 
 
 def _ways(
@@ -108,7 +107,7 @@ def _ways(
         keys = result_keys(wanted.form, batch)
         signs, branches = (
             batch.column(name).to_pylist() if by_rows else [default] * len(keys)
-            for name, default in ((_SIGN, 1), (_BRANCH, -1))
+            for name, default in ((_SIGN, 1), (CARRIED_BRANCH, -1))
         )
         for key, ids, sign, branch in zip(keys, batch.column(IDS).to_pylist(), signs, branches, strict=True):
             for number in wanted.numbers.get((key, sign), ()):

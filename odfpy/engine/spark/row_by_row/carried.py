@@ -39,7 +39,7 @@ class Delta:
 
     Attributes:
         plan: its rows, the output columns of the query first, then `CARRIED`, in no particular order.
-        branches: by the number in the column `__odf_branch`.
+        branches: by the number in the column `CARRIED_BRANCH`.
     """
 
     plan: Node

@@ -143,7 +143,7 @@ def name_input(catalyst: Catalyst, table: Table, position: int, scratch: Path) -
 
 def visible_columns(schema: pa.Schema, vocab: DatasetVocabulary) -> list[int]:
     """Positions of the columns that are data: all but offset, operation type and system time."""
-    hidden = (vocab.offset_column, vocab.operation_type_column, vocab.system_time_column)
+    hidden = vocab.changelog_columns
     return [at for at, name in enumerate(schema.names) if name not in hidden]
 
 

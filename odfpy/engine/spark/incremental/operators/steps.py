@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.transform import TemporalTable, TransformSql
 from odfpy.engine.spark.analysis.analysis import analyzed_step, check_aliases, check_step
 from odfpy.engine.spark.analysis.determinism import place
@@ -79,7 +78,7 @@ def steps_of(catalyst: Catalyst, transform: TransformSql, tables: Sequence[Table
     known.sources += [_source_of_input(table, number) for number, table in enumerate(tables)]
     for table, info in zip(tables, parts, strict=True):
         known.name(table.name, info, table.vocab.event_time_column)
-    hidden = {name for table in tables for name in _hidden(table.vocab)}
+    hidden = {name for table in tables for name in table.vocab.changelog_columns}
     found: list[StepPart] = []
     for text, query in zip(step_texts(transform), transform.steps, strict=True):
         with hidden_columns_told(hidden), spark_errors([text]):
@@ -164,10 +163,6 @@ def _reads_input(info: PlanInfo, known: _Known) -> bool:
     read = {number for plan in plans for number in sources_read(plan)}
     below = (fragment.info for fragment in known.fragments if fragment.source in read)
     return any(number < known.num_inputs for number in read) or any(_reads_input(one, known) for one in below)
-
-
-def _hidden(vocab: DatasetVocabulary) -> tuple[str, ...]:
-    return vocab.offset_column, vocab.operation_type_column, vocab.system_time_column
 
 
 def _input(catalyst: Catalyst, table: Table, number: int) -> PlanInfo:
