@@ -144,9 +144,9 @@ def test_what_fails_has_the_profile_so_far(odf: Odf, rows: Path) -> None:
     (rows / "wrong.ndjson").write_text("{")
     failed = odf("ingest", "com.example.rates", "wrong.ndjson", "--profile")
     assert list(tables(failed.err)) == ["odf ingest"]
-    assert failed.err.splitlines()[-1].startswith(("error: wrong.ndjson", "hint: "))
+    assert failed.err.splitlines()[-1].startswith(("error: com.example.rates: wrong.ndjson", "hint: "))
     failed = odf("ingest", "com.example.rates", "wrong.ndjson", "--profile", "-o", "json")
-    assert failed.says.startswith("error: wrong.ndjson")
+    assert failed.says.startswith("error: com.example.rates: wrong.ndjson")
     (command,) = failed.json
     assert names(below(command["profile"], "com.example.rates"))[-1] == "read"
 

@@ -89,9 +89,9 @@ def test_a_query_that_is_wrong_is_refused_at_once(shared: Shared) -> None:
 def test_a_query_is_pending_until_its_files_are_made(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
     may_go, made = threading.Event(), FileMaker._make
 
-    def waits(*args: Any) -> None:
+    def waits(*args: Any) -> int:
         assert may_go.wait(60)
-        made(*args)
+        return made(*args)
 
     monkeypatch.setattr(FileMaker, "_make", staticmethod(waits))
     shared.recipient("waits", rows="n <> 2")

@@ -507,9 +507,9 @@ def test_many_ask_for_a_file_and_it_is_made_once(shared: Shared, monkeypatch: py
     made: list[str] = []
     make = FileMaker._make
 
-    def counted(path: Any, *args: Any) -> None:
+    def counted(path: Any, *args: Any) -> int:
         made.append(str(path))
-        make(path, *args)
+        return make(path, *args)
 
     monkeypatch.setattr(FileMaker, "_make", staticmethod(counted))
     shared.recipient("many", rows="cur = 'GBP' OR cur = 'EUR'")
