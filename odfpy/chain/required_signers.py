@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import field
+
 from odfpy.chain.block import HashedBlock
-from odfpy.chain.revocations import KnownRevocations
+from odfpy.chain.revocations import KeyRevocation, KnownRevocations, RevokedKeys
 from odfpy.chain.signatures import SignedBlock
-from odfpy.dataset.identity import ActorId, DatasetId
+from odfpy.dataset.identity import ActorId
 from odfpy.errors import IntegrityError
 from odfpy.values import dataclass
 
@@ -23,33 +26,43 @@ class RequiredSigners:
         keys: their keys.
         owner: whether the dataset's own key is good, too.
         revoked: what is known here of keys that count no more.
+        learn: remembers what another place says of such keys; called before anything is refused, so that a thief who
+            is found out is not believed elsewhere.
     """
 
     names: str
     keys: frozenset[ActorId]
     owner: bool
-    revoked: KnownRevocations | None = None
+    revoked: KnownRevocations = field(default_factory=KnownRevocations)
+    learn: Callable[[tuple[KeyRevocation, ...]], None] = field(default=lambda _: None, compare=False)
 
-    def check(self, newest: HashedBlock, signed: SignedBlock | None, dataset_id: DatasetId, where: str) -> None:
+    def check(self, newest: HashedBlock, signed: SignedBlock | None, revoked: RevokedKeys, where: str) -> None:
         """Check that a chain that ends in a block is signed as it must be.
 
         Args:
             newest: the block.
-            signed: its signatures that count, which have been checked.
-            dataset_id: the dataset.
+            signed: its signatures, which have been checked.
+            revoked: tells which of them count.
             where: the place that it is in, for the message.
 
         Raises:
             NotSigned: it is not.
         """
-        signers, owner = signed.signers if signed else (), ActorId.owner_of(dataset_id)
         if not self.names:
             return
-        if not (self.keys | ({owner} if self.owner else set())).intersection(signers):
-            names = ("the owner" if signer == owner else str(signer) for signer in signers)
-            by = f"signed by {', '.join(names)}" if signers else "not signed"
-            raise NotSigned(
-                f"Block {newest.block.sequence_number} ({newest.hash}) of {where} is {by}; signatures.require wants"
-                f" {self.names}",
-                hint="Ask whoever publishes the dataset to sign it, or `odf config set signatures.require` otherwise.",
-            )
+        owner = ActorId.owner_of(revoked.dataset_id)
+        signers = revoked.counting(signed, newest).signers if signed is not None else ()
+        if (self.keys | ({owner} if self.owner else set())).intersection(signers):
+            return
+        names = ["the owner" if signer == owner else str(signer) for signer in signers]
+        signatures = signed.signatures if signed is not None else ()
+        ended = [one for signature in signatures if (one := revoked.end_of(signature, newest)) is not None]
+        by = f"by {', '.join(names)}" if names else "with no key that counts"
+        said = [f"signed {by}" if signatures else "not signed"]
+        said += [f"the key {one.key} {one.in_words(revoked.dataset_id)}" for one in ended]
+        todo = "commit once more, with a key that counts" if ended else "sign it"
+        raise NotSigned(
+            f"Block {newest.block.sequence_number} ({newest.hash}) of {where} is {'; '.join(said)};"
+            f" signatures.require wants {self.names}",
+            hint=f"Ask whoever publishes the dataset to {todo}, or `odf config set signatures.require` otherwise.",
+        )

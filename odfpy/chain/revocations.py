@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.side_files import SideFiles
-from odfpy.chain.signatures import MAX_SIZE, MalformedSignature, SignedBlock
+from odfpy.chain.signatures import MAX_SIZE, MalformedSignature, Signature, SignedBlock
 from odfpy.codec.canonical_json import canonical_json
 from odfpy.codec.exact_json import load_exact
 from odfpy.codec.tree import TreeError, from_tree, to_tree
@@ -128,6 +128,15 @@ class KeyRevocation:
         """Return when the key has ended, where no block says so."""
         return self.expires or self.time
 
+    def in_words(self, dataset_id: DatasetId) -> str:
+        """Return when the key has ended, why, and who says so, for those who have a dataset."""
+        if self.expires is not None:
+            return f"expired at {self.expires}"
+        since = f", after block {self.since.sequence_number}" if self.since is not None else ""
+        names = {str(ActorId.owner_of(dataset_id)): "the owner", self.key: "itself"}
+        by = names.get(self.proof.verification_method, self.proof.verification_method)
+        return f"was revoked at {self.time}{since} ({self.reason.value}), by {by}"
+
     def is_honest(self) -> bool:
         """Return whether it is signed by whom it says."""
         return self.proof.is_of(self._message())
@@ -207,20 +216,20 @@ class RevokedKeys:
             for one in self._about(signature.signer):
                 is_late = now is not None and one.expires is not None and now > one.expires
                 if is_late or self._is_after(one, hashed, time):
-                    raise _refused(one, hashed, where)
+                    raise self._refused(one, hashed, where)
 
     def counting(self, signed: SignedBlock, hashed: HashedBlock) -> SignedBlock:
         """The signatures of a block that count."""
-        kept = tuple(
-            signature
-            for signature in signed.signatures
-            if not any(
-                (one.reason is Reason.COMPROMISED and one.expires is None)
-                or self._is_after(one, hashed, max(signature.time, hashed.block.system_time))
-                for one in self._about(signature.signer)
-            )
-        )
+        kept = tuple(signature for signature in signed.signatures if self.end_of(signature, hashed) is None)
         return signed if len(kept) == len(signed.signatures) else replace(signed, signatures=kept)
+
+    def end_of(self, signature: Signature, hashed: HashedBlock) -> KeyRevocation | None:
+        """Return the statement by which a signature of a block does not count, None where it does."""
+        time = max(signature.time, hashed.block.system_time)
+        for one in self._about(signature.signer):
+            if (one.reason is Reason.COMPROMISED and one.expires is None) or self._is_after(one, hashed, time):
+                return one
+        return None
 
     def _about(self, key: ActorId) -> Iterator[KeyRevocation]:
         return (one for one in self.statements if one.key == str(key))
@@ -232,19 +241,14 @@ class RevokedKeys:
         is_another_history = there is not None and there != one.since.block_hash
         return is_another_history or hashed.block.sequence_number > one.since.sequence_number
 
-
-def _refused(one: KeyRevocation, hashed: HashedBlock, where: str) -> RevokedKey:
-    block = f"Block {hashed.block.sequence_number} ({hashed.hash})"
-    if one.expires is not None:
-        return ExpiredKey(
-            f"{block} is signed with the key {one.key}, which expired at {one.expires}: {where}",
-            hint="Whoever holds the key makes another and commits once more: `odf key revoke --reason superseded`.",
-        )
-    since = f"after block {one.since.sequence_number}" if one.since is not None else f"at {one.time}"
-    return RevokedKey(
-        f"{block} is signed with the key {one.key}, which was revoked {since} ({one.reason.value}): {where}",
-        hint="Whoever has signed this holds a key that is not to be used any more. Ask the owner of the dataset.",
-    )
+    def _refused(self, one: KeyRevocation, hashed: HashedBlock, where: str) -> RevokedKey:
+        block = f"Block {hashed.block.sequence_number} ({hashed.hash})"
+        message = f"{block} is signed with the key {one.key}, which {one.in_words(self.dataset_id)}: {where}"
+        if one.expires is not None:
+            hint = "Whoever holds the key makes another and commits once more: `odf key revoke --reason superseded`."
+            return ExpiredKey(message, hint=hint)
+        hint = "Whoever has signed this holds a key that is not to be used any more. Ask the owner of the dataset."
+        return RevokedKey(message, hint=hint)
 
 
 def walk_back(blocks: Sequence[HashedBlock], before: Iterable[HashedBlock]) -> Callable[[int], Multihash | None]:

@@ -15,6 +15,7 @@ from support.chains.small_datasets import dataset_id, make_dataset
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.required_signers import NotSigned, RequiredSigners
+from odfpy.chain.revocations import RevokedKeys
 from odfpy.chain.signatures import (
     BLOCK_SIGNATURES,
     HEAD_PATH,
@@ -41,6 +42,7 @@ TIME = Timestamp.parse("2024-01-01T12:00:00.123456789Z")
 ID = dataset_id()
 LAYOUT = make_dataset(DatasetLayout.in_memory(), "one", "two")
 FIRST, SECOND, LAST = LAYOUT.chain.in_order()
+NOTHING_REVOKED = RevokedKeys(ALICE.dataset_id, (), lambda _: None)
 
 
 def signed(hashed: HashedBlock = LAST, *keys: KeyPair, kind: str = BLOCK_SIGNATURES) -> SignedBlock:
@@ -176,16 +178,16 @@ def test_a_report_says_who_has_signed_how_many():
 def test_one_of_those_who_must_have_signed_is_enough(required: RequiredSigners, by: tuple[KeyPair, ...], good: bool):
     signatures = signed(LAST, *by) if by else None
     if good:
-        required.check(LAST, signatures, ALICE.dataset_id, "there")
+        required.check(LAST, signatures, NOTHING_REVOKED, "there")
     else:
         with pytest.raises(NotSigned, match=f"{LAST.hash}.* of there .*wants {required.names}"):
-            required.check(LAST, signatures, ALICE.dataset_id, "there")
+            required.check(LAST, signatures, NOTHING_REVOKED, "there")
 
 
 def test_the_owner_is_called_so():
     required = RequiredSigners("bob", frozenset({BOB.actor}), owner=False)
     with pytest.raises(NotSigned, match="is signed by the owner;"):
-        required.check(LAST, signed(LAST, ALICE), ALICE.dataset_id, "there")
+        required.check(LAST, signed(LAST, ALICE), NOTHING_REVOKED, "there")
     assert ActorId.owner_of(ALICE.dataset_id) == ALICE.actor
 
 

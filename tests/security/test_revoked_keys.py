@@ -157,8 +157,10 @@ def test_what_was_signed_before_stays_signed_unless_the_key_was_stolen(there: Da
     result = transfer(there, DatasetLayout.in_memory(), required=BY_ALICE)
     assert result.signatures == SignatureReport(3, 0, (ALICE.actor,))
     revoke(there, reason=Reason.COMPROMISED)
-    with pytest.raises(NotSigned, match="is not signed"):
+    ended = rf"signed with no key that counts; the key {ALICE.actor} was revoked at {LATER} \(compromised\), by itself;"
+    with pytest.raises(NotSigned, match=ended) as caught:
         transfer(there, DatasetLayout.in_memory(), required=BY_ALICE)
+    assert "commit once more" in str(caught.value.hint)
     result = transfer(there, DatasetLayout.in_memory())
     assert result.signatures == SignatureReport(0, 3, ()), "the blocks are what they are, by nobody"
 
@@ -192,6 +194,20 @@ def test_a_stale_copy_without_the_revocation_does_not_help(
             stale, DatasetLayout.in_memory(), required=replace(ANYBODY, revoked=KnownRevocations((), tuple(statements)))
         )
     transfer(stale, DatasetLayout.in_memory())  # who has never seen it cannot know
+
+
+def test_a_refused_transfer_tells_of_the_revocation_that_it_saw(there: DatasetLayout) -> None:
+    learnt: list[KeyRevocation] = []
+    statements = revoke(there, reason=Reason.COMPROMISED)
+    with pytest.raises(NotSigned):
+        transfer(there, DatasetLayout.in_memory(), required=replace(BY_ALICE, learn=learnt.extend))
+    assert learnt == statements
+    learnt.clear()
+    add_info(there, "by the thief")
+    sign(there, ALICE)
+    with pytest.raises(RevokedKey):
+        transfer(there, DatasetLayout.in_memory(), required=replace(ANYBODY, learn=learnt.extend))
+    assert learnt == statements
 
 
 def test_an_old_head_that_is_replayed_is_noticed(there: DatasetLayout, here: DatasetLayout, tmp_path: Path) -> None:
@@ -279,9 +295,10 @@ def test_a_forged_revocation_is_honoured_by_nobody(which: int, there: DatasetLay
     name, statement = list(forgeries(there).items())[which]
     assert there.side is not None
     there.side.write(revocations.path_of(ALICE.actor), revocations.encode([statement]))
-    result = transfer(there, here, required=BY_ALICE)
+    learnt: list[KeyRevocation] = []
+    result = transfer(there, here, required=replace(BY_ALICE, learn=learnt.extend))
     assert result.signatures == SignatureReport(3, 0, (ALICE.actor,)), name
-    assert result.revocations == ()
+    assert learnt == []
     with pytest.raises(UnentitledRevocation):
         revocations.require_entitled([statement], ALICE.actor, ID, "file")
 
@@ -371,7 +388,9 @@ def test_a_node_refuses_a_push_that_is_signed_with_a_revoked_key(
     revoke(there)
     assert send_dataset(there, node.url).num_blocks == 0
     assert honoured_in(node.layout.side, ID, [ALICE.actor]), "it goes along, also where nothing else is new"
-    assert fetch_dataset(node.url, here).revocations, "and comes with a pull"
+    learnt: list[KeyRevocation] = []
+    fetch_dataset(node.url, here, required=replace(ANYBODY, learn=learnt.extend))
+    assert learnt, "and comes with a pull"
     assert there.side is not None
     there.side.delete(revocations.path_of(ALICE.actor))  # the thief does not tell
     add_info(there, "by the thief")
@@ -381,6 +400,17 @@ def test_a_node_refuses_a_push_that_is_signed_with_a_revoked_key(
         send_dataset(there, node.url)
     assert "odf key revoke" in str(caught.value.hint)
     assert node.layout.chain.head() == head
+
+
+def test_a_pull_from_a_node_that_is_refused_tells_of_the_revocation_that_it_saw(
+    node: Node, there: DatasetLayout, here: DatasetLayout
+) -> None:
+    statements = revoke(there, reason=Reason.COMPROMISED)
+    send_dataset(there, node.url)
+    learnt: list[KeyRevocation] = []
+    with pytest.raises(NotSigned, match="compromised"):
+        fetch_dataset(node.url, here, required=replace(BY_ALICE, learn=learnt.extend))
+    assert learnt == statements
 
 
 def test_a_node_takes_no_signature_of_a_revoked_key_and_no_revocation_of_a_stranger(
@@ -519,15 +549,8 @@ def test_what_a_thief_pushes_to_a_shared_folder_is_not_pulled(
     (again,) = bob.pull(["shared"])
     assert again.outcome is PullOutcome.UP_TO_DATE
     assert [one.key for one in UserKeys().revoked.learnt] == [str(stolen.actor)] * 2, "learnt, though nothing was new"
-    layout = DatasetLayout.local(shared)
-    (shared / "info" / "revocations" / revocations.path_of(stolen.actor).rpartition("/")[2]).unlink()
-    state = say_now(layout)
-    head = layout.chain.in_order()[-1]
-    signed = SignedBlock(
-        dataset_id=state.dataset_id, block_hash=head.hash, sequence_number=head.block.sequence_number
-    ).signed_by([stolen], BLOCK_SIGNATURES, Timestamp.now())
-    assert layout.side is not None
-    layout.side.write(path_of(head.hash), encode(signed, BLOCK_SIGNATURES))
+    forget(shared, stolen)
+    steal(shared, stolen)
     (refused,) = Workspace.open(bob.root).pull(["shared"])
     assert refused.error is not None
     assert refused.error.code == "E471"
@@ -535,6 +558,40 @@ def test_what_a_thief_pushes_to_a_shared_folder_is_not_pulled(
     (cloned,) = fresh.pull([str(shared)])
     assert cloned.error is not None
     assert cloned.error.code == "E471"
+
+
+def test_the_revocation_of_a_refused_pull_is_remembered(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stolen = UserKeys().own()
+    shared = tmp_path / "shared"
+    assert odf("key", "revoke", "me", "--reason", "compromised", "--yes") == 0
+    list(workspace.push([NAME], to=str(shared)))
+    steal(shared, stolen)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "bob"))
+    bob = Workspace.init(tmp_path / "bob-workspace")
+    (first,) = bob.pull([str(shared)])
+    forget(shared, stolen)
+    (second,) = bob.pull([str(shared)], as_name="other")
+    assert [one.error.code for one in (first, second) if one.error] == ["E471", "E471"]
+    assert {one.key for one in UserKeys().revoked.learnt} == {str(stolen.actor)}
+
+
+def forget(place: Path, pair: KeyPair) -> None:
+    """Take from a place what it says of a key."""
+    (place / revocations.path_of(pair.actor)).unlink()
+
+
+def steal(place: Path, pair: KeyPair) -> None:
+    """Commit and sign there as a thief of a key does."""
+    layout = DatasetLayout.local(place)
+    state = say_now(layout)
+    head = layout.chain.in_order()[-1]
+    about = SignedBlock(dataset_id=state.dataset_id, block_hash=head.hash, sequence_number=head.block.sequence_number)
+    assert layout.side is not None
+    layout.side.write(
+        path_of(head.hash), encode(about.signed_by([pair], BLOCK_SIGNATURES, Timestamp.now()), BLOCK_SIGNATURES)
+    )
 
 
 def test_an_expired_key_of_one_s_own_signs_no_more(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,13 +14,14 @@ import os
 import re
 import secrets
 import stat
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Final
 
 from odfpy.chain.required_signers import RequiredSigners
-from odfpy.chain.revocations import KnownRevocations
+from odfpy.chain.revocations import KeyRevocation, KnownRevocations
 from odfpy.chain.signatures import SignatureReport
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.revoked_keys import RevokedKeysFile
@@ -155,6 +156,14 @@ class UserKeys:
         """
         return self._revoked.load()
 
+    def learn(self, statements: Iterable[KeyRevocation]) -> None:
+        """Remember what others say of keys that count no more.
+
+        Raises:
+            OdfError: it cannot be kept.
+        """
+        self._revoked.add(learnt=statements, named=[item.key for item in self.trusted])
+
     # --- Those of others ---
 
     @cached_property
@@ -270,18 +279,17 @@ def _key_in(path: Path) -> KeyPair | None:
         ) from error
 
 
-def required_signers(text: str | None, keys: UserKeys) -> RequiredSigners | None:
-    """By whom copies must be signed, as the setting `signatures.require` says; None when by nobody.
+def required_signers(text: str | None, keys: UserKeys) -> RequiredSigners:
+    """By whom copies must be signed, as the setting `signatures.require` says; by nobody when it is None.
 
-    The user's own key is always good. Keys that are known to have ended come along, whatever the setting.
+    The user's own key is always good. Keys that are known to have ended come along, whatever the setting; others that
+    end are remembered.
 
     Raises:
         UnknownKey, InvalidValue: the setting names a key that is not known.
     """
-    revoked = keys.revoked
-    known = revoked if revoked != KnownRevocations() else None
     if text is None:
-        return RequiredSigners("", frozenset(), owner=False, revoked=known) if known is not None else None
+        return RequiredSigners("", frozenset(), owner=False, revoked=keys.revoked, learn=keys.learn)
     names = [name.strip() for name in text.split(",")]
     found = {keys.find(name) for name in names if name.lower() != OWNER}
     own = keys.known()
@@ -289,7 +297,8 @@ def required_signers(text: str | None, keys: UserKeys) -> RequiredSigners | None
         " or ".join(names),
         frozenset(found | ({own.actor} if own else set())),
         owner=any(name.lower() == OWNER for name in names),
-        revoked=known,
+        revoked=keys.revoked,
+        learn=keys.learn,
     )
 
 

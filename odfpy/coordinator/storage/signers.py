@@ -131,6 +131,7 @@ def verify_signatures(
     statements = statements_about(side, dataset_id, UserKeys())
     revoked = RevokedKeys(dataset_id, statements, walk_back(blocks, ()), frozenset(vouching))
     found: list[SignedBlock | None] = []
+    signed: SignedBlock | None = None
     for hashed in blocks:
         file = side.describe(path_of(hashed.hash))
         try:
@@ -141,6 +142,7 @@ def verify_signatures(
         except RevokedKey as error:
             tell(error, hashed, file)
         except OdfError as error:
+            signed = None
             found.append(None)
             tell(error, hashed, file)
     try:
@@ -149,7 +151,7 @@ def verify_signatures(
         tell(error, newest, side.describe(HEAD_PATH))
     if required is not None:
         try:
-            required.check(newest, found[-1], dataset_id, dataset.layout.refs.describe(HEAD))
+            required.check(newest, signed, revoked, dataset.layout.refs.describe(HEAD))
         except OdfError as error:
             tell(error, newest, side.describe(path_of(newest.hash)))
     return SignatureReport.of(found)

@@ -11,7 +11,6 @@ from odfpy.chain.state import ChainState
 from odfpy.coordinator.storage.clock import warnings_of_copy
 from odfpy.coordinator.storage.keys import UserKeys
 from odfpy.coordinator.storage.results import Progress, ProgressSink, PullOutcome, PullResult
-from odfpy.coordinator.storage.revoked_keys import RevokedKeysFile
 from odfpy.coordinator.transfer.files import remarks_on
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import DatasetsDiverged, InvalidValue, UsageError
@@ -26,12 +25,6 @@ def hint_if_diverged(commands: str) -> Iterator[None]:
     except DatasetsDiverged as error:
         hint = " ".join(filter(None, (error.hint, commands)))
         raise error.with_message(error.message, hint=hint) from None
-
-
-def learn(moved: TransferResult) -> None:
-    """Remember which keys have ended, for copies from places that do not say so."""
-    if moved.revocations:
-        RevokedKeysFile().add(learnt=moved.revocations, named=[item.key for item in UserKeys().trusted])
 
 
 def name_in(url: str) -> DatasetAlias:

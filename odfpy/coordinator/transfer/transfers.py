@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
+from odfpy.chain.checked_files import CheckedFiles
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceName
@@ -19,7 +20,6 @@ from odfpy.coordinator.transfer.known_places import KnownPlaces, heads_seen
 from odfpy.coordinator.transfer.outcomes import (
     bytes_reporter,
     hint_if_diverged,
-    learn,
     name_in,
     pull_result,
     with_reference,
@@ -66,8 +66,8 @@ class Transfers(KnownPlaces):
     """Transfers between a workspace and other places."""
 
     @property
-    def required(self) -> RequiredSigners | None:
-        """By whom copies must be signed."""
+    def required(self) -> RequiredSigners:
+        """By whom copies must be signed; it remembers which keys have ended, for copies that do not say so."""
         return required_signers(Config.load(self._storage.root).section(SignaturesSection).require, UserKeys())
 
     def pull(self, dataset: StoredDataset, url: str, taking: Taking, *, progress: ProgressSink) -> PullResult:
@@ -101,7 +101,6 @@ class Transfers(KnownPlaces):
             )
         remember_choice(dataset.folder, files.choice)
         seen.remember(url, result.source_head)
-        learn(result)
         return pull_result(name, result, lambda: dataset.reloaded().state)
 
     def pull_reference(
@@ -120,7 +119,7 @@ class Transfers(KnownPlaces):
             ReferenceNotThere: the place has none of that name.
             AlreadyExists: there is such a tag here, at another block.
         """
-        name, layout = str(dataset.handle), DatasetLayout.local(dataset.folder)
+        name, layout = str(dataset.handle), dataset.on(None).layout
         result = fetch_reference(
             url,
             layout,
@@ -132,7 +131,6 @@ class Transfers(KnownPlaces):
             files=wanted_here(dataset.folder, taking.files),
             progress=bytes_reporter(name, f"pulling {reference}", progress),
         )
-        learn(result)
         return with_reference(pull_result(name, result, layout.on(reference).chain.state), reference)
 
     def push_reference(
@@ -159,7 +157,7 @@ class Transfers(KnownPlaces):
             ReferenceNotThere: the dataset has none of that name.
             AlreadyExists: there is such a tag, at another block.
         """
-        name, layout = str(dataset.handle), DatasetLayout.local(dataset.folder)
+        name, layout = str(dataset.handle), dataset.on(None).layout
         if layout.refs.get(reference.reference) is None:
             raise ReferenceNotThere(
                 f"{name}: there is no {reference} here",
@@ -220,7 +218,8 @@ class Transfers(KnownPlaces):
         # The folder is named for the place, so that an interrupted copy goes on where it was.
         folder = self._storage.cache / "incoming" / str(Multihash.of(url.encode()))
         with writer_lock(self._storage.lock_of(folder), f"The copy of {url}"):
-            layout = DatasetLayout.local(folder)
+            checked = CheckedFiles()
+            layout = DatasetLayout.local(folder, checked=checked)
             left, choice = layout.refs.get(HEAD), taking.files or LinkFilter()
             if left is not None:
                 # Of a try that ended before the dataset appeared, and may have asked for less: without a head all is
@@ -236,7 +235,6 @@ class Transfers(KnownPlaces):
                 progress=bytes_reporter(str(alias), "pulling", progress),
             )
             remember_choice(folder, choice)
-            learn(moved)
             state = moved.state or layout.chain.state()
             result = pull_result(str(alias), moved, lambda: state)
             # Before the dataset appears: without this it would pass for one that is at home here, and never be pulled
@@ -244,7 +242,8 @@ class Transfers(KnownPlaces):
             Aliases(folder / "info" / "aliases.yaml").add("pull", ref)
             heads_seen(folder).remember(url, moved.source_head)
             with self._storage.editing():
-                self._storage.create(alias, state.dataset_id, folder)
+                copy = self._storage.create(alias, state.dataset_id, folder)
+            copy.checked_files.update(checked)
         return result
 
     def push(

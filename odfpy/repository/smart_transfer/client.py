@@ -61,11 +61,9 @@ def pull_from_node(
     node = http_dataset(base)
     node_head, head = head_of_source(node), target.refs.get(HEAD)
     if node_head == head:
-        said = carry_revocations(node, target, head)
+        carry_revocations(node, target, head, required)
         links = completed(node, target, node_head, files, progress) if files.complete else LinkedResult()
-        return TransferResult(
-            outcome=TransferOutcome.UP_TO_DATE, old_head=head, new_head=head, revocations=said, links=links
-        )
+        return TransferResult(outcome=TransferOutcome.UP_TO_DATE, old_head=head, new_head=head, links=links)
     talk = pull(target, force=force, expected_id=expected_id, required=required, clock=clock, files=files)
     try:
         return converse(base, "pull", talk, target, progress)

@@ -138,7 +138,7 @@ def pull(
     signatures.store(target)
     commit(incoming, target, old_head)
     result = result_of(incoming, old_head, missing)
-    return replace(result, signatures=signatures.report, revocations=signatures.revocations, links=links)
+    return replace(result, signatures=signatures.report, links=links)
 
 
 def _refusal(error: object, old_head: Multihash | None) -> Exception:

@@ -50,11 +50,10 @@ class CollectedSignatures:
 
     Attributes:
         report: who has signed the blocks.
-        revocations: what their place says of the keys that have signed.
     """
 
     report: SignatureReport = field(default_factory=SignatureReport)
-    revocations: tuple[KeyRevocation, ...] = ()
+    _revocations: tuple[KeyRevocation, ...] = ()  # what their place says of the keys that have signed
     _blocks: tuple[SignedBlock, ...] = ()
     _head: SignedBlock | None = None
 
@@ -62,7 +61,7 @@ class CollectedSignatures:
         """Write them to a place, if it has room for signatures; its head is about to move to the last of the blocks."""
         if target.side is None:
             return
-        revocations.add(target.side, self.revocations)
+        revocations.add(target.side, self._revocations)
         target.side.write_all({path_of(signed.block_hash): encode(signed, BLOCK_SIGNATURES) for signed in self._blocks})
         if self._head is not None and not isinstance(target.refs, ReferenceView):
             target.side.write(HEAD_PATH, encode(self._head, HEAD_SIGNATURES))
@@ -82,7 +81,8 @@ def collect_signatures(
         blocks: oldest first, the last one is the source's head; they have been validated. None where the source is
             behind the target, and overwrites it.
         dataset_id: of the dataset.
-        required: by whom the last block must be signed, and which keys are known to have ended.
+        required: by whom the last block must be signed, and which keys are known to have ended; learns which others
+            have, also of blocks that are refused then.
         target: where they go; has the blocks before them.
 
     Raises:
@@ -100,6 +100,7 @@ def collect_signatures(
     found.append(read_signatures(side, dataset_id, newest))
     keys = list(dict.fromkeys(signer for signed in reversed(found) if signed is not None for signer in signed.signers))
     said = honoured_in(side, dataset_id, _keys_to_ask(side, keys)) if side is not None else ()
+    _tell(required, said)
     revoked = _revoked(blocks, dataset_id, said, keys, required, target)
     counting: list[SignedBlock | None] = []
     for hashed, signed in zip(blocks, found, strict=True):
@@ -107,7 +108,7 @@ def collect_signatures(
             revoked.require(signed, hashed, side.describe(path_of(hashed.hash)))
         counting.append(None if signed is None else revoked.counting(signed, hashed))
     if required is not None:
-        required.check(newest, counting[-1], dataset_id, source.refs.describe(HEAD))
+        required.check(newest, found[-1], revoked, source.refs.describe(HEAD))
     if side is None:
         return CollectedSignatures(SignatureReport(unsigned=len(blocks)))
     return CollectedSignatures(
@@ -126,7 +127,7 @@ def _revoked(
     required: RequiredSigners | None,
     target: DatasetLayout | None,
 ) -> RevokedKeys:
-    known = required.revoked.of(dataset_id) if required is not None and required.revoked is not None else ()
+    known = required.revoked.of(dataset_id) if required is not None else ()
     there = honoured_in(target.side, dataset_id, _keys_to_ask(target.side, keys)) if target is not None else ()
     before = blocks[0].block.prev_block_hash
     older = target.chain.iter_blocks(before) if target is not None and before is not None else ()
@@ -134,7 +135,9 @@ def _revoked(
     return RevokedKeys(dataset_id, (*said, *there, *known), walk_back(blocks, older), frozenset(vouching))
 
 
-def carry_revocations(source: DatasetLayout, target: DatasetLayout, head: Multihash) -> tuple[KeyRevocation, ...]:
+def carry_revocations(
+    source: DatasetLayout, target: DatasetLayout, head: Multihash, required: RequiredSigners | None = None
+) -> None:
     """Bring what a place says of the keys that have signed its head to another that has the same blocks.
 
     One of the two is on this machine, and has been checked. What goes wrong here is no fault of the transfer.
@@ -143,7 +146,9 @@ def carry_revocations(source: DatasetLayout, target: DatasetLayout, head: Multih
         source: the place that has them.
         target: the place that gets them.
         head: the head of both.
+        required: learns which keys have ended.
     """
+    said: tuple[KeyRevocation, ...] = ()
     here = next((layout.side for layout in (target, source) if isinstance(layout.side, LocalSideFiles)), None)
     with suppress(OdfError):
         data = None if here is None else here.read(path_of(head), MAX_SIZE)
@@ -151,8 +156,12 @@ def carry_revocations(source: DatasetLayout, target: DatasetLayout, head: Multih
         if signed is not None and source.side is not None and target.side is not None:
             said = honoured_in(source.side, signed.dataset_id, _keys_to_ask(source.side, signed.signers))
             revocations.add(target.side, said)
-            return said
-    return ()
+    _tell(required, said)
+
+
+def _tell(required: RequiredSigners | None, said: tuple[KeyRevocation, ...]) -> None:
+    if required is not None and said:
+        required.learn(said)
 
 
 def _keys_to_ask(side: SideFiles | None, signers: Sequence[ActorId]) -> list[ActorId]:

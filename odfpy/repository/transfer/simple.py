@@ -16,7 +16,6 @@ from odfpy.chain.new_blocks import validate
 from odfpy.chain.object_store import LocalObjectStore
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.required_signers import RequiredSigners
-from odfpy.chain.revocations import KeyRevocation
 from odfpy.chain.signatures import SignatureReport
 from odfpy.chain.state import ChainState
 from odfpy.data.multihash import Multihash
@@ -64,7 +63,6 @@ class TransferResult:
         num_dropped: blocks that are not in the target's chain any more; only `force` does that.
         num_ahead: blocks that only the target has.
         signatures: who has signed the blocks that came, None when none came.
-        revocations: what the source says of keys that have signed.
         links: the linked objects that were copied.
         behind: head of the source, where it is behind the target's.
         state: what the chain amounts to at its new head, where that is known without reading the chain again.
@@ -81,7 +79,6 @@ class TransferResult:
     num_ahead: int = 0
     behind: Multihash | None = None
     signatures: SignatureReport | None = None
-    revocations: tuple[KeyRevocation, ...] = ()
     state: ChainState | None = None
     links: LinkedResult = field(default_factory=LinkedResult)
 
@@ -121,7 +118,7 @@ def transfer(
         force: let the target's chain become the source's, even when that drops blocks of the target.
         expected_id: the id that the dataset must have; a target that is not empty implies one anyway.
         seen: the source's head when it was last looked at; without `force`, it may not go back behind that.
-        required: by whom the source's head must be signed.
+        required: by whom the source's head must be signed; learns which keys have ended.
         clock: the time here, of which blocks may not be far ahead; any may come where none is given.
         files: the linked objects that are wanted.
         is_ours: the source is a workspace of this machine: its data files were looked at when they came.
@@ -144,11 +141,11 @@ def transfer(
     # 1.
     source_head, target_head = head_of_source(source), target.refs.get(HEAD)
     if source_head == target_head:
+        carry_revocations(source, target, source_head, required)
         return TransferResult(
             outcome=TransferOutcome.UP_TO_DATE,
             old_head=target_head,
             new_head=source_head,
-            revocations=carry_revocations(source, target, source_head),
             links=completed(source, target, source_head, files, progress) if files.complete else LinkedResult(),
         )
     # 2.
@@ -191,7 +188,6 @@ def transfer(
         num_dropped=len(found.target),
         state=state,
         signatures=signatures.report,
-        revocations=signatures.revocations,
         links=links,
     )
 
