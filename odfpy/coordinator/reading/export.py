@@ -11,22 +11,28 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from odfpy.coordinator.reading.export_place import IN_FOLDER, SUFFIX, ExportTarget, sidecar_of
+from odfpy.coordinator.reading.export_place import ExportTarget
+from odfpy.coordinator.reading.export_sidecar import (
+    IN_FOLDER,
+    KIND,
+    SUFFIX,
+    VERSION,
+    read_sidecar,
+    sidecar_of,
+    unlisted_files,
+)
 from odfpy.coordinator.storage.results import Progress, ProgressSink, silent
 from odfpy.data.multihash import Multihash
 from odfpy.data.rows.files import RowFileOptions
 from odfpy.data.rows.folder import FileInFolder, RowFolder
-from odfpy.errors import ExportDamaged, MalformedManifest, NotFound, OdfError, UnsupportedVersion
+from odfpy.errors import ExportDamaged, OdfError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from odfpy.query.service import Answer, Query, QueryInput, QueryService
-
-KIND: Final = "OdfExport"
-VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,13 +186,11 @@ def check_export(path: Path) -> Exported:
     """
     is_sidecar = path.name == IN_FOLDER or path.name.endswith(SUFFIX)
     sidecar = path if is_sidecar else sidecar_of(path, is_folder=path.is_dir())
-    manifest = _read(sidecar)
+    manifest = read_sidecar(sidecar)
     is_folder = sidecar.name == IN_FOLDER
     wrong = [why for one in manifest["files"] if (why := _difference(sidecar.parent, one))]
     if is_folder:
-        known = {IN_FOLDER, *(one["path"] for one in manifest["files"])}
-        there = sorted(one.relative_to(sidecar.parent).as_posix() for one in sidecar.parent.rglob("*") if one.is_file())
-        wrong += [f"{name} was not exported" for name in there if name not in known]
+        wrong += [f"{name} was not exported" for name in unlisted_files(sidecar.parent, manifest)]
     if wrong:
         more = f", and {len(wrong) - 3} more" if len(wrong) > 3 else ""
         raise ExportDamaged(
@@ -195,38 +199,6 @@ def check_export(path: Path) -> Exported:
         )
     to = sidecar.parent if is_folder else sidecar.with_name(sidecar.name.removesuffix(SUFFIX))
     return Exported(to, sidecar, manifest)
-
-
-def _read(sidecar: Path) -> Mapping[str, Any]:
-    try:
-        manifest = json.loads(sidecar.read_bytes())
-    except FileNotFoundError as error:
-        raise NotFound(
-            f"No {sidecar}, which would say what was exported", hint="`odf export` writes it beside its files."
-        ) from error
-    except OSError as error:
-        raise NotFound(f"Cannot read {sidecar}: {error.strerror}") from error
-    except ValueError as error:
-        raise MalformedManifest(f"{sidecar} is no JSON: {error}") from error
-    if isinstance(manifest, dict) and manifest.get("kind") == KIND and manifest.get("version") != VERSION:
-        raise UnsupportedVersion(f"{sidecar} has version {manifest.get('version')}, and not {VERSION}")
-    if not _is_export(manifest):
-        raise MalformedManifest(f"{sidecar} does not describe an export")
-    return dict(manifest)
-
-
-def _is_export(manifest: Any) -> bool:
-    match manifest:
-        case {"kind": kind, "rows": int(), "files": [*files]} if kind == KIND:
-            return all(_is_file(one) for one in files)
-    return False
-
-
-def _is_file(one: Any) -> bool:
-    match one:
-        case {"path": str(path), "size": int(), "hash": str()}:
-            return not path.startswith("/") and ".." not in Path(path).parts
-    return False
 
 
 def _difference(folder: Path, one: Mapping[str, Any]) -> str | None:

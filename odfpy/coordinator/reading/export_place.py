@@ -16,25 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from odfpy.errors import AlreadyExists, OdfError, UsageError
+from odfpy.coordinator.reading.export_sidecar import IN_FOLDER, read_sidecar, sidecar_of, unlisted_files
+from odfpy.errors import AlreadyExists, MalformedData, NotFound, OdfError, UsageError
 from odfpy.files import MANY, sync_file_system, sync_folder
-
-SUFFIX: Final = ".odf.json"
-"""What is put behind the name of a file for that of its sidecar."""
-
-IN_FOLDER: Final = "_odf.json"
-"""The sidecar of a folder; readers of partitions pass over names that begin so."""
 
 WORKSHOP: Final = ".odf-export-"
 """What the names of workshops begin with."""
 
 _NEW: Final = "new"
 _FORMER: Final = "former"
-
-
-def sidecar_of(path: Path, *, is_folder: bool) -> Path:
-    """The file that says where the rows of a file or folder are from."""
-    return path / IN_FOLDER if is_folder else path.with_name(f"{path.name}{SUFFIX}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +86,8 @@ class ExportTarget:
             raise AlreadyExists(f"{to} is a device, and no file", hint="Choose another name.")
         if not overwrite:
             raise AlreadyExists(f"{to} is there already", hint="Choose another name, or --overwrite it.")
-        if self.is_folder and not (to / IN_FOLDER).is_file():
-            raise AlreadyExists(
-                f"{to} is not a folder that was exported: it has no {IN_FOLDER}",
-                hint="It is left alone: remove it yourself.",
-            )
+        if self.is_folder:
+            _require_exported(to)
 
     @contextmanager
     def made_aside(self) -> Iterator[Path]:
@@ -108,6 +95,7 @@ class ExportTarget:
 
         Raises:
             OSError: they cannot.
+            AlreadyExists: something of somebody else's has come into the way.
         """
         with _workshop(self.to.parent) as workshop:
             new = workshop / _NEW
@@ -125,9 +113,28 @@ class ExportTarget:
 
     def _replace_folder(self, new: Path, former: Path) -> None:
         if self.to.exists():
+            _require_exported(self.to)  # somebody may have put something there while rows were written
             former.mkdir()
             self.to.rename(former / self.to.name)
         new.rename(self.to)
+
+
+def _require_exported(folder: Path) -> None:
+    """Check that nothing is lost with a folder but what an export has made.
+
+    Raises:
+        AlreadyExists: something is.
+    """
+    hint = "It is left alone: choose another name, or move away what you need and remove it yourself."
+    if not any(folder.iterdir()):
+        return
+    try:
+        manifest = read_sidecar(folder / IN_FOLDER)
+    except (NotFound, MalformedData) as error:
+        raise AlreadyExists(f"{folder} is not a folder that was exported: {error.message}", hint=hint) from error
+    if unlisted := unlisted_files(folder, manifest):
+        more = f", and {len(unlisted) - 3} more" if len(unlisted) > 3 else ""
+        raise AlreadyExists(f"{folder} has what was not exported: {', '.join(unlisted[:3])}{more}", hint=hint)
 
 
 def _flush(folder: Path) -> None:

@@ -9,6 +9,7 @@ import json
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,9 @@ import pytest
 from pyarrow.dataset import dataset
 from support.processes.terminal import PATIENCE, environment, start, wait_until_interruptible
 
-from odfpy.coordinator.reading.export_place import WORKSHOP
+from odfpy.coordinator.reading.export_place import WORKSHOP, ExportTarget
 from odfpy.coordinator.workspace import Workspace
+from odfpy.errors import AlreadyExists
 
 if TYPE_CHECKING:
     from cli.conftest import Odf
@@ -201,6 +203,48 @@ def test_what_is_there_is_left_alone_unless_it_was_exported(odf: Odf, workspace:
     assert odf(*cut).code == 0
     assert odf(*cut, "--overwrite", "-f", "csv").code == 0
     assert sorted(path.name for path in Path("folder").iterdir()) == ["_odf.json", "data_0.csv", "data_1.csv"]
+    assert left_over(workspace) == []
+
+
+@pytest.mark.parametrize("name", ["mine.txt", "sub/mine.csv", "mine-link"])
+def test_a_folder_with_more_than_an_export_is_not_replaced(name: str, odf: Odf, workspace: Path) -> None:
+    cut = ["export", NAME, "--to", "folder", "--rows-per-file", "1", "-f", "csv"]
+    assert odf(*cut).code == 0
+    mine = Path("folder", name)
+    mine.parent.mkdir(exist_ok=True)
+    if name == "mine-link":
+        mine.symlink_to(workspace, target_is_directory=True)
+    else:
+        mine.write_text("mine")
+    before = sorted(str(path) for path in Path("folder").rglob("*"))
+    refused = odf(*cut, "--overwrite")
+    assert (refused.code, "(E116)" in refused.says) == (1, True)
+    assert f"folder has what was not exported: {name}" in refused.says
+    assert sorted(str(path) for path in Path("folder").rglob("*")) == before
+    assert left_over(workspace) == []
+    mine.unlink()
+    assert odf(*cut, "--overwrite").code == 0
+
+
+def test_a_sidecar_of_something_else_makes_no_export_of_a_folder(odf: Odf, workspace: Path) -> None:
+    Path("folder").mkdir()
+    Path("folder/_odf.json").write_text("{}")
+    refused = odf("export", NAME, "--to", "folder", "--rows-per-file", "1", "--overwrite")
+    assert "is not a folder that was exported: folder/_odf.json does not describe an export" in refused.says
+    assert Path("folder/_odf.json").read_text() == "{}"
+
+
+def test_what_comes_into_a_folder_during_an_export_is_left_alone(workspace: Path) -> None:
+    target = ExportTarget.of(workspace / "folder", is_folder=True)
+    target.check(overwrite=False)
+    mine = workspace / "folder" / "mine"
+    with ExitStack() as exporting:
+        exporting.enter_context(target.made_aside())
+        mine.parent.mkdir()
+        mine.write_text("mine")
+        with pytest.raises(AlreadyExists, match="is not a folder that was exported"):
+            exporting.close()
+    assert mine.read_text() == "mine"
     assert left_over(workspace) == []
 
 

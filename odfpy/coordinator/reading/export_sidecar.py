@@ -1,0 +1,76 @@
+"""The sidecar of an export: it says what the files were made from, and which they are."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from odfpy.errors import MalformedManifest, NotFound, UnsupportedVersion
+
+KIND: Final = "OdfExport"
+VERSION: Final = 1
+
+SUFFIX: Final = ".odf.json"
+"""What is put behind the name of a file for that of its sidecar."""
+
+IN_FOLDER: Final = "_odf.json"
+"""The sidecar of a folder; readers of partitions pass over names that begin so."""
+
+
+def sidecar_of(path: Path, *, is_folder: bool) -> Path:
+    """The file that says where the rows of a file or folder are from."""
+    return path / IN_FOLDER if is_folder else path.with_name(f"{path.name}{SUFFIX}")
+
+
+def unlisted_files(folder: Path, manifest: Mapping[str, Any]) -> list[str]:
+    """Return what is in a folder besides an export: files and links to anything, by their paths in it.
+
+    Args:
+        folder: the folder of the export.
+        manifest: what its sidecar says.
+    """
+    known = {IN_FOLDER, *(one["path"] for one in manifest["files"])}
+    paths = (Path(parent, name) for parent, folders, files in os.walk(folder) for name in (*folders, *files))
+    there = (path.relative_to(folder).as_posix() for path in paths if path.is_symlink() or not path.is_dir())
+    return sorted(name for name in there if name not in known)
+
+
+def read_sidecar(sidecar: Path) -> Mapping[str, Any]:
+    """Read what was exported.
+
+    Raises:
+        NotFound: there is no such file.
+        MalformedManifest, UnsupportedVersion: it is none of ours.
+    """
+    try:
+        manifest = json.loads(sidecar.read_bytes())
+    except FileNotFoundError as error:
+        raise NotFound(
+            f"No {sidecar}, which would say what was exported", hint="`odf export` writes it beside its files."
+        ) from error
+    except OSError as error:
+        raise NotFound(f"Cannot read {sidecar}: {error.strerror}") from error
+    except ValueError as error:
+        raise MalformedManifest(f"{sidecar} is no JSON: {error}") from error
+    if isinstance(manifest, dict) and manifest.get("kind") == KIND and manifest.get("version") != VERSION:
+        raise UnsupportedVersion(f"{sidecar} has version {manifest.get('version')}, and not {VERSION}")
+    if not _is_export(manifest):
+        raise MalformedManifest(f"{sidecar} does not describe an export")
+    return dict(manifest)
+
+
+def _is_export(manifest: Any) -> bool:
+    match manifest:
+        case {"kind": kind, "rows": int(), "files": [*files]} if kind == KIND:
+            return all(_is_file(one) for one in files)
+    return False
+
+
+def _is_file(one: Any) -> bool:
+    match one:
+        case {"path": str(path), "size": int(), "hash": str()}:
+            return not path.startswith("/") and ".." not in Path(path).parts
+    return False
