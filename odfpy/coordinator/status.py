@@ -100,35 +100,45 @@ class StatusReader:
         # All datasets are looked at: what is behind far above makes what is chosen stale.
         for dataset in lineage.in_order(named, with_inputs=False):
             status = self._status(dataset, waiting)
-            if any(remark.condition in _HOLDS_BACK for remark in status.remarks):
-                waiting.add(dataset.handle.id)
             if chosen is None or dataset.handle.id in chosen:
                 yield status
 
     def _status(self, dataset: StoredDataset, waiting: set[DatasetId]) -> DatasetStatus:
         name = str(dataset.handle)
         try:
-            return DatasetStatus(name, tuple(self._remarks(dataset, waiting)))
+            remarks = list(self._remarks(dataset, waiting))
+            if any(remark.condition in _HOLDS_BACK for remark in remarks):
+                waiting.add(dataset.handle.id)
+            remarks += self._remarks_for_others(dataset)
+            return DatasetStatus(name, tuple(remarks))
         except OdfError as error:
+            waiting.add(dataset.handle.id)
             return _damaged(DamagedDataset(name, error))
 
     def _remarks(self, dataset: StoredDataset, waiting: set[DatasetId]) -> Iterator[StatusRemark]:
+        """What there is to do about a dataset itself; what is derived from it waits for some of that."""
         name, copy = dataset.handle, is_copy(dataset)
         state = dataset.state
+        is_derived = not copy and state.kind is DatasetKind.DERIVATIVE
+        beside_inputs = list(self._beside_its_inputs(dataset)) if is_derived else []
         failure = last_failure(dataset)
-        if failure is not None:
+        # That an input has another history is said below, with what helps against it: another pull does not.
+        if failure is not None and not (failure.code == InputDiverged.code and _have_diverged(beside_inputs)):
             text = f"{failure.message} ({failure.code}, {str(failure.time)[:16].replace('T', ' ')})"
             yield StatusRemark(Condition.FAILED, f"the last pull: {text}", f"odf pull {name}")
         yield from _beside_its_promise(dataset)
         if copy and self.remote:
             yield from _or_why_not(self._beside_its_origin(dataset))
-        elif not copy and state.kind is DatasetKind.DERIVATIVE:
-            yield from self._beside_its_inputs(dataset)
+        yield from beside_inputs
         if not copy and (late := [one for one in dataset.input_ids if one in waiting]):
             inputs = ", ".join(str(self.storage.get(one).handle) for one in late)
             yield StatusRemark(Condition.STALE, f"waits for {inputs}", f"odf pull {name} --recursive")
+
+    def _remarks_for_others(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
+        """What there is to do so that others have the dataset, and know whose it is."""
+        state = dataset.state
         yield from _or_why_not(self._beside_its_pushed_copy(dataset))
-        if self.sign and not copy and state.head is not None and not _is_signed(dataset, state.head):
+        if self.sign and not is_copy(dataset) and state.head is not None and not _is_signed(dataset, state.head):
             yield StatusRemark(Condition.UNSIGNED, "the last block has no signature")
 
     def _beside_its_inputs(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
@@ -179,8 +189,30 @@ class StatusReader:
         if number is not None:
             text = f"{_blocks(dataset.state.sequence_number - number)} more than {place}"
             yield StatusRemark(Condition.UNPUSHED, text, f"odf push {name}")
-        elif self.remote and not is_copy(dataset):
-            yield StatusRemark(Condition.DIVERGED, f"{place} has another history", f"odf push {name} --force")
+        elif url != self.places.pull_url(dataset):  # what is to be said of that has been said
+            yield self._beside_another_history(dataset, url, there, place)
+
+    def _beside_another_history(self, dataset: StoredDataset, url: str, there: Multihash, place: str) -> StatusRemark:
+        """Compare a dataset with a place whose head is not in its history.
+
+        Args:
+            dataset: the dataset.
+            url: address of the place.
+            there: the head that it has, or had when it was seen last.
+            place: what it is called.
+        """
+        name, was_here = dataset.handle, there in dataset.layout.blocks
+        if not self.remote and not was_here:
+            text = f"{place} has another history: it was seen at block {there}, which is not here"
+            return StatusRemark(Condition.DIVERGED, text, f"odf status {name} --remote")
+        found = compare_chains(
+            open_dataset(url) if self.remote else dataset.layout, there, dataset.layout, dataset.state.head
+        )
+        if found.target or was_here:
+            only_here = f"{_blocks(len(found.target))} only here, " if found.target else ""
+            text = f"{only_here}{_blocks(len(found.source))} only at {place}"
+            return StatusRemark(Condition.DIVERGED, text, f"odf push {name} --force")
+        return StatusRemark(Condition.BEHIND, f"{place} has {_blocks(len(found.source))} more")
 
     def _head_at(self, dataset: StoredDataset, url: str) -> Multihash | None:
         self.progress(Progress(str(dataset.handle), f"asking {without_user(url)}"))
@@ -203,6 +235,10 @@ def _beside_its_promise(dataset: StoredDataset) -> Iterator[StatusRemark]:
         age = Duration.between(last, now)
         text = f"the last rows came {age.in_words} ago, and {schedule.max_age} was promised"
         yield StatusRemark(Condition.LATE, text, f"odf runs {dataset.handle}")
+
+
+def _have_diverged(remarks: Sequence[StatusRemark]) -> bool:
+    return any(remark.condition is Condition.DIVERGED for remark in remarks)
 
 
 def _or_why_not(remarks: Iterator[StatusRemark]) -> Iterator[StatusRemark]:

@@ -58,17 +58,24 @@ def bytes_reporter(subject: str, action: str, progress: ProgressSink) -> Callabl
     return lambda done, total: progress(Progress(subject, action, done, total, "bytes"))
 
 
-def pull_result(name: str, moved: TransferResult, read_state: Callable[[], ChainState]) -> PullResult:
+def pull_result(
+    name: str,
+    moved: TransferResult,
+    read_state: Callable[[], ChainState],
+    *,
+    if_ahead: str = "the copy has more than where it is from",
+) -> PullResult:
     """The result of a transfer as that of a pull.
 
     Args:
         name: of the dataset.
         moved: what the transfer did.
         read_state: gives what the chain amounts to, where the transfer does not know it.
+        if_ahead: what to remark where the target has all, and more.
     """
     updated = moved.outcome is TransferOutcome.UPDATED
     state = (moved.state or read_state()) if updated else None  # long chains take long to read
-    notes = ["the copy has more than where it is from"] if moved.outcome is TransferOutcome.TARGET_AHEAD else []
+    notes = [if_ahead] if moved.outcome is TransferOutcome.TARGET_AHEAD else []
     signatures = moved.signatures if moved.num_blocks else None  # a tag alone says nothing of who signs
     if signatures is not None and state is not None:
         notes.append(UserKeys().words(signatures, state.dataset_id))

@@ -286,7 +286,8 @@ class Transfers(KnownPlaces):
                 files=sent_from(dataset.folder, dataset.state, files),
                 progress=bytes_reporter(name, "pushing", progress),
             )
-        pushed = pull_result(name, result, lambda: dataset.reloaded().state)
+        more = f"{place} has more blocks than are here; `odf push {name} --force` drops them"
+        pushed = pull_result(name, result, lambda: dataset.reloaded().state, if_ahead=more)
         notes = pushed.notes if to is not None else (f"to {without_user(target)}", *pushed.notes)
         try:
             aliases.add("push", target)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from cli.conftest import dataset_folder
 
+from odfpy.coordinator.workspace import Workspace
+
 if TYPE_CHECKING:
     from cli.conftest import Odf
 
@@ -125,9 +127,72 @@ def test_copies_beside_their_origin(odf: Odf, workspace: Path, tmp_path: Path, m
 
 def test_another_history_of_an_input(odf: Odf, workspace: Path) -> None:
     assert odf("reset", RATES, "2", "--yes").code == 0
-    found = {one["name"]: one for one in odf("status", "-o", "json").json}
-    assert found[UPPER]["status"] == "diverged"
-    assert found[UPPER]["command"] == f"odf pull {UPPER} --reset-derivatives-on-diverged-input"
+    again = f"odf pull {UPPER} --reset-derivatives-on-diverged-input"
+    assert commands(odf) == {UPPER: [("diverged", again)]}
+    assert odf("pull", UPPER).code == 1
+    assert commands(odf) == {UPPER: [("diverged", again)]}, "the pull that failed would fail again"
+    add_row(odf, 30)
+    assert odf(*again.split()[1:]).code == 0
+    assert commands(odf) == {}
+
+
+def commands(odf: Odf, *words: str) -> dict[str, list[tuple[str, str]]]:
+    found: dict[str, list[tuple[str, str]]] = {}
+    for one in odf("status", *words, "-o", "json").json:
+        found.setdefault(one["name"], []).append((one["status"], one["command"]))
+    return found
+
+
+def pushed(odf: Odf, tmp_path: Path) -> str:
+    """What a dataset is called where it was pushed to, after two more rows."""
+    for number in (20, 21):
+        add_row(odf, number)
+    assert odf("pull", UPPER).code == 0
+    assert odf("push", RATES, "--to", f"{tmp_path}/mirror/").code == 0
+    assert commands(odf) == {}
+    return f"file://{tmp_path}/mirror/{RATES}"
+
+
+@pytest.mark.parametrize("remote", [[], ["--remote"]])
+def test_what_was_compacted_after_it_was_pushed(remote: list[str], odf: Odf, workspace: Path, tmp_path: Path) -> None:
+    place = pushed(odf, tmp_path)
+    assert odf("compact", RATES, "--yes").code == 0
+    assert odf("pull", UPPER, "--reset-derivatives-on-diverged-input").code == 0
+    force = ("diverged", f"odf push {RATES} --force")
+    assert commands(odf, *remote) == {RATES: [force]}, "what is derived from it has no part in that"
+    assert f"1 block only here, 3 blocks only at {place}" in odf("status", *remote).out
+    assert odf("gc").code == 0
+    unknown = ("diverged", f"odf status {RATES} --remote")
+    assert commands(odf, *remote) == {RATES: [force if remote else unknown]}
+    assert odf(*force[1].split()[1:]).code == 0
+    assert commands(odf, *remote) == {}
+
+
+@pytest.mark.parametrize("remote", [[], ["--remote"]])
+def test_what_was_reset_after_it_was_pushed(remote: list[str], odf: Odf, workspace: Path, tmp_path: Path) -> None:
+    place = pushed(odf, tmp_path)
+    number = Workspace.open(workspace).datasets.state(RATES).sequence_number
+    assert odf("reset", RATES, str(number - 1), "--yes").code == 0
+    assert commands(odf, RATES, *remote) == {RATES: [("diverged", f"odf push {RATES} --force")]}
+    assert f"1 block only at {place}" in odf("status", RATES, *remote).out
+    told = odf("push", RATES)
+    assert (told.code, "has more blocks than are here" in told.err) == (0, True)
+    add_row(odf, 30)
+    assert f"1 block only here, 1 block only at {place}" in odf("status", RATES, *remote).out
+
+
+def test_a_place_that_somebody_else_has_pushed_to(
+    odf: Odf, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = pushed(odf, tmp_path)
+    shutil.copytree(workspace, tmp_path / "other")
+    monkeypatch.chdir(tmp_path / "other")
+    add_row(odf, 30)
+    assert odf("push", RATES).code == 0
+    monkeypatch.chdir(workspace)
+    assert commands(odf) == {}
+    assert commands(odf, "--remote") == {RATES: [("behind", None)]}, "nobody is told to drop what is of others"
+    assert f"{place} has 1 block more" in odf("status", "--remote").out
 
 
 def test_damage_and_missing_signatures(odf: Odf, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
