@@ -116,7 +116,7 @@ class StatusReader:
             return _damaged(DamagedDataset(name, error))
 
     def _remarks(self, dataset: StoredDataset, waiting: set[DatasetId]) -> Iterator[StatusRemark]:
-        """What there is to do about a dataset itself; what is derived from it waits for some of that."""
+        """Remarks on a dataset itself; what is derived from it waits for some of that."""
         name, copy = dataset.handle, is_copy(dataset)
         state = dataset.state
         is_derived = not copy and state.kind is DatasetKind.DERIVATIVE
@@ -135,7 +135,7 @@ class StatusReader:
             yield StatusRemark(Condition.STALE, f"waits for {inputs}", f"odf pull {name} --recursive")
 
     def _remarks_for_others(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
-        """What there is to do so that others have the dataset, and know whose it is."""
+        """Remarks on whether others have the dataset, and know whose it is."""
         state = dataset.state
         yield from _or_why_not(self._beside_its_pushed_copy(dataset))
         if self.sign and not is_copy(dataset) and state.head is not None and not _is_signed(dataset, state.head):
