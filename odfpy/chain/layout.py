@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odfpy.chain.checked_files import CheckedFiles
 from odfpy.chain.links.packed_objects import PACKED, PackingObjectStore
 from odfpy.chain.metadata_chain import MetadataChain
 from odfpy.chain.object_store import LocalObjectStore, MemoryObjectStore, ObjectStore
@@ -45,17 +46,20 @@ class DatasetLayout:
     side: SideFiles | None = None
 
     @classmethod
-    def local(cls, folder: Path, *, packs: Callable[[], bool] = lambda: False) -> DatasetLayout:
+    def local(
+        cls, folder: Path, *, packs: Callable[[], bool] = lambda: False, checked: CheckedFiles | None = None
+    ) -> DatasetLayout:
         """A dataset in a folder.
 
         Args:
             folder: its folder.
             packs: tells whether files that rows link to are to be kept compressed, where that makes them smaller.
+            checked: which slices need not be hashed again to be read.
         """
         return cls(
             LocalRefStore(folder / "refs"),
             LocalObjectStore(folder / "blocks"),
-            PackingObjectStore(folder / "data", folder / PACKED, packs=packs),
+            PackingObjectStore(folder / "data", folder / PACKED, packs=packs, checked=checked),
             LocalObjectStore(folder / "checkpoints"),
             LocalSideFiles(folder),
         )

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from odfpy.chain.checked_files import CheckedFiles
 from odfpy.data.multihash import SHA3_256, HashAlgorithm, Multihash
 from odfpy.errors import HashMismatch, IntegrityError, InvalidValue, ObjectNotFound, OdfError
 from odfpy.files import (
@@ -126,6 +127,18 @@ class ObjectStore(ABC):
         """The object's file, for stores that keep one on this machine."""
         del name
         return None
+
+    def checked_path(self, name: Multihash) -> Path | None:
+        """The object's file as by `local_path`, after its bytes were compared with its name.
+
+        Raises:
+            ObjectNotFound: it is not there.
+            HashMismatch: its bytes have another hash.
+        """
+        path = self.local_path(name)
+        if path is not None:
+            CheckedFiles().check(name, path)
+        return path
 
     @abstractmethod
     def insert_stream(self, stream: BinaryIO, name: Multihash, *, size: int | None = None) -> None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import AddData, DataSlice, ExecuteTransform
 from odfpy.chain.object_store import ObjectStore
 from odfpy.chain.state import new_data_of
-from odfpy.errors import InternalError, ObjectNotFound
+from odfpy.errors import HashMismatch, ObjectNotFound
 from odfpy.values import dataclass
+
+_REPAIR: Final = (
+    "Nothing was built on it. `odf verify --repair` takes it again from where the dataset was pulled from or pushed to."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +73,49 @@ def overlapping(slices: Iterable[SliceOfBlock], start: int, end: int) -> list[Sl
     ]
 
 
-def slice_paths(store: ObjectStore, slices: Iterable[SliceOfBlock]) -> list[Path]:
-    """The files of slices.
+def slice_files(store: ObjectStore, slices: Iterable[SliceOfBlock]) -> list[Path]:
+    """The files of slices, for who wants their footers only.
 
     Raises:
         ObjectNotFound: one is missing; the message names block and file.
     """
     paths = []
     for item in slices:
-        name = item.data.physical_hash
-        path = store.local_path(name)
-        if path is None:
-            raise InternalError(f"{store.describe(name)} is not on this machine")
-        if not path.is_file():
-            raise ObjectNotFound(
-                f"Missing data file {path} of block {item.block.block.sequence_number} ({item.block.hash})",
-                hint="Copy the file of that name from another copy of the dataset.",
-            )
+        path = store.local_path(item.data.physical_hash)
+        if path is None or not path.is_file():
+            raise _missing(store, item)
         paths.append(path)
     return paths
+
+
+def slice_paths(store: ObjectStore, slices: Iterable[SliceOfBlock]) -> list[Path]:
+    """The files of slices, each compared with the hash in its block before anybody builds on its rows.
+
+    Raises:
+        ObjectNotFound: one is missing; the message names block and file.
+        HashMismatch: one is damaged, or another one is in its place.
+    """
+    paths = []
+    for item in slices:
+        try:
+            path = store.checked_path(item.data.physical_hash)
+        except ObjectNotFound:
+            path = None
+        except HashMismatch as error:
+            message = f"{error.message}, so it is not the data file {_of_block(item)}"
+            raise error.with_message(message, hint=_REPAIR) from error
+        if path is None:
+            raise _missing(store, item)
+        paths.append(path)
+    return paths
+
+
+def _missing(store: ObjectStore, item: SliceOfBlock) -> ObjectNotFound:
+    return ObjectNotFound(
+        f"Missing data file {store.describe(item.data.physical_hash)} {_of_block(item)}",
+        hint="Copy the file of that name from another copy of the dataset.",
+    )
+
+
+def _of_block(item: SliceOfBlock) -> str:
+    return f"of block {item.block.block.sequence_number} ({item.block.hash})"

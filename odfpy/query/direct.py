@@ -119,8 +119,8 @@ def rows_of_slices(
     names = [name for name, _ in simple.columns] if simple.columns else schema.names
     return scan_of(
         scan.resolved.name,
+        scan.resolved.dataset.layout.data,
         scan.slices,
-        scan.paths,
         scan.cut.state.vocab,
         rows,
         names,

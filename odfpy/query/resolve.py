@@ -12,7 +12,7 @@ from typing import Final
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.metadata_chain import sum_up
-from odfpy.chain.slices import SliceOfBlock, slice_paths, slices_of
+from odfpy.chain.slices import SliceOfBlock, slice_files, slices_of
 from odfpy.chain.state import ChainState, new_data_of
 from odfpy.data.multihash import Multihash
 from odfpy.errors import BlockOfAnother, InvalidValue, NotFound, NotYetThen, UsageError
@@ -100,7 +100,7 @@ class Resolved:
             data = new_data_of(one.block.event)
             if data is None:
                 continue
-            (path,) = slice_paths(self.dataset.layout.data, [SliceOfBlock(one, data)])
+            (path,) = slice_files(self.dataset.layout.data, [SliceOfBlock(one, data)])
             first, last = system_times(path, self.state.vocab)
             if first > moment.time:
                 break

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from odfpy.chain.slices import SliceOfBlock, overlapping, slice_paths
+from odfpy.chain.slices import SliceOfBlock, overlapping, slice_files, slice_paths
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.engine.sql.ad_hoc import Projection, SqlTable
 from odfpy.errors import SchemaError, WrongProjection, did_you_mean
@@ -23,7 +23,6 @@ class Scan:
         resolved: the dataset.
         cut: its history, as far as it is asked for.
         slices: those that are read, of `cut.slices`.
-        paths: their files.
         projection: what is made of the log, None for the log itself.
         pruned: how many slices are not read, by reason.
     """
@@ -32,7 +31,6 @@ class Scan:
     resolved: Resolved
     cut: HistoryPrefix
     slices: list[SliceOfBlock]
-    paths: list[Path]
     projection: Projection | None
     pruned: dict[str, int] = field(default_factory=dict)
 
@@ -56,11 +54,16 @@ class Scan:
         return self.resolved.resolver.schema_file(self.schema)
 
     def table(self) -> SqlTable:
-        """For an engine."""
+        """For an engine.
+
+        Raises:
+            HashMismatch: a slice is damaged.
+        """
+        paths = slice_paths(self.resolved.dataset.layout.data, self.slices)
         return SqlTable(
             name=self.reference.table,
             schema_file=str(self.schema_file()),
-            data_paths=tuple(map(str, self.paths)),
+            data_paths=tuple(map(str, paths)),
             vocab=self.cut.state.vocab,
             last_offset=self.last_offset,
             projection=self.projection,
@@ -95,25 +98,24 @@ def scan(reference: TableReference, resolved: Resolved, where: str) -> Scan:
     """
     cut = resolved.cut(reference.at, where)
     pruned = {"later than what is asked for": cut.later}
-    paths = slice_paths(resolved.dataset.layout.data, cut.slices)
+    paths = slice_files(resolved.dataset.layout.data, cut.slices)
     if reference.shown is LogView.LOG:
-        return Scan(reference, resolved, cut, cut.slices, paths, None, pruned)
+        return Scan(reference, resolved, cut, cut.slices, None, pruned)
     vocabulary = cut.state.vocab
     _check_key(reference, cut, where)
     key = reference.keys or cut.state.primary_key
     may_be_plain = key is None or reference.of is not None
     only_appends = may_be_plain and all(has_only_appends(path, vocabulary) for path in paths)
     if only_appends and reference.of is None:
-        return Scan(reference, resolved, cut, cut.slices, paths, None, pruned)
+        return Scan(reference, resolved, cut, cut.slices, None, pruned)
     slices = cut.slices
     if reference.of is not None and (key is None or only_appends):
         # Of a key, rows that take others away decide about versions whenever they are said to have happened.
-        known = [(one, path, event_times(path, vocabulary)) for one, path in zip(slices, paths, strict=True)]
-        matter = [(one, path) for one, path, times in known if times is None or times[0] <= reference.of]
-        pruned["all rows happen after the time asked for"] = len(slices) - len(matter)
-        slices, paths = [one for one, _ in matter], [path for _, path in matter]
+        known = [(one, event_times(path, vocabulary)) for one, path in zip(slices, paths, strict=True)]
+        slices = [one for one, times in known if times is None or times[0] <= reference.of]
+        pruned["all rows happen after the time asked for"] = len(cut.slices) - len(slices)
     projection = Projection(key, reference.of, only_appends)
-    return Scan(reference, resolved, cut, slices, paths, projection, pruned)
+    return Scan(reference, resolved, cut, slices, projection, pruned)
 
 
 def _check_key(reference: TableReference, cut: HistoryPrefix, where: str) -> None:

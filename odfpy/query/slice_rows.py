@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfpy.chain.slices import SliceOfBlock
+from odfpy.chain.object_store import ObjectStore
+from odfpy.chain.slices import SliceOfBlock, overlapping, slice_paths
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.engine.scans import ScanPart, ScanRequest
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 def scan_of(
     dataset: str,
+    store: ObjectStore,
     slices: Sequence[SliceOfBlock],
-    paths: Sequence[Path],
     vocabulary: DatasetVocabulary,
     rows: tuple[int, int],
     names: Sequence[str],
@@ -30,21 +30,23 @@ def scan_of(
 
     Args:
         dataset: whose slices they are, for messages.
-        slices: of a dataset.
-        paths: their files.
+        store: where their files are.
+        slices: of the dataset.
         vocabulary: names of its system columns.
         rows: offsets of the first and the last row.
         names: columns.
         schema: what they are to be called and of which types; those that an older slice lacks are null.
         is_reversed: whether the last row comes first.
         max_bytes: bytes of rows at most.
+
+    Raises:
+        ObjectNotFound, HashMismatch: a slice that is needed is missing or damaged.
     """
     start, end = rows
+    needed = overlapping(slices, start, end)
     parts = []
-    for item, path in zip(slices, paths, strict=True):
+    for item, path in zip(needed, slice_paths(store, needed), strict=True):
         interval = item.data.offset_interval
-        if interval.start > end or interval.end < start:
-            continue
         where = f"{dataset}, block {item.block.block.sequence_number} ({item.block.hash})"
         first, last = max(0, start - interval.start), min(end, interval.end) - interval.start
         parts.append(ScanPart(str(path), where, interval.num_rows, first, last))

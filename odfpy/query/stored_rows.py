@@ -33,7 +33,7 @@ def stored_rows(resolver: DatasetResolver, query: Query) -> StoredRows | None:
         return None
     (only,) = found.scans
     everything = (0, only.cut.num_rows - 1)
-    if not only.paths or found.simple.rows(only.cut.num_rows, query.skip, query.limit) != everything:
+    if not only.slices or found.simple.rows(only.cut.num_rows, query.skip, query.limit) != everything:
         return None
     columns = found.simple.columns or tuple((name, name) for name in only.schema.names)
     return StoredRows(only.table(), columns)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from odfpy.chain.events import AddData, MetadataEvent, SetDataSchema
-from odfpy.chain.link_summary import LinkedObjects
+from odfpy.chain.links.link_summary import LinkedObjects
 from odfpy.chain.links.linked_objects import UNKNOWN, LinkedRows, linked_rows
 from odfpy.chain.object_store import ObjectStore
 from odfpy.chain.state import ChainState

@@ -21,6 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
+from odfpy.chain.checked_files import CheckedFiles
 from odfpy.chain.object_store import LocalObjectStore, ObjectTooLarge, StoredObject
 from odfpy.data.multihash import Multihash
 from odfpy.errors import HashMismatch, IntegrityError, OdfError
@@ -101,16 +102,23 @@ class PackingObjectStore(LocalObjectStore):
     """Objects as files of a folder, some of them in a packed form in another one.
 
     Slices are needed as files of their own, so only what comes by `insert_files` is packed: files that rows link to.
+
+    Attributes:
+        checked: which files need not be hashed again to be read.
     """
 
-    def __init__(self, folder: Path, packed: Path, *, packs: Callable[[], bool]) -> None:
+    def __init__(
+        self, folder: Path, packed: Path, *, packs: Callable[[], bool], checked: CheckedFiles | None = None
+    ) -> None:
         """
         Args:
             folder: for files that are the content.
             packed: for packed files.
             packs: tells whether what gets smaller is to be packed; what is there already stays as it is.
+            checked: which files need not be hashed again to be read.
         """
         super().__init__(folder)
+        self.checked = checked or CheckedFiles()
         self._packed = PackedObjectStore(packed)
         self._packs = packs
 
@@ -146,6 +154,20 @@ class PackingObjectStore(LocalObjectStore):
 
     def file_of(self, name: Multihash) -> Path | None:
         return self._packed.file_of(name) if self._is_packed(name) else super().file_of(name)
+
+    def checked_path(self, name: Multihash) -> Path | None:
+        path = self.local_path(name)
+        if path is not None:
+            self.checked.check(name, path)
+        return path
+
+    def insert_stream(self, stream: BinaryIO, name: Multihash, *, size: int | None = None) -> None:
+        super().insert_stream(stream, name, size=size)
+        self.checked.add(name, self._path(name))
+
+    def insert_file(self, path: Path, name: Multihash) -> None:
+        super().insert_file(path, name)
+        self.checked.add(name, self._path(name))
 
     def insert_files(self, files: Mapping[Multihash, Path]) -> None:
         if not files or not self._packs():

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odfpy.chain.block import HashedBlock
-from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.references import ReferenceKind
 from odfpy.chain.slices import slice_paths, slices_of
 from odfpy.coordinator.storage.references import find
@@ -67,7 +66,7 @@ def diff(dataset: StoredDataset, branch: str) -> BranchDiff:
         OdfError: a chain is damaged.
     """
     tip, head = find(dataset, ReferenceKind.BRANCH, branch), dataset.chain.head()
-    layout = DatasetLayout.local(dataset.folder)
+    layout = dataset.on(None).layout
     found = compare_chains(layout, tip, layout, head)
     if found.ancestor is None:
         raise IntegrityError(

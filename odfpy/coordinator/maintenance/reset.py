@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from odfpy.chain.new_blocks import validate
 from odfpy.chain.ref_store import HEAD
-from odfpy.chain.slices import slice_paths, slices_of
+from odfpy.chain.slices import slice_files, slices_of
 from odfpy.coordinator.lineage.lineage import Lineage
 from odfpy.coordinator.maintenance.taken_back import taken_back
 from odfpy.coordinator.storage.references import find_block
@@ -68,7 +68,7 @@ def plan_reset(storage: Storage, dataset: StoredDataset, block: str) -> ResetRes
     if after.dataset_id != dataset.handle.id:
         raise IntegrityError(f"{dataset.handle}: the block {wanted} is one of another dataset, {after.dataset_id}")
     Lineage(storage).refuse_circle(dataset, after)
-    slice_paths(dataset.layout.data, slices_of(kept))  # they may be gone, unless it is in the history of the head
+    slice_files(dataset.layout.data, slices_of(kept))  # they may be gone, unless it is in the history of the head
     dropped = blocks.keys() - {hashed.hash for hashed in kept}
     return ResetResult(
         handle=dataset.handle,

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfpy.chain.slices import SliceOfBlock, newest_blocks, overlapping, slice_paths, slices_of
+from odfpy.chain.slices import SliceOfBlock, newest_blocks, overlapping, slices_of
 from odfpy.coordinator.storage.references import find_block
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transform.slices import schema_file
@@ -57,9 +57,8 @@ def tail_scan(dataset: StoredDataset, num_records: int, skip: int, max_bytes: in
     slices: list[SliceOfBlock] = []
     if end >= start:
         slices = overlapping(slices_of(newest_blocks(dataset.chain.iter_blocks(state.head), start)), start, end)
-    paths = slice_paths(dataset.layout.data, slices)
-    name = str(dataset.handle)
-    return scan_of(name, slices, paths, state.vocab, (start, end), schema.names, schema, max_bytes=max_bytes)
+    name, store = str(dataset.handle), dataset.layout.data
+    return scan_of(name, store, slices, state.vocab, (start, end), schema.names, schema, max_bytes=max_bytes)
 
 
 @dataclass(frozen=True, slots=True)

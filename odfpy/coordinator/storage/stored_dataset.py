@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from odfpy.chain.block import HashedBlock
+from odfpy.chain.checked_files import CheckedFiles
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import MetadataChain
 from odfpy.chain.references import ReferenceKind, ReferenceName
@@ -74,10 +75,15 @@ class StoredDataset:
     @property
     def layout(self) -> DatasetLayout:
         """Its stores."""
-        layout = DatasetLayout.local(self.folder, packs=self._packs)
+        layout = DatasetLayout.local(self.folder, packs=self._packs, checked=self.checked_files)
         if self.block is not None:
             return layout.at(self.block)
         return layout if self.branch is None else layout.on(self.branch)
+
+    @property
+    def checked_files(self) -> CheckedFiles:
+        """Return which of its slices need not be hashed again to be read."""
+        return CheckedFiles(self.workspace_folder.cache_of(self.handle.id) / "checked-files")
 
     def _packs(self) -> bool:
         from odfpy.coordinator.storage.config import Config

@@ -19,7 +19,7 @@ from typing import BinaryIO, Final
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import SetDataSchema, SetVocab
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.link_summary import LinkedObjects
+from odfpy.chain.links.link_summary import LinkedObjects
 from odfpy.chain.links.linked_objects import UNKNOWN, linked_slices, times_kept
 from odfpy.chain.object_store import LocalObjectStore, ObjectStore, ObjectTooLarge, copy_hashed
 from odfpy.chain.ref_store import HEAD

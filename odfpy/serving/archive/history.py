@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from odfpy.archive.record import FileRecord
 from odfpy.archive.rows import COLUMNS, arrow_schema, records_of
 from odfpy.chain.block import HashedBlock
-from odfpy.chain.slices import SliceOfBlock, slice_paths
+from odfpy.chain.slices import SliceOfBlock
 from odfpy.chain.state import new_data_of
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.engine.scans import ScanRequest
@@ -65,11 +65,10 @@ def scan_for(dataset: StoredDataset, slices: Sequence[SliceOfBlock], offsets: Se
         slices: of each row, as `slices_with` has found them.
         offsets: of the rows, ascending.
     """
-    paths = slice_paths(dataset.layout.data, slices)
     schema = arrow_schema()
     requests = [
-        scan_of(str(dataset.handle), [part], [path], dataset.state.vocab, (at, at), COLUMNS, schema)
-        for part, path, at in zip(slices, paths, offsets, strict=True)
+        scan_of(str(dataset.handle), dataset.layout.data, [part], dataset.state.vocab, (at, at), COLUMNS, schema)
+        for part, at in zip(slices, offsets, strict=True)
     ]
     first = requests[0]
     parts = tuple(part for request in requests for part in request.parts)

@@ -11,7 +11,7 @@ from typing import Final
 from odfpy.archive.record import Status
 from odfpy.archive.rows import arrow_schema
 from odfpy.chain.block import HashedBlock
-from odfpy.chain.slices import SliceOfBlock, slice_paths, slices_of
+from odfpy.chain.slices import SliceOfBlock, slices_of
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.data.vocabulary import OperationType
@@ -84,8 +84,7 @@ def _request(dataset: StoredDataset, slices: list[SliceOfBlock]) -> ScanRequest:
     operation = vocabulary.operation_type_column
     schema = pa.schema([(operation, pa.int32()), *(arrow_schema().field(name) for name in _COLUMNS)])
     rows = (slices[0].data.offset_interval.start, slices[-1].data.offset_interval.end)
-    paths = slice_paths(dataset.layout.data, slices)
-    return scan_of(str(dataset.handle), slices, paths, vocabulary, rows, (operation, *_COLUMNS), schema)
+    return scan_of(str(dataset.handle), dataset.layout.data, slices, vocabulary, rows, (operation, *_COLUMNS), schema)
 
 
 def _counted(request: ScanRequest, tally: Tally, engines: EngineRegistry, control: Control) -> Tally:
