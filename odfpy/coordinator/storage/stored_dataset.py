@@ -80,7 +80,7 @@ class StoredDataset:
             return layout.at(self.block)
         return layout if self.branch is None else layout.on(self.branch)
 
-    @property
+    @cached_property
     def checked_files(self) -> CheckedFiles:
         """Return which of its slices need not be hashed again to be read."""
         return CheckedFiles(self.workspace_folder.cache_of(self.handle.id) / "checked-files")
