@@ -97,3 +97,18 @@ def test_a_scheme_alone_is_no_place(place: str, odf: Odf, workspace: Path) -> No
     refused = odf("push", NAME, "--to", place)
     assert f"Not a place: {place!r}" in refused.says
     assert "s3://bucket/folder" in refused.err
+
+
+@pytest.mark.parametrize("place", ["{0}", "{0}/", "{0}/other", "named"])
+def test_no_dataset_comes_to_be_within_another(place: str, odf: Odf, workspace: Path, tmp_path: Path) -> None:
+    outer = tmp_path / "mirror" / NAME
+    assert odf("push", NAME, "--to", str(outer)).code == 0
+    assert odf("repo", "add", "named", str(outer)).code == 0
+    before = sorted(tmp_path.joinpath("mirror").rglob("*"))
+    several = ["com.example.stock"] if place == "{0}" else []
+    refused = odf("push", "com.example.cities", *several, "--to", place.format(outer))
+    assert refused.code in (1, 2)
+    assert f"file://{outer} is the place of a dataset, and no repository for others (E100)" in refused.err
+    assert f"--to file://{tmp_path}/mirror/" in refused.err
+    assert sorted(tmp_path.joinpath("mirror").rglob("*")) == before
+    assert odf("push", "com.example.cities", *several, "--to", f"{tmp_path}/mirror/").code == 0
