@@ -49,12 +49,21 @@ class ReferenceName:
         Raises:
             InvalidValue: that is no name, or one that means a block.
         """
-        if not _NAME.fullmatch(name) or name == HEAD or _BLOCK.fullmatch(name):
-            raise InvalidValue(
-                f"Not a name for a {kind.value}: {name!r}",
-                hint="Letters, digits and . _ - are possible; not head, a number, or what looks like a hash.",
-            )
-        return cls(kind.value, name)
+        if means_block(name):
+            raise _no_name(kind, name)
+        return cls.there(kind, name)
+
+    @classmethod
+    def there(cls, kind: ReferenceKind, name: str) -> ReferenceName:
+        """The reference that is there under a name; one of an earlier release may have a name that means a block.
+
+        Raises:
+            InvalidValue: that is no name.
+        """
+        found = cls.parse(f"{kind.value}.{name}")
+        if found is None:
+            raise _no_name(kind, name)
+        return found
 
     @classmethod
     def parse(cls, reference: str) -> ReferenceName | None:
@@ -69,12 +78,30 @@ class ReferenceName:
         return ReferenceKind(self.prefix)
 
     @property
+    def other(self) -> ReferenceName:
+        """The tag of the name of a branch, or the branch of that of a tag: `@name` would mean both."""
+        kind = ReferenceKind.TAG if self.kind is ReferenceKind.BRANCH else ReferenceKind.BRANCH
+        return ReferenceName(kind.value, self.name)
+
+    @property
     def reference(self) -> str:
         """The name of the reference in the reference store."""
         return f"{self.prefix}.{self.name}"
 
     def __str__(self) -> str:
         return f"{self.prefix} {self.name}"
+
+
+def means_block(text: str) -> bool:
+    """Return whether a text means a block by itself, whatever branches and tags there are."""
+    return text == HEAD or _BLOCK.fullmatch(text) is not None
+
+
+def _no_name(kind: ReferenceKind, name: str) -> InvalidValue:
+    return InvalidValue(
+        f"Not a name for a {kind.value}: {name!r}",
+        hint="Letters, digits and . _ - are possible; not head, a number, or what looks like a hash.",
+    )
 
 
 class ReferenceView(RefStore):

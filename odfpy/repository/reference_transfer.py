@@ -137,7 +137,7 @@ def copy_reference(
 
     Raises:
         ReferenceNotThere: the source has no such branch or tag.
-        AlreadyExists: the target has such a tag at another block.
+        AlreadyExists: the target has such a tag at another block, or a branch of the name of the tag.
         TransferError, IntegrityError: as for `transfer`.
     """
 
@@ -174,6 +174,12 @@ def _copied(
         raise AlreadyExists(
             f"{target.refs.describe(name.reference)}: {name} is there already, at {known}",
             hint="--force moves it.",
+        )
+    if known is None and target.refs.get(name.other.reference) is not None:
+        raise AlreadyExists(
+            f"{target.refs.describe(name.other.reference)}: there is a {name.other} already, and its name cannot be"
+            f" that of a {name.prefix} too",
+            hint="Give one of them another name.",
         )
     moved = carry(source.at(block), force or known is None)  # one that is new drops nothing
     if target.refs.get(name.reference) is None:  # it is where the head is

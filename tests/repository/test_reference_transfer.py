@@ -72,6 +72,17 @@ def test_a_reference_at_the_head_is_made(there: DatasetLayout, here: DatasetLayo
     assert here.refs.get(other.reference) == there.chain.head()
 
 
+def test_a_name_means_either_a_branch_or_a_tag(there: DatasetLayout, here: DatasetLayout, tmp_path: Path):
+    here.refs.compare_and_swap(STAGING.other.reference, None, here.chain.head())
+    for carry in (
+        lambda: copy_reference(there, here, STAGING, force=True),
+        lambda: send_reference(there, str(tmp_path / "here"), STAGING),
+    ):
+        with pytest.raises(AlreadyExists, match="there is a tag staging already"):
+            carry()
+    assert here.refs.get(STAGING.reference) is None
+
+
 def test_a_branch_goes_on_and_a_diverged_one_is_refused(there: DatasetLayout, here: DatasetLayout):
     copy_reference(there, here, STAGING)
     add_info(there.on(STAGING), "more")

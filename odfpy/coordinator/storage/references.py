@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.ref_store import HEAD, is_name
-from odfpy.chain.references import ReferenceKind, ReferenceName
+from odfpy.chain.references import ReferenceKind, ReferenceName, means_block
 from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.data.multihash import Multihash
@@ -79,7 +79,7 @@ def create(dataset: StoredDataset, kind: ReferenceKind, name: str, block: str | 
             hint=f"Choose another name, or first run `odf {kind.value} {dataset.handle} {name} --delete`.",
         )
     if known is None:
-        _require_one_meaning(dataset, kind, name)
+        _require_one_meaning(dataset, reference)
     dataset.layout.refs.compare_and_swap(reference.reference, known, target)
     return Reference(reference, target, chain.block(target))
 
@@ -93,16 +93,15 @@ def staging(dataset: StoredDataset, branch: str | None) -> StoredDataset:
     """
     seen = dataset.on(branch)
     if seen.branch is not None and dataset.layout.refs.get(seen.branch.reference) is None:
-        _require_one_meaning(dataset, ReferenceKind.BRANCH, seen.branch.name)
+        _require_one_meaning(dataset, ReferenceName.of(ReferenceKind.BRANCH, seen.branch.name))
     return seen
 
 
-def _require_one_meaning(dataset: StoredDataset, kind: ReferenceKind, name: str) -> None:
-    other = ReferenceName.of(ReferenceKind.TAG if kind is ReferenceKind.BRANCH else ReferenceKind.BRANCH, name)
-    if dataset.layout.refs.get(other.reference) is not None:
+def _require_one_meaning(dataset: StoredDataset, new: ReferenceName) -> None:
+    if dataset.layout.refs.get(new.other.reference) is not None:
         raise AlreadyExists(
-            f"{dataset.handle} has a {other} already, so that {dataset.handle}@{name} would mean either",
-            hint=f"Choose another name for the {kind.value}.",
+            f"{dataset.handle} has a {new.other} already, so that {dataset.handle}@{new.name} would mean either",
+            hint=f"Choose another name for the {new.prefix}.",
         )
 
 
@@ -118,7 +117,7 @@ def delete(dataset: StoredDataset, kind: ReferenceKind, name: str) -> Multihash:
         NoSuchReference: with a suggestion.
     """
     target = find(dataset, kind, name)
-    dataset.layout.refs.delete(ReferenceName.of(kind, name).reference, target)
+    dataset.layout.refs.delete(ReferenceName.there(kind, name).reference, target)
     if kind is ReferenceKind.BRANCH:
         shutil.rmtree(dataset.on(name).cache, ignore_errors=True)
     return target
@@ -134,8 +133,9 @@ def find(dataset: StoredDataset, kind: ReferenceKind, name: str) -> Multihash:
 
     Raises:
         NoSuchReference: with a suggestion.
+        InvalidValue: not a name.
     """
-    reference = ReferenceName.of(kind, name)
+    reference = ReferenceName.there(kind, name)
     target = dataset.layout.refs.get(reference.reference)
     if target is None:
         names = [item.name.name for item in references(dataset, kind)]
@@ -187,14 +187,24 @@ def find_block(dataset: StoredDataset, text: str, history: Sequence[HashedBlock]
 
     Args:
         dataset: whose.
-        text: a tag, a branch, `head`, a sequence number, a hash or the beginning of one; also the hash of a block that
+        text: `head`, a sequence number, a hash or the beginning of one, a tag, a branch; also the hash of a block that
             is in no history any more, as long as it is there.
         history: the blocks of the dataset, newest first, where they have been read already.
 
     Raises:
         BlockNotFound, UsageError: there is none, or several are meant.
     """
-    return _block_of_name(dataset, text) or _in_history(dataset, list(history or dataset.chain.iter_blocks()), text)
+    if text == HEAD:
+        return dataset.chain.head()
+    named = _block_of_name(dataset, text)
+    if named is not None and not means_block(text):
+        return named
+    try:
+        return _in_history(dataset, list(history or dataset.chain.iter_blocks()), text)
+    except BlockNotFound:
+        if named is None:
+            raise
+        return named  # of an earlier release, which let names be that mean blocks
 
 
 def _block_of_name(dataset: StoredDataset, text: str) -> Multihash | None:

@@ -103,7 +103,7 @@ class StoredDataset:
         Raises:
             InvalidValue: not a name of a branch.
         """
-        name = None if branch is None else ReferenceName.of(ReferenceKind.BRANCH, branch)
+        name = None if branch is None else ReferenceName.there(ReferenceKind.BRANCH, branch)
         return replace(self, branch=name, block=None)
 
     def at(self, block: Multihash) -> StoredDataset:

@@ -187,10 +187,13 @@ class ServedTarget:
                 raise Refusal(NameCollision(self._alias)) from error
 
     def _require_new(self, dataset: StoredDataset) -> None:
-        if self._must_be_new and self._reference is not None:
-            known = dataset.layout.refs.get(self._reference.reference)
-            if known is not None:
-                raise ConcurrentUpdate(f"{self._reference} was made by somebody else in the meantime")
+        name, refs = self._reference, dataset.layout.refs
+        if name is None:
+            return
+        is_there = refs.get(name.reference) is not None
+        made = name if is_there else name.other
+        if self._must_be_new if is_there else refs.get(made.reference) is not None:
+            raise ConcurrentUpdate(f"{made} was made by somebody else in the meantime")
 
     def _refuse_known(self, dataset_id: DatasetId) -> None:
         try:

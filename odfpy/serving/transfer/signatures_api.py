@@ -125,7 +125,9 @@ def move_reference(
         known = layout.refs.get(ref)
         if known != expected:
             raise HTTPException(412, f"{name} is {'at ' + str(known) if known else 'not there'}")
-        if known is not None and not place.may_force:
+        if known is None:
+            _require_one_meaning(name, layout)
+        elif not place.may_force:
             _require_going_on(name, layout, known, target)
         try:
             layout.refs.compare_and_swap(ref, expected, target)
@@ -150,8 +152,10 @@ def pushed_reference(place: DatasetPlace, reference: str) -> tuple[ReferenceName
     Raises:
         HTTPException: there can be none of that name, or it stays where it is.
     """
-    name = _reference_name(reference)
-    is_new = _there(place).layout.refs.get(name.reference) is None
+    name, layout = _reference_name(reference), _there(place).layout
+    is_new = layout.refs.get(name.reference) is None
+    if is_new:
+        _require_one_meaning(name, layout)
     if not is_new and name.kind is ReferenceKind.TAG and not place.may_force:
         raise _stays(name)
     return name, is_new
@@ -165,6 +169,16 @@ def _reference_name(reference: str) -> ReferenceName:
         return ReferenceName.of(name.kind, name.name)  # not one that would be taken for a block
     except InvalidValue as error:
         raise HTTPException(400, f"{error.message}. {error.hint}") from error
+
+
+def _require_one_meaning(new: ReferenceName, layout: DatasetLayout) -> None:
+    """Check that a new branch has not the name of a tag, nor a new tag that of a branch.
+
+    Raises:
+        HTTPException: it has.
+    """
+    if layout.refs.get(new.other.reference) is not None:
+        raise HTTPException(400, f"There is a {new.other} already, and its name cannot be that of a {new.prefix} too")
 
 
 def _stays(tag: ReferenceName) -> HTTPException:

@@ -98,6 +98,47 @@ def test_names_that_mean_something_else_are_refused(name: str):
         ReferenceName.of(TAG, name)
 
 
+def legacy(workspace: Workspace, *names: str, block: str = "1") -> str:
+    """Make references as an earlier release let them be, all at a block; gives that."""
+    target = workspace.storage.look(f"root@{block}").chain.head()
+    for name in names:
+        workspace.storage.get("root").layout.refs.compare_and_swap(name, None, target)
+    return str(target)
+
+
+def test_a_block_wins_over_a_reference_that_is_called_like_it(workspace: Workspace):
+    hashes = {block.block.sequence_number: str(block.hash) for block in workspace.datasets.log("root")}
+    legacy(workspace, "tag.head", "branch.head", "tag.3", f"tag.{hashes[4]}", f"branch.{hashes[4][:20]}")
+    storage = workspace.storage
+    found = {text: str(storage.look(f"root@{text}").chain.head()) for text in ("head", "3", hashes[4], hashes[4][:20])}
+    assert found == {"head": hashes[4], "3": hashes[3], hashes[4]: hashes[4], hashes[4][:20]: hashes[4]}
+    assert str(workspace.branches.create("root", TAG, "v2", "3").target) == hashes[3]
+
+
+def test_names_of_an_earlier_release_mean_what_they_did_where_there_is_no_such_block(workspace: Workspace):
+    target = legacy(workspace, "tag.2024", "tag.f16beta")
+    for text in ("2024", "f16beta"):
+        assert str(workspace.storage.look(f"root@{text}").chain.head()) == target
+
+
+@pytest.mark.parametrize("kind", ReferenceKind)
+@pytest.mark.parametrize("name", ["head", "3", "f1620abc"])
+def test_references_of_an_earlier_release_can_be_deleted(workspace: Workspace, kind: ReferenceKind, name: str):
+    target = legacy(workspace, f"{kind.value}.{name}")
+    assert str(workspace.branches.delete("root", kind, name)) == target
+    assert list(workspace.storage.get("root").layout.refs.names()) == [HEAD, "tag.v1"]
+    with pytest.raises(NoSuchReference):
+        workspace.branches.delete("root", kind, name)
+
+
+@pytest.mark.parametrize("name", ["head", "12"])
+def test_no_branch_of_such_a_name_comes_to_be(workspace: Workspace, tmp_path: Path, name: str):
+    more = tmp_path / "more.csv"
+    more.write_text("id,name\n3,c\n")
+    with pytest.raises(InvalidValue, match="Not a name for a branch"):
+        list(workspace.ingest("root", [more], branch=name))
+
+
 def test_a_push_says_where_to_and_of_a_tag_only_what_it_knows(workspace: Workspace, tmp_path: Path):
     name = "root"
     place = tmp_path / "shared"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,6 +15,7 @@ from support.servers.serving import Answer, ask, serving, workspace_at
 from support.servers.static_server import static_server
 
 from odfpy.chain.layout import DatasetLayout
+from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.chain.signatures import (
     BLOCK_SIGNATURES,
@@ -31,6 +33,7 @@ from odfpy.repository.exchange import fetch_dataset, send_dataset
 from odfpy.repository.peer_errors import AccessRefused
 from odfpy.repository.places.node import node_dataset
 from odfpy.repository.reference_transfer import fetch_reference, send_reference
+from odfpy.repository.smart_transfer.client import push_to_node
 from odfpy.repository.transfer.simple import TransferOutcome
 from odfpy.serving.callers.tokens import Scope, Tokens
 
@@ -325,6 +328,26 @@ def test_server_refuses_requests_for_references_that_make_no_sense(node: Node, s
     assert node.move("branch.x", head, Scope.READ, if_none_match="*") == 403
     assert list(node.layout.refs.names()) == ["head"]
     assert node.move("branch.x", head, if_none_match="*") == 200
+    assert node.move("tag.x", head, if_none_match="*") == 400
+    assert list(node.layout.refs.names()) == ["branch.x", "head"]
+
+
+def test_a_node_takes_no_branch_of_the_name_of_a_tag(
+    node: Node, staged: DatasetLayout, become: Become, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = node_dataset(node.http).refs.get(HEAD)
+    assert head is not None
+    node_dataset(node.http).refs.compare_and_swap(STAGING.other.reference, None, head)
+    with pytest.raises(AlreadyExists, match="there is a tag staging already"):
+        send_reference(staged, node.url, STAGING)
+    become(Scope.ADMIN)
+    push = partial(push_to_node, staged.on(STAGING), node.http, reference=STAGING, force=True)
+    with pytest.raises(TransferError, match="There is a tag staging already"):
+        push()
+    monkeypatch.setattr("odfpy.serving.transfer.smart.pushed_reference", lambda *_: (STAGING, True))
+    with pytest.raises(TransferError, match="E121 ConcurrentUpdate: tag staging was made"):  # while the push went on
+        push()
+    assert node.layout.refs.get(STAGING.reference) is None
 
 
 # --- Nodes of others ---
