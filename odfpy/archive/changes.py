@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from odfpy.archive.errors import RecordRefused
-from odfpy.archive.record import FileRecord
+from odfpy.archive.record import FileRecord, Status
 
 CORRECTABLE: Final = ("what", "where", "work_id", "start", "end", "path")
 """The fields that a person may correct; the others say what the bytes are, and when they came."""
+
+_RELEASES: Final = (Status.KEPT, Status.EXPIRED, Status.WITHDRAWN)
+"""What becomes of a file that is let go, in this order: what was withdrawn has not expired later."""
 
 
 def change_records(records: Sequence[FileRecord], *, who: str, why: str, **values: Any) -> list[FileRecord]:
@@ -30,7 +33,19 @@ def change_records(records: Sequence[FileRecord], *, who: str, why: str, **value
         raise RecordRefused("A correction needs a name and a reason", [f"{name} is missing" for name in missing])
     changed = []
     for record in records:
-        if all(getattr(record, name) == value for name, value in values.items()):
+        status = values.get("status", Status.KEPT)
+        is_released = status is not Status.KEPT and _RELEASES.index(status) <= _RELEASES.index(record.status)
+        if is_released or all(getattr(record, name) == value for name, value in values.items()):
             continue
         changed.append(replace(record, **values, who=who, why=why).checked())
     return changed
+
+
+def release_in(history: Iterable[FileRecord], record: FileRecord) -> FileRecord:
+    """The version of a record that says who has withdrawn or expired the file, and why; it may be corrected since.
+
+    Args:
+        history: all versions, the oldest first.
+        record: as it is; it is withdrawn or has expired.
+    """
+    return next((one for one in history if (one.status, one.released) == (record.status, record.released)), record)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from odfpy.archive.addresses import SCHEME
 from odfpy.archive.archive import Archive
-from odfpy.archive.changes import change_records
+from odfpy.archive.changes import change_records, release_in
 from odfpy.archive.errors import CannotCopy, FileElsewhere, FileRemoved, IdTaken, NoSuchFile, RecordRefused
 from odfpy.archive.keeping.policy import ArchivePolicy, attachments_with, policy_in
 from odfpy.archive.preparing import PreparedFile, prepare
-from odfpy.archive.pushing import NewFile, Pushed, PushOutcome
+from odfpy.archive.pushing import NewFile, Pushed, PushOutcome, require_same
 from odfpy.archive.question import LOOKBACK_DAYS, PAGE, Page, Question
 from odfpy.archive.reading import checked_stream
 from odfpy.archive.record import FileRecord, Status
@@ -185,7 +185,7 @@ class LocalArchive(Archive):
     def _decided(self, store: ObjectStore, batch: _Batch, item: PreparedFile, there: FileRecord | None) -> Pushed:
         record = item.record
         if there is not None:
-            _require_same(record, there, str(item.new.file))
+            require_same(record, there, str(item.new.file), self.release)
             record = there
         if record.object not in store and item.content.path.exists():
             batch.objects.setdefault(record.object, item.content.path)
@@ -251,9 +251,10 @@ class LocalArchive(Archive):
             stream = store.open_at(record.object, offset) if offset else store.open(record.object)
         except ObjectNotFound:
             if record.released is not None:
+                release = self.release(record)
                 raise FileRemoved(
                     f"{record.path} ({record.id}) has been removed: it is {record.status.value} since"
-                    f" {Timestamp.from_millis(record.released)}, by {record.who}: {record.why}",
+                    f" {Timestamp.from_millis(record.released)}, by {release.who}: {release.why}",
                     hint="The record still proves what was there: its hash and its size.",
                 ) from None
             stream = self._opened_elsewhere(record, offset)
@@ -331,6 +332,10 @@ class LocalArchive(Archive):
         """
         return self.change(ids, who=who, why=why, status=Status.WITHDRAWN, released=Timestamp.now().millis)
 
+    def release(self, record: FileRecord) -> FileRecord:
+        """The version of a record that says who has withdrawn or expired the file, and why."""
+        return release_in(self.index.histories([record.id]).get(record.id, ()), record)
+
     # --- What keeps bytes ---
 
     @property
@@ -377,23 +382,3 @@ def _prepared(new: NewFile, to: Path, algorithm: HashAlgorithm) -> PreparedFile 
         raise  # the place is full, or broken: the files after this one would end in the same way
     except OdfError as error:
         return error
-
-
-def _require_same(record: FileRecord, there: FileRecord, name: str) -> None:
-    """Check that a record that is there already is that of the same file.
-
-    Raises:
-        IdTaken: it is that of another one.
-        RecordRefused: it was taken back, or has expired.
-    """
-    if there.status is not Status.KEPT:
-        raise RecordRefused(
-            name,
-            [f"the archive has it as {there.id}, {there.status.value} by {there.who}: {there.why}"],
-            hint="Push it with another work id, or under another path, if it is to be kept again.",
-        )
-    if there.hash != record.hash:
-        raise IdTaken(
-            f"{name}: the id {record.id} is that of {there.path}, which has other bytes",
-            hint="Leave the id out: then it follows from the file.",
-        )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odfpy.archive.errors import IdTaken, RecordRefused
+from odfpy.archive.record import FileRecord, Status
+
 if TYPE_CHECKING:
-    from odfpy.archive.record import FileRecord
     from odfpy.data.multihash import Multihash
     from odfpy.errors import OdfError
 
@@ -68,3 +71,30 @@ class Pushed:
     record: FileRecord | None = None
     url: str | None = None
     error: OdfError | None = None
+
+
+def require_same(record: FileRecord, there: FileRecord, name: str, release: Callable[[FileRecord], FileRecord]) -> None:
+    """Check that a record that is there already is that of the same file.
+
+    Args:
+        record: of the file that is pushed.
+        there: the record of its id.
+        name: of the file.
+        release: gives the version of a record that says who has taken the file back.
+
+    Raises:
+        IdTaken: it is that of another one.
+        RecordRefused: it was taken back, or has expired.
+    """
+    if there.status is not Status.KEPT:
+        released = release(there)
+        raise RecordRefused(
+            name,
+            [f"the archive has it as {there.id}, {there.status.value} by {released.who}: {released.why}"],
+            hint="Push it with another work id, or under another path, if it is to be kept again.",
+        )
+    if there.hash != record.hash:
+        raise IdTaken(
+            f"{name}: the id {record.id} is that of {there.path}, which has other bytes",
+            hint="Leave the id out: then it follows from the file.",
+        )

@@ -450,6 +450,32 @@ def test_bytes_of_a_withdrawn_file_say_that_they_were_removed(archive: LocalArch
         archive.open(gone)
 
 
+def test_a_correction_of_a_removed_file_does_not_take_the_place_of_its_withdrawal(
+    archive: LocalArchive, log: Path
+) -> None:
+    (pushed,) = archive.push([log], **WORDS)
+    assert pushed.record is not None
+    archive.withdraw([pushed.record.id], who="ann", why="has passwords in it")
+    (corrected,) = archive.change([pushed.record.id], who="bob", why="wrong host", where="web2")
+    archive.dataset.layout.data.delete(corrected.object)
+    with pytest.raises(FileRemoved, match="by ann: has passwords in it"):
+        archive.open(corrected)
+    (refused,) = archive.push([log], **WORDS)
+    assert "withdrawn by ann: has passwords in it" in str(refused.error)
+
+
+def test_what_was_withdrawn_is_not_withdrawn_again_and_does_not_expire(archive: LocalArchive, log: Path) -> None:
+    (pushed,) = archive.push([log], **WORDS)
+    assert pushed.record is not None
+    now = archive_now()
+    archive.change([pushed.record.id], who="policy", why="a day is over", status=Status.EXPIRED, released=now)
+    (gone,) = archive.withdraw([pushed.record.id], who="ann", why="has passwords in it")
+    head = archive.dataset.state.head
+    assert archive.withdraw([gone.id], who="bob", why="x") == []
+    assert archive.change([gone.id], who="policy", why="a day is over", status=Status.EXPIRED, released=now) == []
+    assert (archive.dataset.state.head, archive.get(gone.id)) == (head, gone)
+
+
 # --- Which archive ---
 
 

@@ -34,10 +34,10 @@ def hold(name: str = "case", **about: object) -> LegalHold:
 
 def test_a_retention_ends_so_long_after_the_end_of_a_file() -> None:
     policy = ArchivePolicy((rule("1d"),))
-    assert policy.has_expired(RECORD, END + DAY - 1) is None
-    assert policy.has_expired(RECORD, END + DAY) == policy.retention[0]
+    assert policy.has_expired([RECORD], END + DAY - 1) is None
+    assert policy.has_expired([RECORD], END + DAY) == policy.retention[0]
     moment = replace(RECORD, end=None)
-    assert policy.has_expired(moment, RECORD.start + DAY) is not None
+    assert policy.has_expired([moment], RECORD.start + DAY) is not None
 
 
 def test_the_rule_about_the_fewest_files_decides() -> None:
@@ -49,14 +49,14 @@ def test_the_rule_about_the_fewest_files_decides() -> None:
 
 
 def test_nothing_expires_without_a_rule_or_with_one_that_keeps_forever() -> None:
-    assert ArchivePolicy().has_expired(RECORD, END + 10**9 * DAY) is None
-    assert ArchivePolicy((rule("forever"),)).has_expired(RECORD, END + 10**9 * DAY) is None
+    assert ArchivePolicy().has_expired([RECORD], END + 10**9 * DAY) is None
+    assert ArchivePolicy((rule("forever"),)).has_expired([RECORD], END + 10**9 * DAY) is None
 
 
 def test_a_hold_keeps_what_would_have_expired() -> None:
     policy = ArchivePolicy((rule("1d"),), (hold(),))
-    assert policy.has_expired(RECORD, END + 2 * DAY) is None
-    assert policy.without_hold("case").has_expired(RECORD, END + 2 * DAY) is not None
+    assert policy.has_expired([RECORD], END + 2 * DAY) is None
+    assert policy.without_hold("case").has_expired([RECORD], END + 2 * DAY) is not None
 
 
 @pytest.mark.parametrize(
@@ -83,13 +83,42 @@ def test_a_hold_is_about_all_that_it_names(about: dict[str, object], *, is_held:
 
 def test_bytes_go_only_when_they_were_released_and_both_allow_it() -> None:
     late = END + 10 * DAY
-    assert ArchivePolicy().lets_go(GONE, late)
-    assert not ArchivePolicy().lets_go(RECORD, late)
-    assert not ArchivePolicy(holds=(hold(),)).lets_go(GONE, late)
-    assert not ArchivePolicy((rule("20d"),)).lets_go(GONE, late)
-    assert not ArchivePolicy((rule("forever"),)).lets_go(GONE, late)
-    assert ArchivePolicy((rule("5d"),)).lets_go(GONE, late)
-    assert not ArchivePolicy((rule("5d"),), (hold(),)).lets_go(GONE, late)
+    assert ArchivePolicy().lets_go([RECORD, GONE], late)
+    assert not ArchivePolicy().lets_go([RECORD], late)
+    assert not ArchivePolicy(holds=(hold(),)).lets_go([RECORD, GONE], late)
+    assert not ArchivePolicy((rule("20d"),)).lets_go([RECORD, GONE], late)
+    assert not ArchivePolicy((rule("forever"),)).lets_go([RECORD, GONE], late)
+    assert ArchivePolicy((rule("5d"),)).lets_go([RECORD, GONE], late)
+    assert not ArchivePolicy((rule("5d"),), (hold(),)).lets_go([RECORD, GONE], late)
+
+
+@pytest.mark.parametrize(
+    ("before", "policy"),
+    [
+        ({"where": "web1"}, ArchivePolicy(holds=(hold(where=("web1",)),))),
+        ({"what": "nginx"}, ArchivePolicy(holds=(hold(what=("nginx",)),))),
+        ({"work_id": "job"}, ArchivePolicy(holds=(hold(work_id="job"),))),
+        ({"end": END + DAY}, ArchivePolicy(holds=(hold(start=Timestamp.from_millis(END + 1)),))),
+        ({"where": "web1"}, ArchivePolicy((rule("1d"), rule("forever", where="web1")))),
+        ({"where": "web1"}, ArchivePolicy((rule("1d", RECORD.what, RECORD.where), rule("20d", RECORD.what)))),
+        ({"end": END + 10 * DAY}, ArchivePolicy((rule("5d"),))),
+    ],
+)
+def test_what_has_kept_a_file_before_it_was_corrected_keeps_it(
+    before: dict[str, object], policy: ArchivePolicy
+) -> None:
+    late = END + 10 * DAY
+    pushed = replace(RECORD, **before)
+    assert policy.lets_go([RECORD, GONE], late)
+    assert not policy.lets_go([pushed, RECORD, GONE], late)
+    assert policy.has_expired([pushed, RECORD], late) is None
+
+
+def test_a_rule_that_began_with_a_correction_keeps_a_file_longer_too() -> None:
+    policy = ArchivePolicy((rule("1d"), rule("20d", where="web1")))
+    history = [RECORD, replace(RECORD, where="web1")]
+    assert policy.has_expired(history, END + 10 * DAY) is None
+    assert policy.has_expired(history, END + 20 * DAY) == policy.retention[1]
 
 
 def test_a_rule_replaces_the_one_about_the_same_files() -> None:

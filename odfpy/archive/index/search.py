@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -114,10 +114,16 @@ class SearchIndex:
         records = self._answer(lambda: self._found("id", sorted(wanted), self._horizon))
         return {record.id: record for record in records if record.id in wanted}
 
-    def records_of_object(self, object: Multihash) -> Iterator[FileRecord]:  # noqa: A002 - the field's name
-        """Yield the records of files with some content, whatever their status."""
-        records = self._answer(lambda: self._found("object", [str(object)], self._horizon))
-        yield from (record for record in records if record.object == object)
+    def histories(self, ids: Sequence[str]) -> dict[str, list[FileRecord]]:
+        """All that was ever said of files, by id: each version of their records, the oldest first."""
+        wanted = set(ids)
+        versions = self._answer(lambda: self._found("id", sorted(wanted), self._horizon, ended=True))
+        return _by_id(version for version in versions if version.id in wanted)
+
+    def histories_of_object(self, object: Multihash) -> dict[str, list[FileRecord]]:  # noqa: A002 - the field's name
+        """All that was ever said of the files with some content, also of those that were taken back; by id."""
+        versions = self._answer(lambda: self._found("object", [str(object)], self._horizon, ended=True))
+        return _by_id(version for version in versions if version.object == object)
 
     def offsets_of(self, id: str) -> list[int]:  # noqa: A002 - the field's name
         """The offsets of the rows that say what a record is, the oldest first: as it came in, and corrections."""
@@ -223,14 +229,25 @@ class SearchIndex:
                 return max(records, key=lambda record: (record.create_time, record.id))
             until -= 1  # names that share the fingerprint of these
 
-    def _found(self, way: str, texts: Sequence[str], horizon: int) -> list[FileRecord]:
-        """Records by id or object, and maybe others."""
+    def _found(self, way: str, texts: Sequence[str], horizon: int, *, ended: bool = False) -> list[FileRecord]:
+        """Records by id or object, and maybe others.
+
+        Args:
+            way: `id` or `object`.
+            texts: which.
+            horizon: the offset at which they held.
+            ended: also all versions before these, the oldest first.
+        """
         keys = np.sort(fingerprints(pa.array(texts, pa.string()), self._index.catalog.seed))
         keys = keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
         tables = [arrow_schema().empty_table()]
         for segment in self.segments:
             rows = segment.found(way, keys)[1]
-            rows = rows[segment.holds(rows, horizon)]
+            if ended:
+                offsets = segment.file.at("offset", rows)
+                rows = rows[np.argsort(offsets)][: np.count_nonzero(offsets <= horizon)]
+            else:
+                rows = rows[segment.holds(rows, horizon)]
             if len(rows):
                 tables.append(segment.table(rows))
         return list(records_of(pa.concat_tables(tables)))
@@ -266,6 +283,13 @@ def _first(ways: Sequence[Stretch], after: Key | None, want: int) -> list[FileRe
             tables.append(way.segment.table(some))
     records = sorted(records_of(pa.concat_tables(tables)), key=lambda record: (record.start, record.id))
     return records[:want]
+
+
+def _by_id(versions: Iterable[FileRecord]) -> dict[str, list[FileRecord]]:
+    found: dict[str, list[FileRecord]] = {}
+    for version in versions:
+        found.setdefault(version.id, []).append(version)
+    return found
 
 
 def _fits(record: FileRecord, question: Question) -> bool:

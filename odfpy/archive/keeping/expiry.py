@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from odfpy.archive.keeping.policy import ArchivePolicy, RetentionRule
@@ -33,10 +34,14 @@ def expired_files(archive: LocalArchive, now: int) -> Iterator[Expired]:
     """
     policy = archive.policy
     for what in _concerned(archive, policy):
-        for record in archive.answers(Question(what=(what,), start=FIRST, end=now)):
-            rule = policy.has_expired(record, now) if record.status is Status.KEPT else None
-            if rule is not None:
-                yield Expired(record, rule)
+        records = archive.answers(Question(what=(what,), start=FIRST, end=now))
+        found = (one for one in records if one.status is Status.KEPT and policy.has_expired([one], now) is not None)
+        while some := list(islice(found, _AT_ONCE)):
+            histories = archive.index.histories([record.id for record in some])
+            for record in some:
+                rule = policy.has_expired(histories.get(record.id, [record]), now)
+                if rule is not None:
+                    yield Expired(record, rule)
 
 
 def expire(archive: LocalArchive, *, who: str, now: int) -> Iterator[Expired]:

@@ -2,12 +2,13 @@
 
 The document is the attachment `archive/policy.yaml`. Each change is a `SetAttachments` event of the chain, signed as
 all others, so that its history tells who has changed what, when. Rules say for how long bytes have to be kept; a hold
-keeps what it names until somebody lifts it. Bytes may go only where both allow it.
+keeps what it names until somebody lifts it. Bytes may go only where both allow it, for each version of the record: who
+corrects what is said of a file never shortens for how long it is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -129,19 +130,34 @@ class ArchivePolicy:
         """The first hold that keeps a file, None if none does."""
         return next((hold for hold in self.holds if hold.covers(record)), None)
 
-    def has_expired(self, record: FileRecord, now: int) -> RetentionRule | None:
-        """The rule by which a file need not be kept any more; None where it has to be, or no rule is about it."""
-        rule = self.rule_for(record)
-        ends = None if rule is None else rule.ends(record)
-        return rule if ends is not None and ends <= now and self.hold_on(record) is None else None
+    def keeps(self, history: Iterable[FileRecord], now: int) -> bool:
+        """Return whether a hold or a rule keeps the bytes of a file, by any version of its record."""
+        return any(self.hold_on(version) is not None or self._is_retained(version, now) for version in history)
 
-    def lets_go(self, record: FileRecord, now: int) -> bool:
-        """Return whether the bytes of a file may be removed: it was withdrawn or has expired, and nothing keeps it."""
-        if record.released is None or self.hold_on(record) is not None:
-            return False
+    def _is_retained(self, record: FileRecord, now: int) -> bool:
         rule = self.rule_for(record)
-        ends = None if rule is None else rule.ends(record)
-        return rule is None or (ends is not None and ends <= now)
+        if rule is None:
+            return False
+        ends = rule.ends(record)
+        return ends is None or now < ends
+
+    def has_expired(self, history: Sequence[FileRecord], now: int) -> RetentionRule | None:
+        """The rule by which a file need not be kept any more; None where it has to be, or no rule is about it.
+
+        Args:
+            history: all versions of its record, the oldest first.
+            now: the time, in milliseconds.
+        """
+        return None if self.keeps(history, now) else self.rule_for(history[-1])
+
+    def lets_go(self, history: Sequence[FileRecord], now: int) -> bool:
+        """Return whether the bytes of a file may be removed: it was withdrawn or has expired, and nothing keeps it.
+
+        Args:
+            history: all versions of its record, the oldest first.
+            now: the time, in milliseconds.
+        """
+        return history[-1].released is not None and not self.keeps(history, now)
 
     # --- Changes ---
 

@@ -1,4 +1,7 @@
-"""The bytes that `odf gc` may remove from an archive: they were released, and nothing keeps them any more."""
+"""The bytes that `odf gc` may remove from an archive: they were released, and nothing keeps them any more.
+
+What keeps them are the rules and holds about any version of any record that ever had them.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,8 @@ def released_objects(dataset: StoredDataset, names: Sequence[Multihash]) -> Coll
     index = SearchIndex.of(dataset)
     found = []
     for name in names:
-        records = list(index.records_of_object(name))
-        # Without any record, the rows were taken back by another program, and nobody has said that the bytes may go.
-        if records and all(policy.lets_go(record, now) for record in records):
+        histories = index.histories_of_object(name).values()
+        # Without any record, or where one was taken back by another program, nobody has said that the bytes may go.
+        if histories and all(policy.lets_go(history, now) for history in histories):
             found.append(name)
     return found

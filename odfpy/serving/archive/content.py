@@ -29,6 +29,20 @@ _NOT_MODIFIED: Final = 304
 _UNSATISFIABLE: Final = 416
 
 
+def require_given(archive: LocalArchive, record: FileRecord) -> None:
+    """Check that a file is one whose bytes are given to others.
+
+    Raises:
+        FileRemoved: it was withdrawn.
+    """
+    if record.status is Status.WITHDRAWN:
+        release = archive.release(record)
+        raise FileRemoved(
+            f"{record.path} ({record.id}) was withdrawn by {release.who}: {release.why}",
+            hint="The record still proves what was there: its hash and its size.",
+        )
+
+
 def content_response(request: Request, archive: LocalArchive, record: FileRecord) -> Response:
     """Answer with the bytes of a file; for threads. The one place that decides where they come from.
 
@@ -42,8 +56,7 @@ def content_response(request: Request, archive: LocalArchive, record: FileRecord
         FileElsewhere: its bytes are not here, and no bucket gives them.
         Refused: 416, it has none of the bytes of the range.
     """
-    if record.status is Status.WITHDRAWN:
-        raise FileRemoved(f"{record.path} ({record.id}) was withdrawn by {record.who}: {record.why}")
+    require_given(archive, record)
     if (url := archive.presigned(record, _PRESIGNED)) is not None:
         return RedirectResponse(url, headers={"Cache-Control": "private, no-store"})
     tag = f'"{record.object}"'

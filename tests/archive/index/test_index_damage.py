@@ -57,7 +57,7 @@ def answers(dataset: StoredDataset) -> list[object]:
     times = [index.page(ALL, None, 30).records, index.latest("syslog", "web1", since=0, until=50)]
     jobs = [index.page(Question(what=("syslog",), work_id=f"job-{number}"), None, 30).records for number in range(9)]
     there = index.page(Question(what=("syslog",), where=("web1", "web2"), start=90, end=2_000), None, 30)
-    known = [index.known([one.id for one in RECORDS]), list(index.records_of_object(RECORDS[3].object))]
+    known = [index.known([one.id for one in RECORDS]), index.histories_of_object(RECORDS[3].object)]
     return [*names, *times, *jobs, there.records, *known]
 
 

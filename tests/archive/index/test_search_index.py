@@ -101,7 +101,7 @@ def test_what_was_withdrawn_is_not_found_but_its_record_is_there(archive: Stored
     assert index.page(ALL, None, 10).records == (kept, past)
     assert index.latest("syslog", "web1", since=0, until=10) == past
     assert index.get("gone") == withdrawn
-    assert list(index.records_of_object(gone.object)) == [withdrawn]
+    assert index.histories_of_object(gone.object) == index.histories(["gone"]) == {"gone": [gone, withdrawn]}
     assert index.num_records == 3
 
 
@@ -141,7 +141,7 @@ def test_an_object_is_found_in_whatever_base_its_name_was_written(archive: Store
     index = SearchIndex.of(
         commit_table(archive, table.set_column(table.schema.get_field_index("object"), "object", other))
     )
-    assert list(index.records_of_object(here.object)) == [here]
+    assert index.histories_of_object(here.object) == {"a": [here]}
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "é", "A" * 10_000, "W10", "WzEsMl0", "bnVsbA", "W1tbW1tbW1tb", "MQ=="])

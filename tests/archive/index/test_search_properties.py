@@ -111,10 +111,12 @@ def check(index: SearchIndex, rows: list[Row], question: Question, size: int) ->
     assert _plain(index, None) == model.names(now.values(), None)
     assert index.known([*ids, "nobody"]) == now
     assert index.num_records == len(now)
+    histories = model.histories(rows)
+    assert index.histories([*ids, "nobody"]) == histories
     for key in ids:
         content = record(key).object
-        wanted_here = [found for found in now.values() if found.object == content]
-        assert list(index.records_of_object(content)) == wanted_here
+        said = model.histories((op, one) for op, one in rows if one.object == content)
+        assert index.histories_of_object(content) == said
 
 
 def _plain(index: SearchIndex, what: str | None) -> list[tuple[str, int, int, int]]:

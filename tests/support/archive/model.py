@@ -18,6 +18,15 @@ def current(rows: Iterable[Row]) -> dict[str, FileRecord]:
     return {key: record for key, (op, record) in last.items() if op in (APPEND, TO)}
 
 
+def histories(rows: Iterable[Row]) -> dict[str, list[FileRecord]]:
+    """All versions of records by id, the oldest first."""
+    found: dict[str, list[FileRecord]] = {}
+    for op, record in rows:
+        if op in (APPEND, TO):
+            found.setdefault(record.id, []).append(record)
+    return found
+
+
 def shown(records: Iterable[FileRecord]) -> list[FileRecord]:
     """Those that searches find."""
     return [record for record in records if record.status is not Status.WITHDRAWN]
