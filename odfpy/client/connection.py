@@ -19,6 +19,7 @@ from odfpy.client.moments import PointInTime
 from odfpy.client.rows import Rows
 from odfpy.data.rows.html_table import table
 from odfpy.errors import UsageError, did_you_mean
+from odfpy.http.url import without_user
 from odfpy.query.dialects import dialect_named
 from odfpy.query.query import Query
 
@@ -185,7 +186,7 @@ def _source(place: Workspace | str | Path, token: str | None) -> Backend:
         return FlightBackend.open(place, token)
     known = (*_HTTP, *_FLIGHT)
     raise UsageError(
-        f"Not a kind of place to ask: {scheme}:// in {place!r}",
+        f"Not a kind of place to ask: {scheme}:// in {without_user(place)!r}",
         hint=did_you_mean(scheme, known, otherwise=f"A folder, or a URL with one of: {', '.join(known)}."),
     )
 

@@ -84,7 +84,9 @@ class FlightBackend(Remote):
         try:
             known = token_for(_as_http(url))
         except InvalidValue as error:
-            raise InvalidValue(f"Not a URL of a server: {url!r}", hint="Write grpc://HOST:PORT.") from error
+            raise InvalidValue(
+                f"Not a URL of a server: {without_user(url)!r}", hint="Write grpc://HOST:PORT."
+            ) from error
         with needs_extra("flight", "Questions over Flight", UsageError):
             import adbc_driver_flightsql  # noqa: F401
         return cls(url.rstrip("/"), known if token is None else check_token(token, "token"))

@@ -33,6 +33,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
 from odfpy.errors import DatasetNotFound, OdfError
+from odfpy.http.url import without_user
 from odfpy.ingest.source_state import POLLING_SOURCE
 from odfpy.repository.divergence import compare_chains, read_block
 from odfpy.repository.places.open import open_dataset
@@ -116,7 +117,7 @@ class DryRun:
         for damaged in nameless:
             yield PullPlan(name=damaged.name, expectation=Expectation.FAILED, error=damaged.error)
         for ref in remote:
-            yield self._timed(ref, partial(self._new_copy, ref))
+            yield self._timed(without_user(ref), partial(self._new_copy, ref))
         lineage = Lineage(storage)
         changing: set[DatasetId] = set()
         failing: set[DatasetId] = set()
@@ -240,10 +241,10 @@ class DryRun:
             fails = bool(found.source) and not self.puller.request.force
             return PullPlan(name=name, expectation=Expectation.FAILED, notes=notes) if fails else _plan(name, (), notes)
         clock = self.puller.copies.taking.clock
-        require_past(found.source[-1].hashed.block.system_time, dataset.state.system_time, clock, url)
+        require_past(found.source[-1].hashed.block.system_time, dataset.state.system_time, clock, without_user(url))
         slices = [data for block in found.source if (data := new_data_of(block.hashed.block.event)) is not None]
         rows = sum(data.offset_interval.num_rows for data in slices)
-        copied = PlannedInput(url, sum(data.size for data in slices), rows)
+        copied = PlannedInput(without_user(url), sum(data.size for data in slices), rows)
         return _plan(name, (copied,), (f"{len(found.source)} blocks",))
 
     def _new_copy(self, ref: str) -> PullPlan:
@@ -253,8 +254,8 @@ class DryRun:
         if head is None:
             raise DatasetNotFound(f"No dataset there: {source.refs.describe(HEAD)}")
         last = read_block(source.blocks, head)
-        require_past(last.hashed.block.system_time, None, self.puller.copies.taking.clock, url)
-        return _plan(ref, (PlannedInput(url),), (f"{last.number + 1} blocks",))
+        require_past(last.hashed.block.system_time, None, self.puller.copies.taking.clock, without_user(url))
+        return _plan(without_user(ref), (PlannedInput(without_user(url)),), (f"{last.number + 1} blocks",))
 
 
 def _plan(name: str, inputs: tuple[PlannedInput, ...], notes: tuple[str, ...] = ()) -> PullPlan:

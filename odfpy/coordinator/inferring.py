@@ -24,6 +24,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import InvalidValue, NotFound, UsageError, WorkspaceNotFound
+from odfpy.http.url import without_user
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -118,7 +119,7 @@ def name_for(place: str) -> str:
     except InvalidValue as error:
         raise UsageError(
             f"{stem!r} is no name of a dataset",
-            hint=f"Say one: `odf new NAME --from {place}`. {error.hint or ''}".strip(),
+            hint=f"Say one: `odf new NAME --from {without_user(place)}`. {error.hint or ''}".strip(),
         ) from error
     return stem
 

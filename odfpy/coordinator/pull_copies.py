@@ -13,6 +13,7 @@ from odfpy.coordinator.storage.pull_observer import NOBODY, PullObserver
 from odfpy.coordinator.storage.references import without
 from odfpy.coordinator.storage.results import ProgressSink, PullOutcome, PullResult
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.coordinator.transfer.outcomes import without_memory_of_user
 from odfpy.coordinator.transfer.transfers import Taking, Transfers
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import OdfError, UsageError
@@ -54,9 +55,9 @@ class CopyPuller:
 
     def pull_remote(self, ref: str) -> Iterator[PullResult]:
         """A dataset from elsewhere; with `recursive` also what it is derived from, of what is beside it there."""
-        result = with_time(ref, partial(self._pull_new, ref))
+        result = with_time(without_user(ref), partial(self._pull_new, ref))
         self._tell_of_new(result)
-        yield result
+        yield without_memory_of_user(result, ref) if result.old_head is None else result
         if result.error is None and self.request.tag_names:
             copy = self.storage.get(result.name)
             yield from (self.pull_tag(copy, name) for name in self.request.tag_names)
@@ -77,7 +78,7 @@ class CopyPuller:
             except OdfError as error:
                 yield PullResult(name=item.name, outcome=PullOutcome.FAILED, error=error)
                 continue
-            result = with_time(ref, partial(self._pull_new, ref, item.dataset_id))
+            result = with_time(without_user(ref), partial(self._pull_new, ref, item.dataset_id))
             self._tell_of_new(result)
             yield result
             if result.error is None:

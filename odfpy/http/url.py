@@ -12,6 +12,8 @@ from odfpy.values import dataclass
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _HOST = re.compile(r"[A-Za-z0-9._:%-]+")
 _SAFE = "%/:@!$&'()*+,;=~-._"
+_USER = re.compile(r"^([^/]*//)(?:[^/]*@|[^/@:\[]*:(?!\d*(?:/|$))[^@]*@)")
+"""User and password before the host; also a password with a slash in it, which makes a port that is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +107,8 @@ def follow(target: Target, location: str, error: type[OdfError]) -> Target:
 
 
 def without_user(url: str) -> str:
-    """The URL without user and password, fit for messages."""
-    return re.sub(r"^([^/]*//)[^/]*@", r"\1", url)
+    """The URL without user and password, fit for messages and to be remembered."""
+    return _USER.sub(r"\1", url)
 
 
 def shown_url(url: str) -> str:

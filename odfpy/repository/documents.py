@@ -61,7 +61,7 @@ def save_document(path: Path, kind: str, content: Any) -> None:
         content: a value of the class that the kind stands for.
     """
     text = dump({"kind": kind, "version": VERSION, "content": to_tree(content)})
-    replace_file(path, text.encode(), mode=0o600)  # URLs may hold passwords
+    replace_file(path, text.encode(), mode=0o600)  # URLs of earlier releases may hold passwords
 
 
 def _content(tree: Any, kind: str) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from odfpy.errors import TransferError
 from odfpy.http.client import HttpClient, HttpResponse
+from odfpy.http.url import without_user
 from odfpy.repository.credentials import authorization
 
 _SMART = re.compile(r"(?i)odf\+(https?://)")
@@ -32,7 +33,7 @@ def heads_told(url: str) -> Iterator[str]:
     """
     base = _SMART.sub(r"\1", url).rstrip("/")
     if not _WEB.match(base):
-        raise NoEvents(f"{base} tells no events")
+        raise NoEvents(f"{without_user(base)} tells no events")
     client = HttpClient(TransferError, authorize=authorization)
     with client.get(f"{base}/events", {"Accept": _STREAM, "Cache-Control": "no-cache"}) as answer:
         kind = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()

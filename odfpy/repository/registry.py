@@ -64,10 +64,16 @@ class RepositoryRegistry:
         """Give a path or URL a name.
 
         Raises:
-            InvalidValue: not a name, or not a place.
+            InvalidValue: not a name, or not a place; or one with a password, which would be remembered.
             AlreadyExists: the name is taken.
         """
         repository = Repository(RepositoryName(name), normalize_url(url))
+        if repository.url != repository.public_url:  # those of earlier releases may have one
+            raise InvalidValue(
+                f"User and password do not belong into the URL of a repository: {repository.public_url}",
+                hint="They would be remembered. `odf login URL` keeps a token for a server; a pull takes user and"
+                " password in its own URL, and does not remember them.",
+            )
         known = self._load(repository.name)
         if known is not None:
             raise AlreadyExists(
@@ -127,7 +133,10 @@ class _AliasesDocument:
 
 
 class Aliases:
-    """The places that a dataset is pulled from and pushed to, the latest first; they do not travel with it."""
+    """The places that a dataset is pulled from and pushed to, the latest first; they do not travel with it.
+
+    Users and passwords in URLs are not remembered, though earlier releases have.
+    """
 
     def __init__(self, path: Path) -> None:
         """
@@ -140,6 +149,10 @@ class Aliases:
         """Remote references and URLs, the latest first."""
         document = self._load()
         return (document.pull if kind == "pull" else document.push) or ()
+
+    def shown(self, kind: AliasKind) -> tuple[str, ...]:
+        """The same, to be shown."""
+        return tuple(map(without_user, self.list(kind)))
 
     def add(self, kind: AliasKind, remote: str) -> str:
         """Remember a place as the latest; gives back the form in which it is remembered.
@@ -161,9 +174,8 @@ class Aliases:
         remote = normalize_remote(remote)
         known = self.list(kind)
         if remote not in map(_normal, known):
-            raise UsageError(
-                f"No {kind} alias {remote}", hint=did_you_mean(remote, known, otherwise="`odf show` lists them.")
-            )
+            hint = did_you_mean(remote, self.shown(kind), otherwise="`odf show` lists them.")
+            raise UsageError(f"No {kind} alias {remote}", hint=hint)
         self._save(kind, tuple(item for item in known if _normal(item) != remote))
 
     def _load(self) -> _AliasesDocument:
@@ -185,13 +197,13 @@ def _normal(remembered: str) -> str:
 
 
 def normalize_remote(text: str) -> str:
-    """A remote reference in the form in which it is remembered: `repository/[account/]name`, or a URL.
+    """A remote reference in the form in which it is remembered: `repository/[account/]name`, or a URL without user.
 
     Raises:
         InvalidValue: none of these; relative paths begin with `./` or `../`.
     """
     if is_path(text) or is_url(text):
-        return normalize_url(text)
+        return without_user(normalize_url(text))
     return str(parse_remote_ref(text))
 
 

@@ -338,6 +338,9 @@ def test_path_is_quoted_once():
 def test_user_is_left_out_of_messages():
     assert without_user("https://u:p@h/x@y") == "https://h/x@y"
     assert without_user("/a//b@c") == "/a//b@c"
+    assert without_user("s3://key:sec/ret@bucket/x") == "s3://bucket/x"
+    for url in ("https://h:80/x@y", "https://h:/x@y", "http://[::1]:80/x@y", "h:80/x@y", "https://h:nonsense/x"):
+        assert without_user(url) == url
 
 
 # --- TLS ---

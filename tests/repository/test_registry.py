@@ -36,12 +36,11 @@ def aliases(tmp_path: Path) -> Aliases:
 def test_repositories_are_added_listed_and_deleted(registry: RepositoryRegistry):
     assert registry.list() == ()
     registry.add("zoo", "https://example.org/zoo/")
-    registry.add("Acme", "http://user:pw@example.org/acme")
-    assert [(str(r.name), r.public_url) for r in registry.list()] == [
+    registry.add("Acme", "http://example.org/acme")
+    assert [(str(r.name), r.url) for r in registry.list()] == [
         ("Acme", "http://example.org/acme"),
         ("zoo", "https://example.org/zoo"),
     ]
-    assert registry.get("acme").url == "http://user:pw@example.org/acme"
     assert registry.delete("ACME").url.endswith("acme")
     assert [str(r.name) for r in registry.list()] == ["zoo"]
 
@@ -52,11 +51,36 @@ def test_path_is_kept_as_an_absolute_url(registry: RepositoryRegistry, tmp_path:
 
 
 def test_name_is_given_once(registry: RepositoryRegistry):
-    registry.add("acme", "http://u:secret@h/x")
+    registry.add("acme", "http://h/x")
     with pytest.raises(AlreadyExists, match="http://h/x") as caught:
         registry.add("Acme", "http://h/y")
     assert "odf repo delete acme" in (caught.value.hint or "")
-    assert registry.get("acme").url == "http://u:secret@h/x"
+    assert registry.get("acme").url == "http://h/x"
+
+
+@pytest.mark.parametrize("url", ["http://u:s3cret@h/x", "odf+https://s3cret@h/x", "HTTPS://u:s3cret@h"])
+def test_a_password_is_not_remembered_with_a_repository(registry: RepositoryRegistry, url: str):
+    with pytest.raises(InvalidValue, match="User and password do not belong") as caught:
+        registry.add("acme", url)
+    assert "s3cret" not in f"{caught.value.message}{caught.value.hint}"
+    assert registry.list() == ()
+
+
+def test_a_password_that_an_earlier_release_remembered_is_good_and_not_shown(
+    registry: RepositoryRegistry, aliases: Aliases, tmp_path: Path
+):
+    url = "http://u:s3cret@h/x"
+    for path, text in (
+        ("repos/acme.yaml", f"kind: Repository\nversion: 1\ncontent:\n  name: acme\n  url: {url}\n"),
+        ("info/aliases.yaml", f"kind: DatasetAliases\nversion: 1\ncontent:\n  pull: ['{url}']\n"),
+    ):
+        (tmp_path / path).parent.mkdir()
+        (tmp_path / path).write_text(text)
+    assert (registry.get("acme").url, registry.get("acme").public_url) == (url, "http://h/x")
+    assert resolve_remote("acme/a", registry) == f"{url}/a"
+    assert (aliases.list("pull"), aliases.shown("pull")) == ((url,), ("http://h/x",))
+    aliases.add("pull", url)
+    assert aliases.list("pull") == ("http://h/x",)
 
 
 def test_misspelt_name_gets_a_suggestion(registry: RepositoryRegistry):
@@ -146,6 +170,13 @@ def test_alias_of_a_path_means_the_same_everywhere(aliases: Aliases, tmp_path: P
     assert aliases.add("push", "./x") == (tmp_path / "x").as_uri()
     aliases.remove("push", str(tmp_path / "x"))
     assert aliases.list("push") == ()
+
+
+def test_a_password_is_not_remembered_with_an_alias(aliases: Aliases, tmp_path: Path):
+    assert aliases.add("pull", "http://u:s3cret@h/x") == "http://h/x"
+    assert "s3cret" not in (tmp_path / "info" / "aliases.yaml").read_text()
+    aliases.remove("pull", "http://u:s3cret@h/x")
+    assert aliases.list("pull") == ()
 
 
 def test_unknown_alias_cannot_be_removed(aliases: Aliases):

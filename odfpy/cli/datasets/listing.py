@@ -173,8 +173,8 @@ def show(context: typer.Context, name: Name, form: Form = None) -> None:
     aliases = workspace.remotes.aliases(name)
     tree = _tree(workspace.datasets.summary(name))
     tree["visibility"] = visibility_of(dataset.folder).value
-    tree["pulledFrom"] = list(aliases.list("pull"))
-    tree["pushedTo"] = list(aliases.list("push"))
+    tree["pulledFrom"] = list(aliases.shown("pull"))
+    tree["pushedTo"] = list(aliases.shown("push"))
     tree["inputs"] = list(map(str, workspace.graph.inputs(name)))
     with suppress(OdfError):  # an input that cannot be read does not keep the rest from being shown
         lineage = workspace.graph.lineage(name)

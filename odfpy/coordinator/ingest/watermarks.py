@@ -51,7 +51,7 @@ def require_own_watermark(dataset: StoredDataset) -> None:
             f"{dataset.handle} is derivative: its watermark follows from its inputs",
             hint=f"`odf inspect lineage {dataset.handle}` shows which of them holds it back.",
         )
-    origin = next(iter(KnownPlaces.aliases(dataset).list("pull")), None)
+    origin = next(iter(KnownPlaces.aliases(dataset).shown("pull")), None)
     if origin is not None:
         raise UsageError(
             f"{dataset.handle} is a copy of {origin}: its watermark comes from there",

@@ -30,6 +30,7 @@ from odfpy.data.hash_set import HashSet
 from odfpy.data.multihash import Multihash
 from odfpy.errors import ObjectNotFound, OdfError, TransferError
 from odfpy.files import put_aside
+from odfpy.http.url import without_user
 from odfpy.repository.divergence import read_block
 from odfpy.repository.objects import ObjectKind, ObjectOfBlock, Watch, objects_of_blocks
 from odfpy.repository.places.open import open_dataset
@@ -113,9 +114,10 @@ class Repair:
         if not places:
             self._tell("Nothing to repair from: the dataset was neither pulled from anywhere nor pushed", OdfError)
         found = []
-        for place in places:
+        for remote in places:
+            place = without_user(remote)
             try:
-                found.append((place, open_dataset(resolve_remote(place, self.transfers.registry))))
+                found.append((place, open_dataset(resolve_remote(remote, self.transfers.registry))))
             except OdfError as error:
                 self._tell(f"Nothing can be fetched from {place}: {error.message}", type(error), error.hint)
         return found
@@ -123,7 +125,7 @@ class Repair:
     def _tell_lost_tags(self) -> None:
         """Tags that have been pushed and are not here: deleted or lost, which only a person knows."""
         here = set(self.dataset.layout.refs.names())
-        pushed_to = self.transfers.aliases(self.dataset).list("push")
+        pushed_to = self.transfers.aliases(self.dataset).shown("push")
         for place, layout in (known for known in self._places if known[0] in pushed_to):
             with suppress(OdfError):  # not all places can be listed
                 found = [name for text in layout.refs.names() if text not in here and (name := _tag(text)) is not None]

@@ -24,6 +24,7 @@ from odfpy.data.duration import Duration
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.names import DatasetAlias, DatasetPattern, is_pattern
 from odfpy.errors import ConcurrentUpdate, DatasetNotFound, OdfError, UsageError
+from odfpy.http.url import without_user
 from odfpy.repository.objects import run_all
 from odfpy.repository.places.listing import ListedDataset, list_datasets
 from odfpy.repository.places.open import is_writable, open_dataset
@@ -84,7 +85,7 @@ class RepositoryGarbage:
         """
         if not is_writable(self.url):
             raise UsageError(
-                f"{self.url}: this place can only be read from here",
+                f"{without_user(self.url)}: this place can only be read from here",
                 hint="A folder or a bucket can be tidied up; on a node, `odf gc` does it in its workspace.",
             )
         datasets = _is_needed(list_datasets(self.url), names)

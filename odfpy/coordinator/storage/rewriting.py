@@ -129,8 +129,9 @@ def told_elsewhere(dataset: StoredDataset, dropped: set[Multihash]) -> tuple[str
     others = [str(ReferenceName.parse(name) or name) for name in names if _holds(dataset, name, dropped)]
     aliases = Aliases(dataset.folder / "info" / "aliases.yaml")
     notes = [f"the old history stays for {', '.join(others)}, until that is deleted"] if others else []
-    notes += [f"{place} keeps the old history, until it is pushed there with --force" for place in aliases.list("push")]
-    notes += [f"{place}, where it is pulled from, keeps the old history" for place in aliases.list("pull")]
+    pushed, pulled = aliases.shown("push"), aliases.shown("pull")
+    notes += [f"{place} keeps the old history, until it is pushed there with --force" for place in pushed]
+    notes += [f"{place}, where it is pulled from, keeps the old history" for place in pulled]
     return tuple(notes)
 
 

@@ -14,6 +14,7 @@ from odfpy.coordinator.storage.results import Progress, ProgressSink, PullOutcom
 from odfpy.coordinator.transfer.files import remarks_on
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import DatasetsDiverged, InvalidValue, UsageError
+from odfpy.http.url import without_user
 from odfpy.repository.transfer.simple import TransferOutcome, TransferResult
 
 
@@ -38,8 +39,16 @@ def name_in(url: str) -> DatasetAlias:
         return DatasetAlias.parse(last)
     except InvalidValue as error:
         raise UsageError(
-            f"{url} does not end in the name of a dataset", hint="Give the dataset a name with --as."
+            f"{without_user(url)} does not end in the name of a dataset", hint="Give the dataset a name with --as."
         ) from error
+
+
+def without_memory_of_user(result: PullResult, remote: str) -> PullResult:
+    """A result that says so where a place is remembered without the user and password that it was named with."""
+    if result.error is not None or without_user(remote) == remote:
+        return result
+    note = "the user and password in the URL are not remembered: the next pull or push needs them again"
+    return replace(result, notes=(*result.notes, note))
 
 
 def with_reference(result: PullResult, reference: ReferenceName) -> PullResult:

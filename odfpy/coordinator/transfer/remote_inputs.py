@@ -11,6 +11,7 @@ from odfpy.chain.events import Seed
 from odfpy.chain.ref_store import HEAD
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import DatasetNotFound, InvalidValue, OdfError
+from odfpy.http.url import without_user
 from odfpy.repository.places.listing import ListedDataset, NotListable, list_datasets
 from odfpy.repository.places.open import open_dataset
 from odfpy.repository.registry import RepositoryRegistry, resolve_remote
@@ -51,7 +52,8 @@ class InputElsewhere:
             if self._is(known):
                 return f"{beside}/{known.alias}"
         raise DatasetNotFound(
-            f"`{self.name}` ({self.dataset_id}), which {self.copy} is derived from, is not to be found beside it",
+            f"`{self.name}` ({self.dataset_id}), which {without_user(self.copy)} is derived from, is not to be found"
+            " beside it",
             hint="If it has another name, or is elsewhere, pull it from there: odf pull REPOSITORY/NAME",
         )
 

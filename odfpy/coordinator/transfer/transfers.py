@@ -23,6 +23,7 @@ from odfpy.coordinator.transfer.outcomes import (
     name_in,
     pull_result,
     with_reference,
+    without_memory_of_user,
 )
 from odfpy.coordinator.transfer.remote_inputs import InputElsewhere
 from odfpy.data.link_filter import LinkFilter
@@ -217,7 +218,7 @@ class Transfers(KnownPlaces):
                 return result
         # The folder is named for the place, so that an interrupted copy goes on where it was.
         folder = self._storage.cache / "incoming" / str(Multihash.of(url.encode()))
-        with writer_lock(self._storage.lock_of(folder), f"The copy of {url}"):
+        with writer_lock(self._storage.lock_of(folder), f"The copy of {without_user(url)}"):
             checked = CheckedFiles()
             layout = DatasetLayout.local(folder, checked=checked)
             left, choice = layout.refs.get(HEAD), taking.files or LinkFilter()
@@ -294,7 +295,8 @@ class Transfers(KnownPlaces):
         pushed = pull_result(name, result, lambda: dataset.reloaded().state, if_ahead=more)
         notes = pushed.notes if to is not None else (f"to {without_user(target)}", *pushed.notes)
         try:
-            aliases.add("push", target)
+            if to is not None:  # else it is remembered already, in an earlier release perhaps with a password
+                aliases.add("push", target)
             heads_seen(dataset.folder).remember(url, result.new_head)
         except OdfError as error:  # what was to be done is done
             notes = (*notes, f"this place could not be remembered for the next time: {error.message}")
@@ -303,7 +305,7 @@ class Transfers(KnownPlaces):
             self._enter(dataset, url, is_in_repository=several or is_named or (to or "").endswith("/"))
         except OdfError as error:
             notes = (*notes, f"the index of the repository was not written: {error.message}")
-        return replace(pushed, notes=notes)
+        return without_memory_of_user(replace(pushed, notes=notes), to or "")
 
     def _enter(self, dataset: StoredDataset, url: str, *, is_in_repository: bool) -> None:
         """Enter a dataset that was pushed in the index of its repository, so that static servers say what they have.

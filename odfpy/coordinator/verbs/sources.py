@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from odfpy.coordinator.verbs.context import WorkspaceContext
-from odfpy.http.url import without_user
 
 if TYPE_CHECKING:
     from odfpy.coordinator.ingest.source_actions import KnownSource
@@ -43,8 +42,8 @@ class Sources:
         from odfpy.coordinator.ingest.source_report import source_report
 
         dataset = self._storage.get(ref)
-        aliases = self._context.places.aliases(dataset).list("pull")
-        return source_report(dataset, num_commits, copied_from=next(map(without_user, aliases), None))
+        aliases = self._context.places.aliases(dataset).shown("pull")
+        return source_report(dataset, num_commits, copied_from=next(iter(aliases), None))
 
     def trust(self, ref: str) -> list[KnownSource]:
         """Let the sources run that a dataset has now; others that it gets later have to be approved anew.

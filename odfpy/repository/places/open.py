@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.errors import InvalidValue, did_you_mean
+from odfpy.http.url import without_user
 
 _FILE = "file"
 _SMART = "odf+"
@@ -38,14 +39,14 @@ def normalize_url(text: str) -> str:
         InvalidValue: neither a path nor a URL.
     """
     if not text.strip() or not text.isprintable():
-        raise InvalidValue(f"Not a path or URL: {text!r}")
+        raise InvalidValue(f"Not a path or URL: {without_user(text)!r}")
     scheme = _scheme(text)
     if scheme == _FILE:
         return _local_path(text).as_uri()
     if scheme not in _OPENERS:
         known = list(_OPENERS)
         raise InvalidValue(
-            f"Not a kind of place where datasets are: {scheme}:// in {text!r}",
+            f"Not a kind of place where datasets are: {scheme}:// in {without_user(text)!r}",
             hint=did_you_mean(scheme, known, otherwise=f"Kinds: {', '.join(known)}"),
         )
     if in_bucket(text):
@@ -55,7 +56,9 @@ def normalize_url(text: str) -> str:
         return text.rstrip("/")
     parts = urlsplit(text)
     if parts.query or parts.fragment or not parts.hostname:
-        raise InvalidValue(f"Not a URL of a dataset or repository: {text!r}", hint="It has a host, and no ? or #.")
+        raise InvalidValue(
+            f"Not a URL of a dataset or repository: {without_user(text)!r}", hint="It has a host, and no ? or #."
+        )
     return text.rstrip("/")
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from support.servers.static_server import static_server
 
 if TYPE_CHECKING:
     from cli.conftest import Odf
@@ -112,3 +113,31 @@ def test_no_dataset_comes_to_be_within_another(place: str, odf: Odf, workspace: 
     assert f"--to file://{tmp_path}/mirror/" in refused.err
     assert sorted(tmp_path.joinpath("mirror").rglob("*")) == before
     assert odf("push", "com.example.cities", *several, "--to", f"{tmp_path}/mirror/").code == 0
+
+
+def test_a_password_in_a_url_is_used_and_neither_shown_nor_kept(
+    odf: Odf, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert odf("push", "com.example.rates", "com.example.upper", "--to", f"{tmp_path}/mirror/").code == 0
+    assert odf("init", str(tmp_path / "copies")).code == 0
+    monkeypatch.chdir(tmp_path / "copies")
+    with static_server(tmp_path / "mirror") as server:
+        url = server.url.replace("//", "//bob:s3cret@")
+        pulled = odf("pull", f"{url}/com.example.upper", "--recursive")
+        assert (pulled.code, "the user and password in the URL are not remembered" in pulled.err) == (0, True)
+        assert all("Authorization" in asked for asked in server.headers)
+        told = [pulled, odf("pull", f"{url}/{NAME}"), odf("pull", f"{url}/{NAME}", "-o", "json")]
+        told += [odf("pull", f"{url}/{NAME}", "--dry-run"), odf("pull", f"{url}/com.%"), odf("search", "--repo", url)]
+        told += [odf("show", NAME), odf("status", "--remote"), odf("inspect", "source", NAME)]
+        told += [odf("reset", NAME, "1", "--yes"), odf("verify", NAME, "--repair"), odf("log", NAME)]
+        assert [one.code for one in told if one.code not in (0, 1)] == []
+        refused = [odf("repo", "add", "mirror", url), odf("gc", "--repo", url), odf("push", NAME, "--to", f"{url}/x")]
+        refused += [odf("pull", f"{url}/{wrong}") for wrong in ("nothing", "No%20Name", "org.%", f"{NAME}?x")]
+        refused += [odf("pull", text) for text in (f"{url}:1/x", "ftp://bob:s3cret@host/x", "s3://bob:s3/cret@host/x")]
+        assert [one.err for one in refused if one.code == 0] == []
+    refused += [odf("pull", f"{url}/{NAME}"), odf("clone", f"{url}/{NAME}", "other")]  # nobody listens any more
+    for one in told + refused:
+        assert "s3cret" not in one.out + one.err
+        assert "s3/cret" not in one.out + one.err
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [path for path in files if b"s3cret" in path.read_bytes()] == []
