@@ -35,8 +35,7 @@ from odfpy.values import dataclass
 
 FOLDER: Final = "info/revocations"
 KIND: Final = "KeyRevocations"
-MAX_STATEMENTS: Final = 16
-"""About one key, in one place."""
+MAX_STATEMENTS: Final = 16  # about one key, in one place
 
 _VERSION: Final = 1
 _STATEMENT: Final = "KeyRevocation"
@@ -128,12 +127,16 @@ class KeyRevocation:
         """Return when the key has ended, where no block says so."""
         return self.expires or self.time
 
-    def in_words(self, dataset_id: DatasetId) -> str:
+    def has_come(self, now: Timestamp) -> bool:
+        """Return whether the key has ended by a time: what is no expiry has come when it was said."""
+        return self.expires is None or now > self.expires
+
+    def in_words(self, dataset_id: DatasetId | None) -> str:
         """Return when the key has ended, why, and who says so, for those who have a dataset."""
         if self.expires is not None:
             return f"expired at {self.expires}"
         since = f", after block {self.since.sequence_number}" if self.since is not None else ""
-        names = {str(ActorId.owner_of(dataset_id)): "the owner", self.key: "itself"}
+        names = ({} if dataset_id is None else {str(ActorId.owner_of(dataset_id)): "the owner"}) | {self.key: "itself"}
         by = names.get(self.proof.verification_method, self.proof.verification_method)
         return f"was revoked at {self.time}{since} ({self.reason.value}), by {by}"
 
@@ -174,6 +177,11 @@ class KnownRevocations:
         """Those that count in a dataset."""
         made = (one for one in self.made if one.since is None or one.since.dataset_id == dataset_id)
         return (*made, *(one for one in self.learnt if one.is_honoured_in(dataset_id)))
+
+    def everywhere(self) -> tuple[KeyRevocation, ...]:
+        """Those that count whatever a key signs: what the user says of it, and what it says of itself."""
+        made = (one for one in self.made if one.since is None)
+        return (*made, *(one for one in self.learnt if one.proof.verification_method == one.key))
 
 
 # --- What counts in a chain ------------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "odfpy.provenance.errors": "E710 E711 E712",
     "odfpy.query.reproducible": "E724",
     "odfpy.query.wire.commitments": "E720",
-    "odfpy.query.wire.verification": "E721 E722 E723",
+    "odfpy.query.wire.verification": "E721 E722 E723 E726",
     "odfpy.repository.transfer.linked": "E670",
     "odfpy.repository.bucket.errors": "E610 E611 E612",
     "odfpy.repository.events": "E634",

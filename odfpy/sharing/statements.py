@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from odfpy.chain.revocations import KnownRevocations
 from odfpy.codec.tree import TreeError, from_tree
 from odfpy.data.multihash import Multihash
 from odfpy.data.rows.rows_hash import RowsHasher
@@ -28,6 +29,7 @@ from odfpy.query.wire.verification import (
     MalformedAnswer,
     VerificationFailed,
     require_block,
+    require_valid_key,
 )
 from odfpy.sharing.model import Shown
 
@@ -122,12 +124,18 @@ class Statement:
         return cls(document, table, rows)
 
     def check(
-        self, service: QueryService | None, *, signer: ActorId | None = None, arrived: Path | None = None
+        self,
+        service: QueryService | None,
+        *,
+        revoked: KnownRevocations,
+        signer: ActorId | None = None,
+        arrived: Path | None = None,
     ) -> bool:
         """Check that it is what was signed, and holds: of rows that have arrived, and of the dataset if that is here.
 
         Args:
             service: knows the datasets that are here; None where there are none.
+            revoked: keys that are known to have ended.
             signer: by whom it must be signed; by anybody if None.
             arrived: Parquet file or folder of rows that a client has read; None for none.
 
@@ -136,6 +144,7 @@ class Statement:
 
         Raises:
             InvalidCommitment, WrongSigner: it is not what was signed.
+            EndedKey: the key counts no more.
             VerificationFailed: the rows are others, or there is nothing here to compare with it.
             SchemaError: the rows that have arrived cannot be compared.
             OdfError: rows cannot be read.
@@ -143,9 +152,10 @@ class Statement:
         from odfpy.sharing.files.schema import as_shared
 
         self.document.check_signature(signer)
+        state = self.table.dataset
+        require_valid_key(self.document.proof.signer, revoked, [] if state is None else [state], service)
         if arrived is not None:
             self._compare(str(arrived), _arrived(arrived, self._schema()))
-        state = self.table.dataset
         if state is None or service is None:
             if arrived is None:
                 raise UsageError(

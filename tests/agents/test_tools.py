@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 from support.servers.agents import COMMAND, DERIVED, EVIL, MIXED, PRIVATE, PUBLIC, Agent, error_of, text_of
 
+from odfpy.chain.revocations import KeyRevocation, Reason
+from odfpy.codec.tree import to_tree
+from odfpy.coordinator.storage.revoked_keys import RevokedKeysFile
 from odfpy.coordinator.workspace import Workspace
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.identity import KeyPair
+from odfpy.query.wire.commitments import Commitment
 
 COUNT = f'select count(*) as n, sum(id) as total from "{PUBLIC}"'
 ROWS = f'select id, name from "{PUBLIC}" order by "offset"'
@@ -98,6 +104,16 @@ def test_a_proof_is_checked_by_its_hash_or_its_text(agent: Agent):
     changed = agent.answer("check_proof", proof=json.dumps(tree))
     assert (changed["ok"], changed["kind"]) == (False, "InvalidRequest::OutputHash")
     assert not agent.answer("check_proof", proof="{}")["ok"]
+
+
+def test_a_proof_signed_with_a_revoked_key_does_not_hold(agent: Agent):
+    tree, key = json.loads(Path(agent.answer("query", sql=COUNT)["proof"]["file"]).read_text()), KeyPair(b"\x03" * 32)
+    tree["proof"] = to_tree(Commitment.to(tree["input"], tree["output"]).signed_by(key))
+    assert agent.answer("check_proof", proof=json.dumps(tree))["ok"]
+    RevokedKeysFile().add(learnt=[KeyRevocation.made_by(key, key.actor, Reason.COMPROMISED, Timestamp.now())])
+    verdict = agent.answer("check_proof", proof=json.dumps(tree))
+    assert (verdict["ok"], verdict["kind"]) == (False, "VerificationFailed::EndedKey")
+    assert "compromised" in verdict["problem"]
 
 
 @pytest.mark.parametrize("cited", ["0123456789abcdef", "../../../alias", "../proofs/x"])

@@ -15,8 +15,11 @@ import pytest
 from support.chains.workspaces import feed, root, workspace_with
 from support.servers.serving import PATIENCE, Answer, ask, serving, wait_until
 
+from odfpy.chain.revocations import KeyRevocation, Reason
 from odfpy.codec.tree import to_tree
+from odfpy.coordinator.storage.revoked_keys import RevokedKeysFile
 from odfpy.coordinator.workspace import Workspace
+from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import KeyPair
 from odfpy.query.wire.commitments import Commitment
 from odfpy.serving.callers.tokens import Scope, Tokens
@@ -373,10 +376,10 @@ def verify(server: DatasetServer, document: Any, token: str | None = None) -> An
     return post(server, document, "verify?include=Signer", token)
 
 
-def signed(document: Any) -> Any:
+def signed(document: Any, key: KeyPair = OTHER_KEY) -> Any:
     """The same with another key."""
     commitment = Commitment.to(document["input"], document["output"])
-    proof = commitment.signed_by(OTHER_KEY)
+    proof = commitment.signed_by(key)
     return {**document, "commitment": to_tree(commitment), "proof": to_tree(proof)}
 
 
@@ -394,6 +397,17 @@ def test_answers_of_the_node_can_be_checked(server: DatasetServer, workspace: Wo
         == proof["proof"]["verificationMethod"]
     )
     assert (workspace.odf / "node" / "key").stat().st_mode & 0o777 == 0o600
+
+
+def test_an_answer_signed_with_a_revoked_key_is_told(server: DatasetServer, proof: Any) -> None:
+    key = KeyPair(b"\x03" * 32)
+    document = signed(proof, key)
+    assert verify(server, document).json["ok"]
+    RevokedKeysFile().add(learnt=[KeyRevocation.made_by(key, key.actor, Reason.COMPROMISED, Timestamp.now())])
+    answer = verify(server, document)
+    assert (answer.status, answer.json["ok"]) == (400, False)
+    assert answer.json["error"]["kind"] == "VerificationFailed::EndedKey"
+    assert answer.json["error"]["key"] == answer.json["signer"]["id"] == str(key.actor)
 
 
 def changed(document: Any, *path: str | int, to: Any) -> Any:

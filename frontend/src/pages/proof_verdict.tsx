@@ -21,6 +21,10 @@ const FINDINGS: Record<string, [string, string]> = {
     "the signature is wrong",
     "The key that the file names has not signed it. Rely on nothing in it, whoever it seems to be from.",
   ],
+  "VerificationFailed::EndedKey": [
+    "the key that has signed it counts no more",
+    "The key was revoked, or has expired, and nothing shows that the file was signed before. Ask for the answer once more, signed with another key.",
+  ],
   "VerificationFailed::OutputMismatch": [
     "other rows come out",
     "The file is as it was signed, but the same query over the same blocks gives other rows here. Its signer stands for rows that are not so, or the query does not always give the same ones. Keep the file: it is evidence.",

@@ -67,7 +67,9 @@ def _check(reader: Reader, asked: CheckArguments, control: Control) -> CheckAnsw
         blocks=[],
     )
     try:
-        request = verify_answer(reader.service, document, control=control, limits=reader.served.limits)
+        request = verify_answer(
+            reader.service, document, revoked=UserKeys().revoked, control=control, limits=reader.served.limits
+        )
     except (InvalidCommitment, VerificationFailed) as error:
         return found.model_copy(update={"problem": error.message, "kind": error.kind})
     except MalformedAnswer as error:

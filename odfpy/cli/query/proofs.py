@@ -120,7 +120,7 @@ def verify_result(
             return
         if rows is not None:
             raise UsageError("--rows is for shared tables; this is an answer to a query, which has its rows")
-        request = verify_answer(session.workspace.queries.service, document, signer)
+        request = verify_answer(session.workspace.queries.service, document, signer, revoked=keys.revoked)
     except OdfError as error:
         error.message = f"{file}: {error.message}"
         raise
@@ -160,11 +160,14 @@ def _verify_statement(
     """
     from odfpy.coordinator.storage.keys import UserKeys
 
+    keys = UserKeys()
     try:
         service = session.workspace.queries.service
     except WorkspaceNotFound:
         service = None
-    is_here = statement.check(service, signer=signer, arrived=None if rows is None else Path(rows))
+    is_here = statement.check(
+        service, revoked=keys.revoked, signer=signer, arrived=None if rows is None else Path(rows)
+    )
     table, proof, count = statement.table, statement.document.proof, statement.rows.num_rows
     bound = table.dataset
     if not output.for_people:
@@ -174,7 +177,7 @@ def _verify_statement(
         output.tree(found | {"comparedRows": rows, "comparedDataset": is_here})
         return
     what = f"version {table.version} of {table.shared_table} for {table.recipient}, {plural(count, 'row')}"
-    output.text(f"{file}: {what}, signed by {UserKeys().name_of(proof.signer)}")
+    output.text(f"{file}: {what}, signed by {keys.name_of(proof.signer)}")
     if rows is not None:
         output.text(f"  {rows} has the rows that were signed")
     if bound is None:

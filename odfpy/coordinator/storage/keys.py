@@ -25,6 +25,7 @@ from odfpy.chain.revocations import KeyRevocation, KnownRevocations
 from odfpy.chain.signatures import SignatureReport
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.revoked_keys import RevokedKeysFile
+from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import ActorId, DatasetId, KeyPair
 from odfpy.errors import AlreadyExists, InvalidValue, MalformedManifest, NotFound, OdfError, did_you_mean
 from odfpy.files import TEMPORARY, configuration_folder, make_folder, sync_folder
@@ -39,7 +40,7 @@ _LARGEST: Final = 1000
 
 
 class UnusableKey(OdfError, code="E652"):
-    """The key to sign with cannot be read or made."""
+    """The key to sign with cannot be read or made, or has ended."""
 
 
 class UnknownKey(NotFound, code="E653"):
@@ -306,9 +307,18 @@ def answer_key(root: Path) -> KeyPair:
     """Return the key that signs answers in a workspace: that of the setting `proofs.key`, or the user's own.
 
     Raises:
-        UnusableKey: it can neither be read nor made.
+        UnusableKey: it can neither be read nor made, or has ended: nobody would believe what it signs.
     """
-    return answer_keys(root).own()
+    keys = answer_keys(root)
+    pair, now = keys.own(), Timestamp.now()
+    for one in keys.revoked.everywhere():
+        if one.key == str(pair.actor) and one.has_come(now):
+            raise UnusableKey(
+                f"No answer is signed with the key {pair.actor}, which {one.in_words(None)}",
+                hint="`odf key revoke --reason superseded` puts your key away, and another one is made. For a key that"
+                " `proofs.key` names, remove its file.",
+            )
+    return pair
 
 
 def answer_keys(root: Path) -> UserKeys:

@@ -100,7 +100,7 @@ def end_of_key(
         now: the time of the signature.
     """
     statements = (*known.of(dataset_id), *honoured_in(layout.side, dataset_id, [key]))
-    return next((one for one in statements if one.key == str(key) and (one.expires is None or now > one.expires)), None)
+    return next((one for one in statements if one.key == str(key) and one.has_come(now)), None)
 
 
 def announce(key: ActorId, layout: DatasetLayout, dataset_id: DatasetId, known: KnownRevocations) -> None:

@@ -7,12 +7,16 @@ may be missing. The first part that is not as it should be is told, with the kin
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+from odfpy.chain.revocations import KeyRevocation, KnownRevocations, honoured_in
 from odfpy.codec.exact_json import AmbiguousJson, load_exact
 from odfpy.codec.tree import TreeError, from_tree, to_tree
-from odfpy.dataset.identity import ActorId
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.identity import ActorId, DatasetId
 from odfpy.dataset.proof import Proof
 from odfpy.engine.control import Control
 from odfpy.errors import DatasetNotFound, IntegrityError, InvalidValue, MalformedData, NotFound, UnsupportedVersion
@@ -48,6 +52,23 @@ class VerificationFailed(IntegrityError, code="E722"):
         super().__init__(problem, hint=hint)
         self.kind = f"VerificationFailed::{kind}"
         self.details = details
+
+
+class EndedKey(VerificationFailed, code="E726"):
+    """An answer is signed with a key that was revoked, or has expired."""
+
+    def __init__(self, key: str, how: str) -> None:
+        """
+        Args:
+            key: the key.
+            how: when it has ended, and why.
+        """
+        super().__init__(
+            "EndedKey",
+            f"The answer is signed with the key {key}, which {how}. Nothing shows that it was signed before.",
+            "Ask for the answer once more, signed with another key.",
+            key=key,
+        )
 
 
 class WrongSigner(IntegrityError, code="E723"):
@@ -163,6 +184,7 @@ def verify_answer(
     document: CommittedAnswer,
     signer: ActorId | None = None,
     *,
+    revoked: KnownRevocations,
     control: Control | None = None,
     limits: ResponseLimits | None = None,
 ) -> QueryRequest:
@@ -172,11 +194,13 @@ def verify_answer(
         service: is asked again, as of the same blocks.
         document: the answer.
         signer: by whom it must be; by anybody if None.
+        revoked: keys that are known to have ended.
         control: stops it from elsewhere.
         limits: how much the answer may be.
 
     Raises:
         InvalidCommitment, WrongSigner, MalformedAnswer: it is not what was signed; see `check_signature`.
+        EndedKey: the key counts no more; see `require_valid_key`.
         VerificationFailed: a dataset or block is not there, or the answer is another one.
         OdfError: the query cannot be run.
     """
@@ -185,6 +209,7 @@ def verify_answer(
         request = QueryRequest.parse(document.request)
     except TreeError as error:
         raise MalformedAnswer(error.message, hint=error.hint) from error
+    require_valid_key(document.proof.signer, revoked, request.datasets or (), service)
     for state in request.datasets or ():
         require_block(service, state)
     answer = ask(service, request, control=control, limits=limits, is_checked=True)
@@ -206,6 +231,35 @@ def verify_answer(
             actual_hash=str(actual),
         )
     return request
+
+
+def require_valid_key(
+    key: ActorId, revoked: KnownRevocations, states: Iterable[DatasetState], service: QueryService | None
+) -> None:
+    """Check that the key of a proof has not ended, as far as anybody knows here.
+
+    Blocks have an order that no thief can change; a proof has not. Who holds a key can sign an answer about old blocks
+    whenever they like. So nothing that a key has signed counts once it has ended, whatever the reason.
+
+    Args:
+        key: the key.
+        revoked: what the user knows.
+        states: the datasets that the answer is from; beside those that are here lies what their owners say.
+        service: has them; None where there are none.
+
+    Raises:
+        EndedKey: it has.
+    """
+    statements: list[tuple[DatasetId | None, KeyRevocation]] = [(None, one) for one in revoked.everywhere()]
+    for state in states:
+        statements += [(state.id, one) for one in revoked.of(state.id)]
+        with suppress(DatasetNotFound):
+            side = None if service is None else service.resolver.find(state.id).layout.side
+            statements += [(state.id, one) for one in honoured_in(side, state.id, [key])]
+    now = Timestamp.now()
+    for dataset_id, one in statements:
+        if one.key == str(key) and one.has_come(now):
+            raise EndedKey(one.key, one.in_words(dataset_id))
 
 
 def require_block(service: QueryService, state: DatasetState) -> None:

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query, Request, Response
 from odfpy import __version__
 from odfpy.codec.exact_json import AmbiguousJson, load_exact
 from odfpy.codec.tree import TreeError
+from odfpy.coordinator.storage.keys import UserKeys
 from odfpy.dataset.proof import Proof
 from odfpy.engine.control import Control
 from odfpy.errors import InvalidValue
@@ -113,7 +114,7 @@ async def verify(
         document = CommittedAnswer.load(text, sub_queries=[])
         named = {"signer": _signer_of(request, document.proof)} if include.lower() == "signer" else {}
         try:
-            verify_answer(service, document, control=control, limits=limits)
+            verify_answer(service, document, revoked=UserKeys().revoked, control=control, limits=limits)
         except (InvalidCommitment, VerificationFailed) as error:
             details = error.details if isinstance(error, VerificationFailed) else {}
             problem = {"kind": error.kind, "message": error.message, **details}

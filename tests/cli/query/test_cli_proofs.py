@@ -9,9 +9,21 @@ from typing import Any
 
 import pytest
 
+from odfpy.chain import revocations
+from odfpy.chain.revocations import KeyRevocation, LastBlock, Reason
+from odfpy.codec.tree import from_tree, to_tree
+from odfpy.coordinator.storage.keys import UserKeys
+from odfpy.coordinator.storage.revoked_keys import RevokedKeysFile
+from odfpy.coordinator.workspace import Workspace
+from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import KeyPair
+from odfpy.query.wire.commitments import Commitment
 
 Odf = Callable[..., Any]
+OTHER, STRANGER = KeyPair(b"\x01" * 32), KeyPair(b"\x02" * 32)
+PAST = Timestamp.parse("2024-01-01T00:00:00Z")
+BLOCK = Multihash.of(b"a block")
 QUERY = 'select id, name from "com.example.rates" where id > 1 order by "offset"'
 
 
@@ -62,8 +74,82 @@ def test_without_its_rows_it_can_be_checked_all_the_same(answer: Path, odf: Odf)
     assert odf("verify-result", "answer.json").code == 0
 
 
+# --- Keys that have ended ---
+
+
+def said_of(key: KeyPair, *, by: KeyPair | None = None, **more: Any) -> KeyRevocation:
+    return KeyRevocation.made_by(by or key, key.actor, Reason.RETIRED, PAST, **more)
+
+
+def signed_by(answer: Path, key: KeyPair) -> None:
+    """Sign an answer with another key."""
+    tree = json.loads(answer.read_text())
+    commitment = from_tree(Commitment, tree["commitment"])
+    answer.write_text(json.dumps({**tree, "proof": to_tree(commitment.signed_by(key))}))
+
+
+def refused(odf: Odf) -> str:
+    done = odf("verify-result", "answer.json")
+    assert done.code == 1
+    assert "(E726)" in done.says
+    return str(done.says)
+
+
+@pytest.mark.parametrize("reason", ["compromised", "superseded", "retired"])
+def test_an_answer_signed_with_a_revoked_key_is_refused(answer: Path, odf: Odf, reason: str) -> None:
+    key = UserKeys().own().actor
+    assert odf("key", "revoke", "--reason", reason, "--yes").code == 0
+    says = refused(odf)
+    assert f"signed with the key {key}, which was revoked at" in says
+    assert f"({reason}), by itself. Nothing shows that it was signed before." in says
+    assert odf("verify-result", "answer.json", "--key", str(key)).code == 1
+    assert odf("sql", "--engine", "datafusion", "-c", QUERY, "--commit", "answer.json").code == 0
+    assert odf("verify-result", "answer.json").code == 0, "there is a new key"
+
+
+def test_a_key_that_has_expired_signs_no_answer(answer: Path, odf: Odf) -> None:
+    key, file = UserKeys().own(), RevokedKeysFile()
+    file.add(made=[said_of(key, expires=Timestamp.parse("2099-01-01T00:00:00Z"))])
+    assert odf("verify-result", "answer.json").code == 0
+    file.add(made=[said_of(key, expires=PAST)])
+    assert f"which expired at {PAST}" in refused(odf)
+    done = odf("sql", "--engine", "datafusion", "-c", QUERY, "--commit", "other.json")
+    assert (done.code, "which expired at" in done.says, "(E652)" in done.says) == (1, True, True)
+    assert not (answer.parent / "other.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("statement", "where", "counts"),
+    [
+        (said_of(OTHER), "learnt", True),
+        (said_of(OTHER, by=STRANGER), "made", True),
+        (said_of(OTHER, by=STRANGER), "learnt", False),
+        (said_of(STRANGER), "made", False),
+        (said_of(OTHER, by=STRANGER, since=LastBlock(STRANGER.dataset_id, BLOCK, 1)), "made", False),
+    ],
+)
+def test_what_the_user_says_of_a_key_and_what_it_says_itself_counts(
+    answer: Path, odf: Odf, statement: KeyRevocation, where: str, counts: bool
+) -> None:
+    signed_by(answer, OTHER)
+    RevokedKeysFile().add(**{where: [statement]})
+    assert odf("verify-result", "answer.json").code == int(counts)
+
+
+def test_what_lies_beside_a_dataset_of_the_answer_counts(answer: Path, workspace: Path, odf: Odf) -> None:
+    dataset = Workspace.open(workspace).storage.get("com.example.rates")
+    owner = dataset.workspace_folder.keys.get(dataset.handle.id)
+    signed_by(answer, OTHER)
+    assert dataset.layout.side is not None
+    revocations.add(dataset.layout.side, [said_of(OTHER, by=STRANGER)])
+    assert odf("verify-result", "answer.json").code == 0, "a stranger revokes nobody's key"
+    revocations.add(dataset.layout.side, [said_of(OTHER, by=owner)])
+    assert "by the owner" in refused(odf)
+
+
+# --- What was changed ---
+
 HASH = "f1620" + "0" * 64
-OTHER = KeyPair(b"\x01" * 32)
 
 
 @pytest.mark.parametrize(

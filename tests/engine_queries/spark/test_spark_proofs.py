@@ -9,6 +9,7 @@ import pytest
 from support.engine.spark_here import in_place
 from support.fixtures import KAMU
 
+from odfpy.chain.revocations import KnownRevocations
 from odfpy.codec.tree import to_tree
 from odfpy.coordinator.workspace import Workspace
 from odfpy.dataset.identity import KeyPair
@@ -33,11 +34,11 @@ def test_answers_of_spark_come_out_again(spark: Any, tmp_path: Path, monkeypatch
         return ask(service, QueryRequest.to(QUERY, engine=engine, include=[Include.PROOF])).tree(key)
 
     document = answer("spark")
-    request = verify_answer(service, CommittedAnswer.parse(document), key.actor)
+    request = verify_answer(service, CommittedAnswer.parse(document), key.actor, revoked=KnownRevocations())
     assert request.query_dialect == "SqlSpark"
     assert document["output"] == answer("datafusion")["output"]
     with pytest.raises(VerificationFailed) as raised:
-        verify_answer(service, CommittedAnswer.parse(_forged(document, key)))
+        verify_answer(service, CommittedAnswer.parse(_forged(document, key)), revoked=KnownRevocations())
     assert raised.value.kind == "VerificationFailed::OutputMismatch"
 
 

@@ -17,8 +17,11 @@ from support.chains.workspaces import feed, root
 from support.servers.serving import ask
 
 from odfpy.chain.encoding import load_snapshots
+from odfpy.chain.revocations import KeyRevocation, Reason
 from odfpy.codec.tree import to_tree
+from odfpy.coordinator.storage.revoked_keys import RevokedKeysFile
 from odfpy.coordinator.workspace import Workspace
+from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import KeyPair
 from odfpy.query.wire.commitments import Commitment
 
@@ -279,7 +282,8 @@ def test_a_proof_that_does_not_hold_says_in_plain_words_what_is_false(
     body = json.dumps(question).encode()
     json_ = "application/json"
     proof = ask(f"{served.url}/query", method="POST", token=served.tokens["reader"], body=body, content_type=json_).json
-    other, none = KeyPair(b"\x02" * 32), f"f1620{'0' * 64}"
+    other, ended, none = KeyPair(b"\x02" * 32), KeyPair(b"\x04" * 32), f"f1620{'0' * 64}"
+    RevokedKeysFile().add(learnt=[KeyRevocation.made_by(ended, ended.actor, Reason.RETIRED, Timestamp.now())])
     [read] = proof["input"]["datasets"]
     reader.expect("status of 400")
     page = reader.go("proof")
@@ -287,6 +291,11 @@ def test_a_proof_that_does_not_hold_says_in_plain_words_what_is_false(
         (changed(proof, "output", "data", [[9]]), "Not true: the rows are not those that were signed", "Signed by"),
         (changed(proof, "proof", "verificationMethod", str(other.actor)), "Not true: the signature is wrong", "Names"),
         (changed(proof, "output", "data", [[9]], other), "Not true: other rows come out", "has no name for"),
+        (
+            changed(proof, "output", "data", [[9]], ended),
+            "Not true: the key that has signed it counts no more",
+            "Signed",
+        ),
         (
             changed(proof, "input", "datasets", [{**read, "blockHash": none}], other),
             "Cannot be checked here: a block is not here",

@@ -14,16 +14,25 @@ import pytest
 from serving.sharing.conftest import Shared
 from support.servers.serving import Answer
 
+from odfpy.chain.revocations import KeyRevocation, KnownRevocations, Reason
 from odfpy.coordinator.storage.keys import UserKeys
+from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import KeyPair
 from odfpy.errors import OdfError, SchemaError, UsageError
 from odfpy.query.wire.commitments import Commitment, InvalidCommitment
-from odfpy.query.wire.verification import CommittedAnswer, MalformedAnswer, VerificationFailed, WrongSigner
+from odfpy.query.wire.verification import (
+    CommittedAnswer,
+    EndedKey,
+    MalformedAnswer,
+    VerificationFailed,
+    WrongSigner,
+)
 from odfpy.serving.sharing.row_hashes import RowHashes
 from odfpy.sharing.model import SourceKind, TableSource
 from odfpy.sharing.names import SharePath
 from odfpy.sharing.statements import Statement
 
+NOTHING = KnownRevocations()
 RATES = "shares/fx/schemas/main/tables/rates"
 LOG = "shares/fx/schemas/main/tables/log"
 _READ = """
@@ -74,11 +83,11 @@ def test_what_pandas_reads_is_what_was_signed(
     for version in (1, 2):
         signed = statement(proof(shared, f"shares/fx/schemas/main/tables/{table}", who, {"version": version}))
         rows = read(clients, profile, f"fx.main.{table}", version, tmp_path / "rows.parquet", delta=delta)
-        assert not signed.check(None, arrived=rows)
+        assert not signed.check(None, revoked=NOTHING, arrived=rows)
         assert (signed.table.version, signed.table.recipient) == (version, who)
         other = statement(proof(shared, f"shares/fx/schemas/main/tables/{table}", who, {"version": 3 - version}))
         with pytest.raises(VerificationFailed, match="other rows"):
-            other.check(None, arrived=rows)
+            other.check(None, revoked=NOTHING, arrived=rows)
 
 
 @pytest.mark.parametrize("table", [RATES, LOG])
@@ -89,7 +98,7 @@ def test_the_dataset_gives_the_same_rows_again(shared: Shared, table: str, versi
     assert signed.table.dataset is not None
     assert str(signed.table.dataset.block_hash) == answer.headers["x-odf-block-hash"]
     assert answer.headers["delta-table-version"] == str(version)
-    assert signed.check(shared.workspace.queries.service, signer=UserKeys().own().actor)
+    assert signed.check(shared.workspace.queries.service, revoked=NOTHING, signer=UserKeys().own().actor)
 
 
 def test_a_version_before_any_data_has_no_rows(shared: Shared, write: Callable[..., Path]) -> None:
@@ -112,7 +121,7 @@ def test_whoever_reads_a_part_learns_neither_block_nor_dataset(shared: Shared, w
     dataset = shared.workspace.storage.get("rates")
     assert str(dataset.handle.id).encode() not in answer.body
     with pytest.raises(UsageError, match="nothing here to compare"):
-        signed.check(shared.workspace.queries.service)
+        signed.check(shared.workspace.queries.service, revoked=NOTHING)
 
 
 def test_hidden_rows_do_not_change_it(shared: Shared) -> None:
@@ -147,9 +156,9 @@ def test_a_table_that_is_no_dataset(shared: Shared, tmp_path: Path, write: Calla
     shared.sharing.shares.add_table(path, TableSource(SourceKind.PARQUET, str(folder)))
     signed = statement(proof(shared, "shares/fx/schemas/main/tables/folder"))
     assert (signed.table.dataset, signed.table.shown) == (None, None)
-    signed.check(None, arrived=write({"land": ["FR", "DE", "DE"], "n": [3, 2, 1]}))
+    signed.check(None, revoked=NOTHING, arrived=write({"land": ["FR", "DE", "DE"], "n": [3, 2, 1]}))
     with pytest.raises(VerificationFailed):
-        signed.check(None, arrived=write({"land": ["FR", "FR", "DE"], "n": [3, 2, 1]}))
+        signed.check(None, revoked=NOTHING, arrived=write({"land": ["FR", "FR", "DE"], "n": [3, 2, 1]}))
 
 
 # --- Documents that somebody has changed ------------------------------------------------------------------------------
@@ -176,7 +185,7 @@ def changed(answer: Answer, *path: str, to: Any) -> Statement:
 )
 def test_what_was_changed_is_found(shared: Shared, path: tuple[str, ...], to: Any) -> None:
     with pytest.raises(InvalidCommitment):
-        changed(proof(shared), *path, to=to).check(shared.workspace.queries.service)
+        changed(proof(shared), *path, to=to).check(shared.workspace.queries.service, revoked=NOTHING)
 
 
 @pytest.mark.parametrize(
@@ -200,8 +209,8 @@ def test_somebody_else_cannot_sign(shared: Shared) -> None:
     other = KeyPair(b"\x01" * 32)
     forged = signed_by(other, proof(shared))
     with pytest.raises(WrongSigner):
-        forged.check(shared.workspace.queries.service, signer=UserKeys().own().actor)
-    assert forged.check(shared.workspace.queries.service, signer=other.actor)
+        forged.check(shared.workspace.queries.service, revoked=NOTHING, signer=UserKeys().own().actor)
+    assert forged.check(shared.workspace.queries.service, revoked=NOTHING, signer=other.actor)
 
 
 @pytest.mark.parametrize(
@@ -210,13 +219,13 @@ def test_somebody_else_cannot_sign(shared: Shared) -> None:
 def test_a_hostile_schema_is_refused(shared: Shared, write: Callable[..., Path], schema: str) -> None:
     forged = signed_by(KeyPair(b"\x01" * 32), proof(shared), schemaString=schema)
     with pytest.raises(MalformedAnswer):
-        forged.check(None, arrived=write({"a": [1]}))
+        forged.check(None, revoked=NOTHING, arrived=write({"a": [1]}))
 
 
 def test_a_publisher_who_signs_other_rows_is_found(shared: Shared) -> None:
     lie = signed_by(KeyPair(b"\x01" * 32), proof(shared), rowsHash="f1620" + "0" * 64)
     with pytest.raises(VerificationFailed, match="other rows"):
-        lie.check(shared.workspace.queries.service)
+        lie.check(shared.workspace.queries.service, revoked=NOTHING)
 
 
 # --- Rows that cannot be compared -------------------------------------------------------------------------------------
@@ -225,18 +234,18 @@ def test_a_publisher_who_signs_other_rows_is_found(shared: Shared) -> None:
 def test_rows_that_are_not_all_there(shared: Shared, write: Callable[..., Path], tmp_path: Path) -> None:
     signed = statement(proof(shared, who="columns"))
     with pytest.raises(SchemaError, match="column 'n'"):
-        signed.check(None, arrived=write({"cur": ["EUR"]}))
+        signed.check(None, revoked=NOTHING, arrived=write({"cur": ["EUR"]}))
     with pytest.raises(SchemaError, match="column 'more'"):
-        signed.check(None, arrived=write({"cur": ["EUR"], "n": [1], "more": [1]}))
+        signed.check(None, revoked=NOTHING, arrived=write({"cur": ["EUR"], "n": [1], "more": [1]}))
     with pytest.raises(VerificationFailed, match="1 instead of 3"):
-        signed.check(None, arrived=write({"cur": ["EUR"], "n": [3]}))
+        signed.check(None, revoked=NOTHING, arrived=write({"cur": ["EUR"], "n": [3]}))
     with pytest.raises(OdfError, match="cannot be compared"):
-        signed.check(None, arrived=write({"cur": ["EUR"], "n": ["three"]}))
+        signed.check(None, revoked=NOTHING, arrived=write({"cur": ["EUR"], "n": ["three"]}))
     (tmp_path / "text.csv").write_text("cur,n\n")
     with pytest.raises(OdfError, match="cannot be compared"):
-        signed.check(None, arrived=tmp_path / "text.csv")
+        signed.check(None, revoked=NOTHING, arrived=tmp_path / "text.csv")
     with pytest.raises(OdfError, match="No such file"):
-        signed.check(None, arrived=tmp_path / "none.parquet")
+        signed.check(None, revoked=NOTHING, arrived=tmp_path / "none.parquet")
 
 
 def test_only_some_are_read_at_the_same_time(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,3 +255,11 @@ def test_only_some_are_read_at_the_same_time(shared: Shared, monkeypatch: pytest
     answer = shared.ask(f"{RATES}/proof", body={})
     assert answer.status == 429
     assert answer.headers["retry-after"]
+
+
+def test_a_statement_signed_with_a_key_that_has_ended_says_nothing(shared: Shared, write: Callable[..., Path]) -> None:
+    signed, key = statement(proof(shared)), UserKeys().own()
+    said = KeyRevocation.made_by(key, key.actor, Reason.RETIRED, Timestamp.now())
+    for service, rows in ((None, write({"cur": ["EUR"], "n": [1]})), (shared.workspace.queries.service, None)):
+        with pytest.raises(EndedKey, match="retired"):
+            signed.check(service, revoked=KnownRevocations(learnt=(said,)), arrived=rows)

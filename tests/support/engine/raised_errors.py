@@ -41,12 +41,13 @@ def made_otherwise() -> dict[str, Callable[[], OdfError]]:
     from odfpy.codec.tree import TreeError
     from odfpy.errors import FetchInterrupted
     from odfpy.query.wire.commitments import InvalidCommitment
-    from odfpy.query.wire.verification import VerificationFailed
+    from odfpy.query.wire.verification import EndedKey, VerificationFailed
     from odfpy.repository.smart_transfer.messages import Internal, PushPhase
     from odfpy.repository.smart_transfer.session import PeerClosed, Refusal
     from odfpy.serving.http.budget import OverBudget
 
     return {
+        "EndedKey": lambda: EndedKey("did:key:z", "was revoked"),
         "FetchInterrupted": lambda: FetchInterrupted("says “later”\n", hint="Wait.", retry_after=2.5),
         "InvalidCommitment": lambda: InvalidCommitment("BadSignature", "it is signed by somebody else"),
         "OverBudget": lambda: OverBudget("too much", hint="Send less.", is_own=True),
