@@ -41,7 +41,9 @@ class Upcoming:
     trigger: str
 
 
-def upcoming(workspace: Workspace, refs: Sequence[str], num: int, after: float | None = None) -> Iterator[Upcoming]:
+def upcoming(
+    workspace: Workspace, refs: str | Sequence[str], num: int, after: float | None = None
+) -> Iterator[Upcoming]:
     """Yield the next runs of each job, as if each began when it is due.
 
     Args:
@@ -51,7 +53,7 @@ def upcoming(workspace: Workspace, refs: Sequence[str], num: int, after: float |
         after: a time to come at which each is taken to have run; None for what is due from now on.
     """
     storage = workspace.storage
-    return upcoming_of(workspace, storage.match(list(refs)) if refs else storage.datasets(), num, after)
+    return upcoming_of(workspace, storage.match(refs) if refs else storage.datasets(), num, after)
 
 
 def upcoming_of(

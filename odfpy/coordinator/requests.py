@@ -13,17 +13,12 @@ from typing import TYPE_CHECKING, Any
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.coordinator.ingest.allowed import NOTHING, Allowed
 from odfpy.data.link_filter import LinkFilter
-from odfpy.dataset.names import DatasetAlias
+from odfpy.dataset.names import DatasetAlias, all_of
 from odfpy.errors import UsageError
 from odfpy.values import dataclass
 
 if TYPE_CHECKING:
     from odfpy.data.rows.files import RowFileOptions
-
-
-def all_of(refs: Sequence[str]) -> tuple[str, ...]:
-    """References that a program gives: one as a text, or several."""
-    return (refs,) if isinstance(refs, str) else tuple(refs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +59,9 @@ class PullRequest:
     @classmethod
     def of(
         cls,
-        refs: Sequence[str],
+        refs: str | Sequence[str],
         *,
-        tags: Sequence[str] = (),
+        tags: str | Sequence[str] = (),
         allow_retractions: bool = False,
         allow_future: bool = False,
         **options: Any,
@@ -81,9 +76,10 @@ class PullRequest:
             options: other fields of the request.
         """
         allowed = Allowed(allow_retractions, allow_future)
-        return cls(refs=all_of(refs), tags=tuple(tags), allowed=allowed, **options)
+        return cls(refs=all_of(refs), tags=all_of(tags), allowed=allowed, **options)
 
     def __post_init__(self) -> None:
+        _take_one_as_several(self, "refs", "tags")
         _check_choice("pull", self.refs, all=self.all)
         _ = self.alias, self.tag_names, self.choice
 
@@ -134,6 +130,7 @@ class PushRequest:
     files: str | None = None
 
     def __post_init__(self) -> None:
+        _take_one_as_several(self, "refs", "branches", "tags")
         _check_choice("push", self.refs, all=self.all)
         _ = self.choice
 
@@ -178,6 +175,7 @@ class VerifyRequest:
     repair: bool = False
 
     def __post_init__(self) -> None:
+        _take_one_as_several(self, "refs")
         _check_choice("verify", self.refs, all=self.all)
         if self.integrity_only and self.against_batch:
             raise UsageError("--integrity runs no queries, and --against-batch does", hint="Leave one of them out.")
@@ -219,8 +217,20 @@ class ExportRequest:
     overwrite: bool = False
 
     def __post_init__(self) -> None:
+        _take_one_as_several(self, "partition_by")
         if (self.ref is None) == (self.sql is None):
             raise UsageError("Either a dataset or a query", hint="Name one dataset, or give one query.")
+
+
+def _take_one_as_several(request: object, *fields: str) -> None:
+    """Make tuples of fields of a request for which a program gave one text, or a list.
+
+    Args:
+        request: a value that is just being made.
+        fields: their names.
+    """
+    for field in fields:
+        object.__setattr__(request, field, all_of(getattr(request, field)))
 
 
 def _check_choice(verb: str, refs: Sequence[str], *, all: bool) -> None:  # noqa: A002

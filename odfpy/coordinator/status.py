@@ -86,13 +86,13 @@ class StatusReader:
     remote: bool = False
     sign: bool = True
 
-    def statuses(self, refs: Sequence[str] = ()) -> Iterator[DatasetStatus]:
+    def statuses(self, refs: str | Sequence[str] = ()) -> Iterator[DatasetStatus]:
         """The datasets of some ids, names and patterns, or all, inputs first.
 
         Raises:
             DatasetNotFound: a name, or a pattern that fits nothing.
         """
-        chosen = {dataset.handle.id for dataset in self.storage.match(list(refs))} if refs else None
+        chosen = {dataset.handle.id for dataset in self.storage.match(refs)} if refs else None
         named, nameless = self.storage.scan()
         yield from (_damaged(one) for one in nameless if chosen is None)
         lineage = Lineage(self.storage)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from odfpy.coordinator.storage.results import ProgressSink, silent
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.coordinator.verbs.subjects import Subjects
+from odfpy.dataset.names import all_of
 from odfpy.errors import AlreadyExists, OdfError
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class Workspace(Subjects):
     # --- Verbs of every day: each makes a request, if it has many options, and hands it on ---
 
     def load(
-        self, paths: Sequence[str | Path], *, recursive: bool = False, stdin: BinaryIO | None = None
+        self, paths: str | Path | Sequence[str | Path], *, recursive: bool = False, stdin: BinaryIO | None = None
     ) -> list[DatasetSnapshot]:
         """Read manifests; see `datasets.load`."""
         return self.datasets.load(paths, recursive=recursive, stdin=stdin)
@@ -114,7 +115,7 @@ class Workspace(Subjects):
 
     def pull(
         self,
-        refs: Sequence[str] = (),
+        refs: str | Sequence[str] = (),
         *,
         all: bool = False,  # noqa: A002 - the word of the command line
         recursive: bool = False,
@@ -123,7 +124,7 @@ class Workspace(Subjects):
         as_name: str | None = None,
         reset_derivatives: bool = False,
         branch: str | None = None,
-        tags: Sequence[str] = (),
+        tags: str | Sequence[str] = (),
         files: str | None = None,
         allow_retractions: bool = False,
         allow_future: bool = False,
@@ -171,7 +172,7 @@ class Workspace(Subjects):
         return self.updates.pull(request, progress)
 
     def plan_pull(
-        self, refs: Sequence[str] = (), *, progress: ProgressSink = silent, **options: Any
+        self, refs: str | Sequence[str] = (), *, progress: ProgressSink = silent, **options: Any
     ) -> Iterator[PullPlan]:
         """Yield what `pull` would do: nothing is fetched, changed or locked.
 
@@ -187,7 +188,7 @@ class Workspace(Subjects):
     def ingest(
         self,
         ref: str,
-        files: Sequence[str | Path] = (),
+        files: str | Path | Sequence[str | Path] = (),
         *,
         stdin: BinaryIO | None = None,
         source_name: str | None = None,
@@ -264,14 +265,14 @@ class Workspace(Subjects):
 
     def push(
         self,
-        refs: Sequence[str] = (),
+        refs: str | Sequence[str] = (),
         *,
         to: str | None = None,
         all: bool = False,  # noqa: A002 - the word of the command line
         recursive: bool = False,
         force: bool = False,
-        branches: Sequence[str] = (),
-        tags: Sequence[str] = (),
+        branches: str | Sequence[str] = (),
+        tags: str | Sequence[str] = (),
         progress: ProgressSink = silent,
         **options: Any,
     ) -> Iterator[PullResult]:
@@ -291,7 +292,7 @@ class Workspace(Subjects):
         Raises:
             NoSuchReference: none of several datasets has a branch or tag; nothing was pushed.
         """
-        from odfpy.coordinator.requests import PushRequest, all_of
+        from odfpy.coordinator.requests import PushRequest
 
         request = PushRequest(
             refs=all_of(refs),
@@ -299,14 +300,14 @@ class Workspace(Subjects):
             all=all,
             recursive=recursive,
             force=force,
-            branches=tuple(branches),
-            tags=tuple(tags),
+            branches=all_of(branches),
+            tags=all_of(tags),
             **options,
         )
         return self.remotes.push(request, progress)
 
     def verify(
-        self, refs: Sequence[str] = (), *, progress: ProgressSink = silent, **options: bool
+        self, refs: str | Sequence[str] = (), *, progress: ProgressSink = silent, **options: bool
     ) -> Iterator[VerifyReport]:
         """Check every file, every chain rule and, by replay, every transform; inputs come before what is derived.
 
@@ -319,7 +320,7 @@ class Workspace(Subjects):
             IntegrityError: with `all`, and after everything else: a dataset has lost its name.
             UsageError: what is asked for does not go together.
         """
-        from odfpy.coordinator.requests import VerifyRequest, all_of
+        from odfpy.coordinator.requests import VerifyRequest
 
         return self.maintenance.verify(VerifyRequest(refs=all_of(refs), **options), progress)
 
@@ -363,7 +364,7 @@ class Workspace(Subjects):
 
         return self.queries.export(ExportRequest(ref=ref, to=to, **options), progress)
 
-    def compare(self, ref: str, old: str, new: str, *, key: Sequence[str] = ()) -> Comparison:
+    def compare(self, ref: str, old: str, new: str, *, key: str | Sequence[str] = ()) -> Comparison:
         """Return what has changed in the state of a dataset between two moments; see `queries.compare`."""
         return self.queries.compare(ref, old, new, key=key)
 

@@ -14,11 +14,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import total_ordering
-from typing import TypeAlias
+from pathlib import Path
+from typing import TypeAlias, TypeVar
 
 from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId
 from odfpy.errors import InvalidValue, nearest
 from odfpy.values import dataclass
+
+_Given = TypeVar("_Given", bound="str | Path")
 
 _HOSTNAME = r"[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*(?:\.[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*)*"
 _HOSTNAME_RE = re.compile(_HOSTNAME)
@@ -154,6 +157,11 @@ class RemoteUrl:
 
 
 AnyRemoteRef: TypeAlias = RemoteRef | RemoteUrl
+
+
+def all_of(given: _Given | Iterable[_Given]) -> tuple[_Given, ...]:
+    """Names or paths that a program gives: one by itself, or several."""
+    return (given,) if isinstance(given, (str, Path)) else tuple(given)
 
 
 def is_url(text: str) -> bool:

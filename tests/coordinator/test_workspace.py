@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.chains.workspaces import derivative, feed, root, rows, workspace_with
+from support.chains.workspaces import FOLDER, derivative, feed, root, rows, workspace_with
 
 import odfpy
+from odfpy.chain.references import ReferenceKind
+from odfpy.coordinator.requests import PullRequest
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.results import PullOutcome
 from odfpy.coordinator.workspace import Workspace
@@ -120,6 +122,34 @@ def test_a_text_is_one_name_where_several_may_be_given(tmp_path: Path) -> None:
     workspace = workspace_with(tmp_path, root("root"), root("r"))
     assert [result.name for result in workspace.pull("root")] == ["root"]
     assert [str(report.handle) for report in workspace.verify("root")] == ["root"]
+
+
+def test_one_text_is_one_name_for_every_verb(tmp_path: Path) -> None:
+    workspace = workspace_with(tmp_path / "w", *(root(name) for name in ("root", "r", "o", "t")))
+    (tmp_path / "1.ndjson").write_text('{"event_time": "2024-01-01T00:00:00Z", "id": 1, "name": "a"}\n')
+    assert [result.name for result in workspace.ingest("root", tmp_path / "1.ndjson")] == ["root"]
+    assert [result.name for result in workspace.ingest("root", str(tmp_path / "1.ndjson"))] == ["root"]
+    datasets, updates, maintenance = workspace.datasets, workspace.updates, workspace.maintenance
+    assert [str(one.handle) for one in datasets.survey("root")[0]] == ["root"]
+    assert [str(handle) for handle in datasets.match("root")] == ["root"]
+    assert [str(one.handle) for one in workspace.sources.all("root")] == ["root"]
+    assert [one.name for one in updates.status("root")] == ["root"]
+    assert [one.name for one in workspace.plan_pull("root")] == ["root"]
+    assert [one.name for one in updates.pull(PullRequest(refs="root"))] == ["root"]  # type: ignore[arg-type]
+    assert [one.name for one in maintenance.gc("root")] == ["root"]
+    workspace.branches.create("root", ReferenceKind.TAG, "v1")
+    pushed = workspace.push("root", to=str(tmp_path / "there"), tags="v1")
+    assert [one.name for one in pushed] == ["root", "root tag v1"]
+    assert [one.name for one in maintenance.gc_repository(str(tmp_path), "there")] == ["there"]
+    assert [str(one.dataset.alias) for one in workspace.remotes.search("", str(tmp_path))[0]] == ["there"]
+    exported = workspace.export("root", to=tmp_path / "parts", partition_by="name")
+    assert exported.manifest["partitionBy"] == ["name"]
+    with workspace.compare("root", "v1", "head", key="id") as compared:
+        assert compared.key == ("id",)
+    assert list(map(str, datasets.plan_delete("root"))) == ["root"]
+    assert list(map(str, datasets.delete("root"))) == ["root"]
+    (tmp_path / "x.yaml").write_text(FOLDER)
+    assert [str(snapshot.name) for snapshot in workspace.load(str(tmp_path / "x.yaml"))] == ["com.example.folder"]
 
 
 def test_sql_sees_datasets_under_their_names(tmp_path: Path) -> None:

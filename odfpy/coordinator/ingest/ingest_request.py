@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 
 from odfpy.coordinator.ingest.allowed import NOTHING, Allowed
 from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.names import all_of
 from odfpy.values import dataclass
 
 
@@ -37,7 +38,7 @@ class IngestRequest:
 
     @classmethod
     def of(
-        cls, ref: str, files: Sequence[str | Path] = (), *, allow_retractions: bool = False, **options: Any
+        cls, ref: str, files: str | Path | Sequence[str | Path] = (), *, allow_retractions: bool = False, **options: Any
     ) -> IngestRequest:
         """Make a request of the arguments of `Workspace.ingest`; `options` are fields as they are.
 
@@ -47,4 +48,4 @@ class IngestRequest:
             allow_retractions: whether a state may retract most rows.
             options: other fields of the request.
         """
-        return cls(ref, tuple(map(Path, files)), allowed=Allowed(retractions=allow_retractions), **options)
+        return cls(ref, tuple(map(Path, all_of(files))), allowed=Allowed(retractions=allow_retractions), **options)

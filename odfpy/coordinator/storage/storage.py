@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,15 @@ from odfpy.coordinator.storage.results import DamagedDataset
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.coordinator.storage.workspace_folder import WorkspaceFolder
 from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId
-from odfpy.dataset.names import DatasetAlias, DatasetPattern, DatasetRef, did_you_mean_dataset, is_pattern, parse_ref
+from odfpy.dataset.names import (
+    DatasetAlias,
+    DatasetPattern,
+    DatasetRef,
+    all_of,
+    did_you_mean_dataset,
+    is_pattern,
+    parse_ref,
+)
 from odfpy.errors import (
     AlreadyExists,
     DatasetNotFound,
@@ -103,14 +111,14 @@ class Storage(WorkspaceFolder):
 
         return dataset.at(find_block(dataset, block))
 
-    def match(self, texts: tuple[str, ...] | list[str], *, to_look_at: bool = False) -> list[StoredDataset]:
-        """The datasets of some ids, names and patterns, each once; `to_look_at` allows for `NAME@BLOCK`.
+    def match(self, texts: str | Iterable[str], *, to_look_at: bool = False) -> list[StoredDataset]:
+        """The datasets of one or some ids, names and patterns, each once; `to_look_at` allows for `NAME@BLOCK`.
 
         Raises:
             DatasetNotFound: a name, or a pattern that fits nothing.
         """
         found: dict[DatasetId, StoredDataset] = {}
-        for text in texts:
+        for text in all_of(texts):
             if is_pattern(text):
                 pattern = DatasetPattern(text)
                 matching = [dataset for dataset in self.datasets() if pattern.matches(dataset.handle.alias)]

@@ -12,7 +12,7 @@ from odfpy.coordinator.storage.results import AddResult, DamagedDataset, Dataset
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.verbs.context import WorkspaceContext
 from odfpy.dataset.identity import DatasetId
-from odfpy.dataset.names import DatasetAlias
+from odfpy.dataset.names import DatasetAlias, all_of
 from odfpy.errors import IntegrityError, OdfError, UsageError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class DatasetRegistry:
             raise damaged[0].error
         return found
 
-    def survey(self, refs: Sequence[str] = ()) -> tuple[list[DatasetSummary], list[DamagedDataset]]:
+    def survey(self, refs: str | Sequence[str] = ()) -> tuple[list[DatasetSummary], list[DamagedDataset]]:
         """Return the datasets that can be read, in the order of their names, and those that cannot.
 
         Args:
@@ -50,7 +50,7 @@ class DatasetRegistry:
         """
         named, damaged = self._storage.scan()
         if refs:
-            chosen = {dataset.handle.id for dataset in self._storage.match(list(refs))}
+            chosen = {dataset.handle.id for dataset in self._storage.match(refs)}
             named, damaged = [dataset for dataset in named if dataset.handle.id in chosen], []
         found = []
         for dataset in named:
@@ -72,9 +72,9 @@ class DatasetRegistry:
         """
         return self._storage.get(ref).handle
 
-    def match(self, refs: Sequence[str]) -> list[DatasetHandle]:
+    def match(self, refs: str | Sequence[str]) -> list[DatasetHandle]:
         """Return the datasets of some ids, names and patterns, each once."""
-        return [dataset.handle for dataset in self._storage.match(list(refs))]
+        return [dataset.handle for dataset in self._storage.match(refs)]
 
     def state(self, ref: str) -> ChainState:
         """Return what the dataset's chain amounts to: schema, source, transform, watermark, licence..."""
@@ -104,7 +104,7 @@ class DatasetRegistry:
     # --- Making, changing ---
 
     def load(
-        self, paths: Sequence[str | Path], *, recursive: bool = False, stdin: BinaryIO | None = None
+        self, paths: str | Path | Sequence[str | Path], *, recursive: bool = False, stdin: BinaryIO | None = None
     ) -> list[DatasetSnapshot]:
         """Read the manifests of files, URLs, folders (`recursive`) and `-`, which is standard input.
 
@@ -118,7 +118,7 @@ class DatasetRegistry:
         """
         from odfpy.coordinator.manifests import load
 
-        return load(paths, recursive=recursive, stdin=stdin)
+        return load(all_of(paths), recursive=recursive, stdin=stdin)
 
     def add(
         self,
@@ -160,7 +160,7 @@ class DatasetRegistry:
 
     def plan_delete(
         self,
-        refs: Sequence[str] = (),
+        refs: str | Sequence[str] = (),
         *,
         all: bool = False,  # noqa: A002 - the word of the command line
         recursive: bool = False,
@@ -178,7 +178,7 @@ class DatasetRegistry:
 
     def delete(
         self,
-        refs: Sequence[str] = (),
+        refs: str | Sequence[str] = (),
         *,
         all: bool = False,  # noqa: A002 - the word of the command line
         recursive: bool = False,
@@ -229,7 +229,7 @@ class DatasetRegistry:
 
     def _doomed(
         self,
-        refs: Sequence[str],
+        refs: str | Sequence[str],
         *,
         all: bool,  # noqa: A002 - the word of the command line
         recursive: bool,
@@ -237,7 +237,7 @@ class DatasetRegistry:
     ) -> list[StoredDataset]:
         from odfpy.coordinator.lineage.lineage import Lineage
 
-        chosen = self._storage.datasets() if all else self._storage.match(list(refs))
+        chosen = self._storage.datasets() if all else self._storage.match(refs)
         lineage = Lineage(self._storage)
         if recursive:
             chosen = lineage.with_dependents(chosen)

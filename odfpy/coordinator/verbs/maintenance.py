@@ -11,6 +11,7 @@ from odfpy.coordinator.lineage.lineage import Lineage
 from odfpy.coordinator.storage.results import Progress, ProgressSink, engine_listener, silent
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.verbs.context import WorkspaceContext
+from odfpy.dataset.names import all_of
 from odfpy.errors import NotConfined
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class Maintenance:
 
     def gc(
         self,
-        refs: Sequence[str] = (),
+        refs: str | Sequence[str] = (),
         *,
         checkpoints: bool = False,
         caches: bool = False,
@@ -166,7 +167,7 @@ class Maintenance:
         """
         from odfpy.coordinator.maintenance.gc import GarbageCollector, GcOptions, GcReport
 
-        datasets, nameless = (self._storage.match(list(refs)), []) if refs else self._storage.scan()
+        datasets, nameless = (self._storage.match(refs), []) if refs else self._storage.scan()
         options = GcOptions(checkpoints=checkpoints, caches=caches, dry_run=dry_run, may_remove=may_remove)
         yield from GarbageCollector(self._storage, options, progress).collect(datasets, everything=not refs)
         for damaged in nameless:
@@ -175,7 +176,7 @@ class Maintenance:
     def gc_repository(
         self,
         place: str,
-        names: Sequence[str] = (),
+        names: str | Sequence[str] = (),
         *,
         older_than: Duration | None = None,
         dry_run: bool = False,
@@ -201,7 +202,7 @@ class Maintenance:
         from odfpy.coordinator.transfer.search import place_of
 
         _, url = place_of(self._context.places.registry, place)
-        yield from RepositoryGarbage(url, older_than or GOOD_WHILE, dry_run, progress).collect(names)
+        yield from RepositoryGarbage(url, older_than or GOOD_WHILE, dry_run, progress).collect(all_of(names))
 
     def plan_compact(self, ref: str, options: CompactOptions | None = None) -> CompactResult:
         """Return what `compact` would do; nothing is changed or locked."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from odfpy.coordinator.storage.results import ProgressSink, silent
 from odfpy.coordinator.verbs.context import WorkspaceContext
+from odfpy.dataset.names import all_of
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class Queries:
                 return pinned
         return query
 
-    def compare(self, ref: str, old: str, new: str, *, key: Sequence[str] = ()) -> Comparison:
+    def compare(self, ref: str, old: str, new: str, *, key: str | Sequence[str] = ()) -> Comparison:
         """Return what has changed in the state of a dataset between two moments.
 
         Args:
@@ -117,7 +118,7 @@ class Queries:
         """
         from odfpy.coordinator.reading.compare import compare
 
-        return compare(self._storage, self.service, ref, old, new, key)
+        return compare(self._storage, self.service, ref, old, new, all_of(key))
 
     def provenance(
         self, ref: str, offset: int, *, column: str | None = None, depth: int | None = None, check: bool = True

@@ -11,6 +11,7 @@ from odfpy.coordinator.storage.results import ProgressSink, PullOutcome, PullRes
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.verbs.context import WorkspaceContext
 from odfpy.coordinator.verbs.updates import damaged_result
+from odfpy.dataset.names import all_of
 
 if TYPE_CHECKING:
     from odfpy.coordinator.requests import PushRequest
@@ -35,7 +36,7 @@ class Remotes:
         """Return where a dataset is pulled from and pushed to."""
         return self._context.places.aliases(self._storage.get(ref))
 
-    def search(self, text: str = "", places: Sequence[str] = ()) -> tuple[list[FoundDataset], list[OdfError]]:
+    def search(self, text: str = "", places: str | Sequence[str] = ()) -> tuple[list[FoundDataset], list[OdfError]]:
         """Look for datasets in repositories; problems with some of these do not keep others from being asked.
 
         Args:
@@ -44,7 +45,7 @@ class Remotes:
         """
         from odfpy.coordinator.transfer.search import search_repositories
 
-        return search_repositories(self.repositories, text, places)
+        return search_repositories(self.repositories, text, all_of(places))
 
     def push(self, request: PushRequest, progress: ProgressSink = silent) -> Iterator[PullResult]:
         """Copy datasets to a repository or URL, which is remembered as the push alias.

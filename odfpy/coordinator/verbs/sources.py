@@ -19,7 +19,7 @@ class Sources:
         self._context = context
         self._storage = context.storage
 
-    def all(self, refs: Sequence[str] = ()) -> list[KnownSource]:
+    def all(self, refs: str | Sequence[str] = ()) -> list[KnownSource]:
         """Return the sources of datasets, what each does on this machine, and whether it may.
 
         Args:
@@ -30,7 +30,7 @@ class Sources:
         """
         from odfpy.coordinator.ingest.source_actions import known_sources
 
-        datasets = self._storage.match(list(refs)) if refs else self._storage.scan()[0]
+        datasets = self._storage.match(refs) if refs else self._storage.scan()[0]
         return [known for dataset in datasets for known in known_sources(dataset)]
 
     def report(self, ref: str, *, num_commits: int = 5) -> SourceReport:

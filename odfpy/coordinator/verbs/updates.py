@@ -67,7 +67,7 @@ class Updates:
         return DryRun(puller).plan(refs, nameless)
 
     def status(
-        self, refs: Sequence[str] = (), *, remote: bool = False, progress: ProgressSink = silent
+        self, refs: str | Sequence[str] = (), *, remote: bool = False, progress: ProgressSink = silent
     ) -> Iterator[DatasetStatus]:
         """Yield what is to be done about datasets; nothing is changed or locked.
 
