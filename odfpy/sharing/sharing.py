@@ -10,6 +10,7 @@ from odfpy.sharing.decisions import Reach
 from odfpy.sharing.model import Principal, PrincipalKind
 from odfpy.sharing.store.database import Database
 from odfpy.sharing.store.grants import Grants
+from odfpy.sharing.store.histories import ServedHistories
 from odfpy.sharing.store.passwords import Passwords
 from odfpy.sharing.store.principals import Principals
 from odfpy.sharing.store.shares import Shares
@@ -57,6 +58,11 @@ class Sharing:
     def grants(self) -> Grants:
         """Return who may read what."""
         return Grants(self.database, self.principals, self.shares)
+
+    @cached_property
+    def histories(self) -> ServedHistories:
+        """Return what was served of datasets."""
+        return ServedHistories(self.database)
 
     def whole_datasets(self, principal: Principal) -> frozenset[str]:
         """Ids of the datasets of which a principal may see all: every column of every row of the changelog."""

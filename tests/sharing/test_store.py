@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,7 @@ from odfpy.sharing.names import SharePath
 from odfpy.sharing.sharing import Sharing
 from odfpy.sharing.store import database as database_module
 from odfpy.sharing.store.database import NEWEST, Database, SharingDatabaseError
+from odfpy.sharing.store.histories import ServedHistory
 
 ORDERS = SharePath("sales", "eu", "orders")
 SOURCE = TableSource(SourceKind.DATASET, "did:odf:abc", Shown.CHANGELOG, "v1")
@@ -60,6 +63,24 @@ def test_migrations_lead_to_the_tables(tmp_path: Path, url: str | None) -> None:
     assert ScriptDirectory(str(folder)).get_current_head() == NEWEST
     assert url or (tmp_path / "sharing.db").stat().st_mode & 0o077 == 0
     opened.close()
+
+
+def test_what_was_served_is_remembered_by_whoever_comes_first(sharing: Sharing) -> None:
+    key, other = ("did:odf:abc", ""), ("did:odf:abc", "v1")
+    first, second, third = (ServedHistory(f"f1620{number:064}", number, 0) for number in (1, 2, 3))
+    assert sharing.histories.find(*key) is None
+    assert sharing.histories.compare_and_swap(*key, None, first)
+    assert not sharing.histories.compare_and_swap(*key, None, second)
+    assert sharing.histories.compare_and_swap(*key, first, second)
+    assert not sharing.histories.compare_and_swap(*key, first, third)
+    assert not sharing.histories.compare_and_swap(*key, replace(second, base=7), third)
+    assert (sharing.histories.find(*key), sharing.histories.find(*other)) == (second, None)
+    assert sharing.histories.compare_and_swap(*other, None, first)
+    with ThreadPoolExecutor(5) as pool:
+        tries = [replace(third, base=base) for base in range(5)]
+        won = list(pool.map(lambda one: sharing.histories.compare_and_swap(*key, second, one), tries))
+    assert won.count(True) == 1
+    assert sharing.histories.find(*key) == tries[won.index(True)]
 
 
 def test_passwords_are_kept_in_both_databases(sharing: Sharing) -> None:

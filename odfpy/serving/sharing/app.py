@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from starlette.routing import Mount
 
 from odfpy.coordinator.workspace import Workspace
+from odfpy.serving.callers.principals import opened_sharing
 from odfpy.serving.settings import ServeSettings
 from odfpy.serving.sharing import activation, files, listing, proofs, tables
 from odfpy.serving.sharing.audited import Audited
@@ -18,6 +19,7 @@ from odfpy.settings.sections import SharingSection
 from odfpy.sharing.audit import AuditLog
 from odfpy.sharing.files.maker import FileMaker
 from odfpy.sharing.files.shown import ShownFiles
+from odfpy.sharing.tables.numbering import VersionNumbers
 from odfpy.sharing.tables.opener import TableOpener
 
 PREFIX = "/delta-sharing"
@@ -43,10 +45,11 @@ def create_sharing_app(workspaces: Sequence[Workspace], settings: ServeSettings)
     storages = [one.storage for one in workspaces]
     app = FastAPI(title="Delta Sharing", docs_url=None, redoc_url=None, openapi_url=None)
     audit = AuditLog(first, section.audit_interval)
+    numbers = VersionNumbers(lambda: opened_sharing(first.storage).histories)
     app.add_middleware(Audited, record=audit.record)
     app.state.sharing = SharingState(
         storages=storages,
-        tables=TableOpener(storages, [one.queries.service for one in workspaces]),
+        tables=TableOpener(storages, [one.queries.service for one in workspaces], numbers),
         files=FileMaker(first.storage.cache / "shared-files", section.cache_size),
         shown=ShownFiles(first.storage.cache / "shared-files"),
         audit=audit,

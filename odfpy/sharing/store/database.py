@@ -17,7 +17,7 @@ from odfpy.http.url import without_user
 with needs_extra("serve", "Shares, users and grants", OdfError):
     import sqlalchemy as sa
 
-NEWEST: Final = "0003"
+NEWEST: Final = "0004"
 """The newest migration; a test compares it with the folder `migrations`."""
 
 _LOCK_NUMBER: Final = 0x6F6466  # "odf": advisory locks of PostgreSQL are numbers

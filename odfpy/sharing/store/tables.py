@@ -110,3 +110,13 @@ GRANTS = sa.Table(
     sa.Column("rows", sa.Text),
     sa.Column("created_at", sa.BigInteger, nullable=False),
 )
+
+SERVED_HISTORIES = sa.Table(
+    "served_histories",
+    METADATA,
+    sa.Column("dataset_id", sa.String(255), primary_key=True),
+    sa.Column("at", sa.String(255), primary_key=True),
+    sa.Column("head", sa.String(255), nullable=False),
+    sa.Column("sequence_number", sa.BigInteger, nullable=False),
+    sa.Column("base", sa.BigInteger, nullable=False),
+)

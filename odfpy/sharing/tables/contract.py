@@ -28,9 +28,9 @@ class TableVersion:
     """A version of a table.
 
     Attributes:
-        number: from 0 on.
+        number: from `ReadableTable.base` on.
         time: when it came into being.
-        block: of a dataset, the hash of the block that made it; None for others and for version 0.
+        block: of a dataset, the hash of the block that made it; None for others, and before any data.
     """
 
     number: int
@@ -96,6 +96,11 @@ class ReadableTable(ABC):
     @abstractmethod
     def latest(self) -> TableVersion:
         """Return the newest version."""
+
+    @property
+    def base(self) -> int:
+        """Return the number of the version before any data; earlier ones were of a history that is gone."""
+        return 0
 
     @abstractmethod
     def version(self, number: int) -> TableVersion:

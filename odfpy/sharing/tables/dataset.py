@@ -1,6 +1,7 @@
 """A dataset as a shared table: its changelog, or its current state (ODF specification, "Projection").
 
-Version 0 is before any data; version N is after the N-th block that adds rows. Files are slices of the dataset as they
+Version 0 is before any data; version N is after the N-th block that adds rows. (In a history that has taken the place
+of another one, numbers begin elsewhere: `odfpy.sharing.tables.numbering`.) Files are slices of the dataset as they
 are. In the current state, rows that others have superseded are left out: a slice all of whose rows count is served as
 it is, and of the others only those that changed since the last version are made again.
 """
@@ -32,30 +33,40 @@ if TYPE_CHECKING:
 class DatasetTable(NumberedTable):
     """A dataset as it is at its head, a branch or a tag."""
 
-    def __init__(self, dataset: StoredDataset, shown: Shown, queries: QueryService) -> None:
+    def __init__(self, dataset: StoredDataset, shown: Shown, queries: QueryService, base: int = 0) -> None:
         """
         Args:
             dataset: the dataset.
             shown: its current state, or its changelog.
             queries: answers which rows of it are current.
+            base: number of the version before any data.
         """
         self._dataset = dataset
         self._shown = shown
         self._queries = queries
+        self._base = base
 
     # --- Versions ---
 
     @property
+    def base(self) -> int:
+        return self._base
+
+    @property
     def _numbers(self) -> range:
-        return range(len(self._slices) + 1)
+        return range(self._base, self._base + len(self._slices) + 1)
 
     def _time(self, number: int) -> Timestamp:
         """The time as clients are told it: what they ask for at that time is the version that they were told of."""
-        block = self._slices[number - 1].block if number else self._chain[0]
+        block = self._added(number).block if number > self._base else self._chain[0]
         return block.block.system_time.floor_millis()
 
     def _block(self, number: int) -> str | None:
-        return str(self._slices[number - 1].block.hash) if number else None
+        return str(self._added(number).block.hash) if number > self._base else None
+
+    def _added(self, number: int) -> SliceOfBlock:
+        """The slice that a version has added."""
+        return self._slices[number - self._base - 1]
 
     # --- Columns ---
 
@@ -73,9 +84,9 @@ class DatasetTable(NumberedTable):
 
     def _schema_place(self, number: int) -> int:
         """The schema in force at a version, as a place in `_schemas`; -1 where there was none yet."""
-        if not number:
+        if number == self._base:
             return -1
-        added = self._slices[number - 1].block.block.sequence_number
+        added = self._added(number).block.block.sequence_number
         return bisect.bisect_left(self._schemas, added, key=lambda block: block.block.sequence_number) - 1
 
     @property
@@ -95,13 +106,13 @@ class DatasetTable(NumberedTable):
     # --- Rows ---
 
     def files(self, version: TableVersion) -> Iterator[TableFile]:
-        numbers = range(1, version.number + 1)
+        numbers = range(self._base + 1, version.number + 1)
         if self._shown is Shown.CHANGELOG or not numbers:
             yield from map(self._file, numbers)
             return
-        live = self._live.at(version.number)
+        live = self._live.at(version.number - self._base)
         for number in numbers:
-            offsets = self._slices[number - 1].data.offset_interval
+            offsets = self._added(number).data.offset_interval
             rows = live[offsets.start : offsets.end + 1]
             if rows.all():
                 yield self._file(number)
@@ -110,7 +121,7 @@ class DatasetTable(NumberedTable):
 
     def changes(self, first: TableVersion, last: TableVersion) -> Iterator[TableChange]:
         operations = self._dataset.state.vocab.operation_type_column
-        for number in range(max(1, first.number), last.number + 1):
+        for number in range(max(self._base + 1, first.number), last.number + 1):
             if self._shown is Shown.CHANGELOG:
                 yield TableChange(ChangeKind.ADDED, self._file(number))
             else:
@@ -118,7 +129,7 @@ class DatasetTable(NumberedTable):
 
     def _file(self, number: int) -> TableFile:
         """The slice that a version has added."""
-        added = self._slices[number - 1]
+        added = self._added(number)
         (path,) = slice_paths(self._dataset.layout.data, [added])
         rows, size = added.data.offset_interval, added.data.size
         name = str(added.data.physical_hash)

@@ -44,7 +44,7 @@ def whole_file_changes(table: ReadableTable, first: TableVersion, last: TableVer
         first: the first version.
         last: the last one.
     """
-    before = {} if not first.number else _by_identity(table, table.version(first.number - 1))
+    before = {} if first.number == table.base else _by_identity(table, table.version(first.number - 1))
     for number in range(first.number, last.number + 1):
         version = table.version(number)
         now = _by_identity(table, version)

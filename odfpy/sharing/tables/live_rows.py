@@ -40,7 +40,7 @@ class LiveRows:
         """
         Args:
             dataset: the dataset.
-            slices: all of it; version N ends with the N-th.
+            slices: all of it; version N ends with the N-th, whatever number clients know it by.
             queries: answers which rows are current.
         """
         self._dataset = dataset

@@ -18,6 +18,7 @@ from odfpy.sharing.errors import CannotShare
 from odfpy.sharing.model import Shown, SourceKind, TableSource
 from odfpy.sharing.tables.contract import ReadableTable
 from odfpy.sharing.tables.dataset import DatasetTable
+from odfpy.sharing.tables.numbering import VersionNumbers
 
 _MOST_KEPT: Final = 200
 
@@ -25,12 +26,16 @@ _MOST_KEPT: Final = 200
 class TableOpener:
     """Opens the tables of some workspaces; keeps those of datasets as long as these do not change. For all threads."""
 
-    def __init__(self, storages: Sequence[Storage], queries: Sequence[QueryService]) -> None:
+    def __init__(
+        self, storages: Sequence[Storage], queries: Sequence[QueryService], numbers: VersionNumbers | None = None
+    ) -> None:
         """
         Args:
             storages: the workspaces.
             queries: for each, what answers queries over all of it.
+            numbers: gives the numbers of versions of datasets; None where nobody is told a number.
         """
+        self._numbers = numbers
         self._places = tuple(zip(storages, queries, strict=True))
         self._kept: Recent[tuple[object, ...], DatasetTable] = Recent(_MOST_KEPT)
 
@@ -56,8 +61,9 @@ class TableOpener:
                 raise CannotShare(f"The dataset has no tag or branch {source.at!r} any more") from error
             except OdfError as error:
                 raise CannotShare(f"The dataset cannot be read: {error.message}", hint=error.hint) from error
-            key = (dataset.folder, source.shown, head)
-            return self._kept.get(key, partial(DatasetTable, seen.at(head), source.shown, queries))
+            base = 0 if self._numbers is None else self._numbers.base(dataset, head, _name(source.at) or "")
+            key = (dataset.folder, source.shown, head, base)
+            return self._kept.get(key, partial(DatasetTable, seen.at(head), source.shown, queries, base))
         raise CannotShare(f"The dataset {source.location} is not in this workspace any more")
 
 
@@ -99,5 +105,11 @@ def shared_dataset(dataset: StoredDataset, shown: Shown, at: str | None) -> Tabl
     return TableSource(SourceKind.DATASET, str(dataset.handle.id), shown, at)
 
 
-def _at(dataset: StoredDataset, name: str | None) -> StoredDataset:
-    return dataset if name in (None, HEAD) else dataset.at(find_block(dataset, str(name)))
+def _at(dataset: StoredDataset, at: str | None) -> StoredDataset:
+    name = _name(at)
+    return dataset if name is None else dataset.at(find_block(dataset, name))
+
+
+def _name(at: str | None) -> str | None:
+    """The tag or branch; None for the head, which has a name, too."""
+    return None if at == HEAD else at

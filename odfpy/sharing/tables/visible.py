@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class VisibleTable(NumberedTable):
-    """A table with other versions: 0 as it is, and then one for each change that shows.
+    """A table with other versions: that before any data, and then one for each change that shows.
 
     The hash of a block is one of all rows, so these versions have none.
     """
@@ -35,11 +35,15 @@ class VisibleTable(NumberedTable):
         self._shows = shows
 
     @property
+    def base(self) -> int:
+        return self._table.base
+
+    @property
     def _numbers(self) -> range:
-        return range(len(self._places))
+        return range(self.base, self.base + len(self._places))
 
     def _time(self, number: int) -> Timestamp:
-        return self._table.version(self._places[number]).time
+        return self._table.version(self._places[number - self.base]).time
 
     def schema(self, version: TableVersion) -> pa.Schema:
         return self._table.schema(self._whole(version))
@@ -61,7 +65,7 @@ class VisibleTable(NumberedTable):
             yield replace(file, version=self._seen(file.version))
 
     def changes(self, first: TableVersion, last: TableVersion) -> Iterator[TableChange]:
-        seen = set(self._places[first.number : last.number + 1])
+        seen = set(self._places[first.number - self.base : last.number - self.base + 1])
         for change in self._table.changes(self._whole(first), self._whole(last)):
             if change.file.version.number in seen:
                 yield replace(change, file=replace(change.file, version=self._seen(change.file.version)))
@@ -72,14 +76,15 @@ class VisibleTable(NumberedTable):
     def _places(self) -> Sequence[int]:
         """Of each version that shows, its number in the whole table."""
         table = self._table
-        if not table.latest.number:
-            return [0]
-        changes = table.changes(table.version(1), table.latest)
-        return [0, *sorted({change.file.version.number for change in changes if self._shows(change.file)})]
+        if table.latest.number == table.base:
+            return [table.base]
+        changes = table.changes(table.version(table.base + 1), table.latest)
+        return [table.base, *sorted({change.file.version.number for change in changes if self._shows(change.file)})]
 
     def _whole(self, version: TableVersion) -> TableVersion:
-        return self._table.version(self._places[version.number])
+        return self._table.version(self._places[version.number - self.base])
 
     def _seen(self, version: TableVersion) -> TableVersion:
         """The version that shows in which a version of the whole table is seen first."""
-        return self.version(min(bisect.bisect_left(self._places, version.number), len(self._places) - 1))
+        place = min(bisect.bisect_left(self._places, version.number), len(self._places) - 1)
+        return self.version(self.base + place)

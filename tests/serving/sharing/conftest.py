@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,17 +103,16 @@ def ingested(workspace: Workspace, folder: Path, rows: list[tuple[str, float | N
     """Take rows into the dataset."""
     path = folder / f"{rows[0][2]}.ndjson"
     trees = [
-        {"cur": cur, "rate": rate, "n": n, "t": f"2024-01-0{n}T00:00:00Z", "day": f"2024-01-0{n}"}
+        {"cur": cur, "rate": rate, "n": n, "t": f"2024-01-{n:02}T00:00:00Z", "day": f"2024-01-{n:02}"}
         for cur, rate, n in rows
     ]
     path.write_text("".join(f"{json.dumps(tree)}\n" for tree in trees))
     list(workspace.ingest("rates", [path]))
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
+@contextmanager
+def sharing_rates(folder: Path) -> Iterator[Shared]:
     """A dataset of three versions, as current state (`fx.main.rates`) and changelog (`fx.main.log`)."""
-    folder = tmp_path_factory.mktemp("shared")
     workspace = Workspace.init(folder / "workspace")
     workspace.add(load_snapshots(MANIFEST, "rates.yaml"))
     for rows in INGESTS:
@@ -131,6 +131,13 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
         found.recipient("eur", rows="cur = recipient('currency')", attributes={"currency": "EUR"})
         found.recipient("columns", columns=["cur", "n"])
         found.recipient("nothing", has_grant=False)
+        yield found
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
+    """The same, for tests that leave the dataset as it is."""
+    with sharing_rates(tmp_path_factory.mktemp("shared")) as found:
         yield found
 
 

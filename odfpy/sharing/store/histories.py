@@ -1,0 +1,75 @@
+"""The histories of datasets that were served as shared tables: how far, and where their versions begin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from odfpy.sharing.store.database import ConcurrentChange, Database
+from odfpy.sharing.store.tables import SERVED_HISTORIES
+
+
+@dataclass(frozen=True, slots=True)
+class ServedHistory:
+    """The history of a dataset that was served last.
+
+    Attributes:
+        head: hash of the furthest block of it that was served.
+        sequence_number: of that block.
+        base: number of the version before any data.
+    """
+
+    head: str
+    sequence_number: int
+    base: int
+
+
+class ServedHistories:
+    """Histories that a database knows, for each dataset and each tag or branch of it that is shared."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def find(self, dataset_id: str, at: str) -> ServedHistory | None:
+        """The history that was served last; None if nothing was served yet.
+
+        Args:
+            dataset_id: id of the dataset.
+            at: tag or branch; nothing for the head.
+
+        Raises:
+            SharingDatabaseError: the database cannot be read.
+        """
+        query = sa.select(SERVED_HISTORIES).where(*_key(dataset_id, at))
+        with self._database.reading() as connection:
+            row = connection.execute(query).first()
+            return None if row is None else ServedHistory(row.head, row.sequence_number, row.base)
+
+    def compare_and_swap(self, dataset_id: str, at: str, known: ServedHistory | None, new: ServedHistory) -> bool:
+        """Remember a history in the place of the one that was found there; return whether it was still there.
+
+        Args:
+            dataset_id: id of the dataset.
+            at: tag or branch; nothing for the head.
+            known: what was found.
+            new: what is served now.
+
+        Raises:
+            SharingDatabaseError: the database cannot be written.
+        """
+        values = {"head": new.head, "sequence_number": new.sequence_number, "base": new.base}
+        try:
+            with self._database.writing() as connection:
+                if known is None:
+                    connection.execute(sa.insert(SERVED_HISTORIES).values(dataset_id=dataset_id, at=at, **values))
+                    return True
+                same = (SERVED_HISTORIES.c.head == known.head, SERVED_HISTORIES.c.base == known.base)
+                update = sa.update(SERVED_HISTORIES).where(*_key(dataset_id, at), *same)
+                return connection.execute(update.values(values)).rowcount == 1
+        except ConcurrentChange:  # somebody else has served it first meanwhile
+            return False
+
+
+def _key(dataset_id: str, at: str) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:
+    return SERVED_HISTORIES.c.dataset_id == dataset_id, SERVED_HISTORIES.c.at == at
