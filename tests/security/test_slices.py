@@ -167,10 +167,12 @@ def last_slice(workspace: Workspace) -> Path:
 
 
 def replaced(workspace: Workspace, make: Any) -> Path:
+    """Put another file in the place of the last slice, and let it pass for one that has the right hash."""
     path = last_slice(workspace)
     table = pq.read_table(path)
     path.chmod(0o644)
     path.write_bytes(make(table))
+    workspace.storage.get(NAME).checked_files.add(Multihash.parse(path.name), path)
     return path
 
 
