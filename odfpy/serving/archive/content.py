@@ -30,7 +30,7 @@ _UNSATISFIABLE: Final = 416
 
 
 def require_given(archive: LocalArchive, record: FileRecord) -> None:
-    """Check that a file is one whose bytes are given to others.
+    """Check that a file is one whose bytes, or parts of them, are given to others: one that was not withdrawn.
 
     Raises:
         FileRemoved: it was withdrawn.

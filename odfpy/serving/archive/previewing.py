@@ -39,6 +39,7 @@ from odfpy.errors import (
 from odfpy.query.wire.layouts import DataFormat, laid_out
 from odfpy.serving.archive.browsing import refused_with_codes
 from odfpy.serving.archive.browsing_models import PreviewModel
+from odfpy.serving.archive.content import require_given
 from odfpy.serving.archive.details import FileId
 from odfpy.serving.archive.served import ReadableArchive
 from odfpy.serving.callers.access import AnyCaller, registry_of
@@ -77,7 +78,10 @@ _PICTURE_HEADERS: Final = {
 
 @router.get("/file/{id}/preview", response_model=PreviewModel, responses=answers(401, 404, 422, 429, 503))
 async def preview(request: Request, caller: AnyCaller, served: ReadableArchive, id: FileId) -> Response:  # noqa: A002
-    """The beginning of a file: text, also packed with gzip; the first rows of CSV and Parquet; the first bytes."""
+    """The beginning of a file: text, also packed with gzip; the first rows of CSV and Parquet; the first bytes.
+
+    404 for files that were withdrawn.
+    """
 
     def work(control: Control) -> Response:
         with refused_with_codes():
@@ -102,7 +106,7 @@ async def preview(request: Request, caller: AnyCaller, served: ReadableArchive, 
     responses={200: {"description": "The picture.", "content": {"image/png": {}}}, **answers(401, 404, 422)},
 )
 def picture(served: ReadableArchive, id: FileId) -> Response:  # noqa: A002 - the field's name
-    """A picture: PNG, JPEG, GIF, WebP, or SVG in which nothing runs. 404 for files that are none."""
+    """A picture: PNG, JPEG, GIF, WebP, or SVG in which nothing runs. 404 for files that are none, or were withdrawn."""
     with refused_with_codes():
         record = served.archive.get(id)
         begun, told = _look(served.archive, record, MOST_PICTURE)
@@ -116,8 +120,11 @@ def _look(archive: LocalArchive, record: FileRecord, most: int) -> tuple[Beginni
     """The beginning of a file, and its kind.
 
     Raises:
+        FileRemoved: it was withdrawn, or its bytes were removed.
+        FileElsewhere: its bytes are not here.
         Refused: 404, its bytes are not those that were archived.
     """
+    require_given(archive, record)
     try:
         with closing(archive.open(record)) as stream:
             begun = beginning_of(stream, most)

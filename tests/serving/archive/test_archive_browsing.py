@@ -125,8 +125,20 @@ def test_a_file_tells_its_history_and_who_has_signed_it(looked: Looked) -> None:
 def test_a_withdrawn_file_says_by_whom_and_why(looked: Looked) -> None:
     found = looked.get(looked.of("secret.txt"))
     assert (found["place"], found["file"]["status"]) == ("here", "withdrawn")
-    assert [one["status"] for one in found["history"]] == ["kept", "withdrawn"]
+    assert [one["status"] for one in found["history"]] == ["kept", "withdrawn", "withdrawn"]
     assert found["history"][1]["why"] == "has passwords in it"
+
+
+@pytest.mark.parametrize("call", ["content", "preview", "picture", "data"])
+def test_the_bytes_of_a_withdrawn_file_are_not_given(looked: Looked, call: str) -> None:
+    place = (
+        f"v0/archive/files/{looked.records['secret.txt'].id}/data" if call == "data" else looked.of("secret.txt", call)
+    )
+    answer = looked.ask(place)
+    assert answer.status == 404
+    assert answer.json["message"].startswith("/")
+    assert "was withdrawn by bob: has passwords in it" in answer.json["message"]
+    assert b"password\n" not in answer.body
 
 
 def test_a_file_says_where_its_bytes_are(looked: Looked) -> None:

@@ -325,12 +325,17 @@ def test_pictures_are_shown(look: Callable[[str], Page], reader: Visit) -> None:
 # --- What is not there ---
 
 
-def test_a_withdrawn_file_is_shown_only_to_those_who_want_it(look: Callable[[str], Page]) -> None:
+def test_a_page_has_the_record_of_a_withdrawn_file_and_not_its_bytes(look: Callable[[str], Page]) -> None:
     page = look("secret.txt")
-    expect(page.locator(".note")).to_contain_text("by bob: has passwords in it. Searches leave it out.")
+    expect(page.locator(".note")).to_contain_text(
+        "by bob: has passwords in it. Searches leave it out, and its bytes are"
+    )
+    expect(page.get_by_role("heading", name="History")).to_be_visible()
+    expect(page.get_by_text("wrong host, found later")).to_be_visible()
+    expect(page.get_by_role("link", name="Download")).to_have_count(0)
     assert page.get_by_text("password", exact=True).count() == 0
-    page.get_by_role("button", name="Show what is in it all the same").click()
-    expect(page.get_by_role("region", name="Text of the file")).to_have_text("password\n")
+    page.get_by_role("button", name="Check the bytes").click()
+    expect(page.get_by_role("status")).to_contain_text("Unchanged: the server has computed both hashes")
 
 
 def test_files_whose_bytes_are_not_here_say_so(look: Callable[[str], Page]) -> None:

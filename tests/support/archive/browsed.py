@@ -125,6 +125,7 @@ def browsed_archive(archive: LocalArchive, folder: Path) -> dict[str, FileRecord
     assert len(records) == len(new), [result.error for result in results]
     archive.change([records["plain.log"].id], who="ann", why=f"wrong host {HTML}", where="web9")
     archive.withdraw([records["secret.txt"].id, records["removed.txt"].id], who="bob", why="has passwords in it")
+    archive.change([records["secret.txt"].id], who="ann", why="wrong host, found later", where="web8")
     data = archive.dataset.folder / "data"
     for name in ("lost.txt", "removed.txt"):
         (data / str(records[name].object)).unlink()

@@ -1,5 +1,4 @@
 /** One file of an archive: what is said of it and by whom, what is in it, and how to tell that it is unchanged. */
-import { useState } from "preact/hooks";
 import { get, ofDataset, urlOf } from "../../api";
 import { Badge, Empty, Fact, Facts, Hash, Loading, Moment, Problem } from "../../components/basics";
 import { count, size } from "../../format";
@@ -31,6 +30,7 @@ export function FilePage({ dataset, id }: { dataset: Dataset; id: string }) {
   }
   if (!value) return <Loading />;
   const { file, place, history } = value;
+  const isGiven = place === "here" && file.status !== "withdrawn";
   const day = file.start.slice(0, 10);
   return (
     <div class="file">
@@ -49,7 +49,7 @@ export function FilePage({ dataset, id }: { dataset: Dataset; id: string }) {
       </div>
       <Standing details={value} dataset={dataset} />
       <Record file={file} />
-      {place === "here" && (
+      {isGiven && (
         <>
           <p class="bar">
             <a class="button" href={urlOf(`${path}/content`)} download={name}>
@@ -57,12 +57,12 @@ export function FilePage({ dataset, id }: { dataset: Dataset; id: string }) {
             </a>
             <span class="dim">{size(file.size)}, as it was archived</span>
           </p>
-          {file.status === "withdrawn" ? <Withdrawn path={path} file={file} /> : <PreviewOf path={path} file={file} />}
+          <PreviewOf path={path} file={file} />
         </>
       )}
       <Proof dataset={dataset} details={value} path={path} />
       <History dataset={dataset} history={history} />
-      {place === "here" && <Fetching dataset={dataset} file={file} />}
+      {isGiven && <Fetching dataset={dataset} file={file} />}
     </div>
   );
 }
@@ -70,16 +70,19 @@ export function FilePage({ dataset, id }: { dataset: Dataset; id: string }) {
 const allFiles = (dataset: Dataset): string => addressOf(dataset.name, searchOf(address.value), { what: "", where: "", work: "", from: "", to: "", always: false });
 
 /** What has become of a file that is not as it was, and what to do about it. */
-function Standing({ details: { file, place }, dataset }: { details: Details; dataset: Dataset }) {
+function Standing({ details: { file, place, history }, dataset }: { details: Details; dataset: Dataset }) {
   if (file.status === "kept" && place === "here") return null;
+  // The record may have been corrected since, by somebody else and for another reason.
+  const release = history.find(({ status }, at) => status === file.status && history[at - 1]?.status !== status) ?? file;
   return (
     <div class="note">
       {file.status !== "kept" && (
         <p>
           <strong>
-            {file.status === "withdrawn" ? "Withdrawn" : "Expired"} <Moment time={file.released} /> by <bdi>{file.who}</bdi>
+            {file.status === "withdrawn" ? "Withdrawn" : "Expired"} <Moment time={file.released} /> by <bdi>{release.who}</bdi>
           </strong>
-          : <bdi>{file.why}</bdi>. {file.status === "withdrawn" ? "Searches leave it out." : "Its retention has ended."}
+          : <bdi>{release.why}</bdi>.{" "}
+          {file.status === "withdrawn" ? "Searches leave it out, and its bytes are not given any more." : "Its retention has ended."}
         </p>
       )}
       {place === "removed" && <p>Its bytes have been removed. The record still proves what was there: its hash and its size.</p>}
@@ -89,19 +92,6 @@ function Standing({ details: { file, place }, dataset }: { details: Details; dat
         </p>
       )}
     </div>
-  );
-}
-
-/** A withdrawn file is not shown by itself: there may be reasons not to look at it. */
-function Withdrawn({ path, file }: { path: string; file: ArchivedFile }) {
-  const [isShown, show] = useState(false);
-  if (isShown) return <PreviewOf path={path} file={file} />;
-  return (
-    <p>
-      <button type="button" onClick={() => show(true)}>
-        Show what is in it all the same
-      </button>
-    </p>
   );
 }
 

@@ -70,9 +70,9 @@ interface Result {
   words: string;
 }
 
-/** Small files are hashed by the browser, which need not believe the server. */
+/** Small files are hashed by the browser, which need not believe the server; one that was withdrawn does not come here. */
 function CheckBytes({ file, path }: { file: ArchivedFile; path: string }) {
-  const isHere = file.size <= MOST_HERE && file.object.startsWith(BLAKE3);
+  const isHere = file.size <= MOST_HERE && file.object.startsWith(BLAKE3) && file.status !== "withdrawn";
   const [result, setResult] = useState<Result>();
   const [error, setError] = useState<ApiError>();
   const [done, setDone] = useState<number>();
