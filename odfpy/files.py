@@ -69,6 +69,12 @@ def open_regular(path: Path) -> BinaryIO:
     raise OSError(errno.EINVAL, "it is not a regular file", str(path))
 
 
+def read_regular(path: Path) -> bytes:
+    """Return what is in a file; see `open_regular`."""
+    with open_regular(path) as file:
+        return file.read()
+
+
 @contextmanager
 def written_aside(path: Path) -> Iterator[Path]:
     """Give another name in the folder of a file, which becomes the file if all goes well, and is removed if not.

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from odfpy.codec.tree import Path as Place
 from odfpy.codec.tree import TreeError, from_tree, to_tree
 from odfpy.codec.yaml import dump, load_documents
 from odfpy.errors import MalformedManifest, OdfError
-from odfpy.files import replace_file
+from odfpy.files import read_regular, replace_file
 
 VERSION = 1
+
+_NO_FILE: Final = (errno.EINVAL, errno.EISDIR)  # a pipe, a folder: see `open_regular`
 
 T = TypeVar("T")
 
@@ -30,13 +33,17 @@ def load_document(
 
     Raises:
         MalformedManifest: it is not a manifest of the kind; the message names file and line.
+        OdfError: it cannot be read, or is no file.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_regular(path).decode()
     except FileNotFoundError:
         return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise OdfError(f"Cannot read {path}: {error}") from error
+    except UnicodeDecodeError as error:
+        raise MalformedManifest(f"{path}: it is not UTF-8", hint=_HINT) from error
+    except OSError as error:
+        hint = _HINT if error.errno in _NO_FILE else None
+        raise OdfError(f"Cannot read {path}: {error.strerror}", hint=hint) from error
     try:
         documents = load_documents(text, str(path))
     except MalformedManifest as error:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from odfpy.chain.block import HashedBlock
@@ -28,6 +29,7 @@ from odfpy.coordinator.storage.signers import Signers
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.errors import MalformedData, ObjectNotFound, OdfError
+from odfpy.files import read_regular
 from odfpy.repository.objects import ObjectKind, ObjectOfBlock, objects_of_blocks
 from odfpy.repository.registry import Aliases
 from odfpy.repository.seen_heads import SeenHeads
@@ -139,23 +141,26 @@ def _rotten(dataset: StoredDataset, useless: list[Useless]) -> Iterator[Finding]
 
 def _local(dataset: StoredDataset) -> Iterator[Finding]:
     folder = dataset.folder / "info"
-    readers: dict[str, Callable[[], object]] = {
-        "aliases.yaml": lambda: Aliases(folder / "aliases.yaml").list("pull"),
-        "config.yaml": lambda: Config.of_dataset(dataset.folder),
-        "failure.yaml": lambda: last_failure(dataset),
-        "verification.yaml": lambda: last_verification(dataset),
-        "remotes.yaml": lambda: SeenHeads(folder / "remotes.yaml").get("https://example.com"),
+    readers: dict[str, Callable[[Path], object]] = {
+        "aliases.yaml": lambda file: Aliases(file).list("pull"),
+        "config.yaml": lambda _: Config.of_dataset(dataset.folder),
+        "failure.yaml": lambda _: last_failure(dataset),
+        "verification.yaml": lambda _: last_verification(dataset),
+        "remotes.yaml": lambda file: SeenHeads(file).get("https://example.com"),
     }
     for file in sorted(folder.glob("*.yaml")):
         try:
-            load_documents(file.read_text(encoding="utf-8"), str(file))
-            readers.get(file.name, lambda: None)()
+            readers.get(file.name, _other)(file)
         except UnicodeDecodeError:
             yield _finding(_FILE, f"{file}: no text", MalformedData, str(file), None)
         except OSError as error:
             yield _finding(_FILE, f"Cannot read {file}: {error.strerror}", OdfError, str(file), None)
         except OdfError as error:
             yield _finding(_FILE, error.message, type(error), str(file), error.hint)
+
+
+def _other(file: Path) -> None:
+    load_documents(read_regular(file).decode(), str(file))
 
 
 def _finding(check: str, message: str, cause: type[OdfError], file: str, hint: str | None) -> Finding:

@@ -60,6 +60,12 @@ class Repair:
 
     def run(self) -> None:
         """Look at the references and at everything that they reach, and get what is not as it should be."""
+        try:
+            self._repair()
+        except OdfError as error:  # such as of a file that says where it was pulled from: others can be repaired
+            self._tell(f"Not repaired: {error.message}", type(error), error.hint)
+
+    def _repair(self) -> None:
         self._places = list(self._open_places())
         layout = self.dataset.layout
         references = ReferenceRepair(self.dataset, self._places)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from odfpy.files import read_regular
+
 # As `odfpy.coordinator.storage.storage` and `odfpy.repository.registry` lay them down.
 _VERSION, _DATASETS, _REPOSITORIES = ".odf/version", ".odf/datasets", ".odf/repos"
 _ID = "did:odf:"
@@ -28,7 +30,7 @@ def _datasets(folder: Path) -> Iterator[tuple[str, str]]:
     root = _root(folder)
     for path in () if root is None else (root / _DATASETS).glob("[!.]*/info/alias"):
         try:
-            yield path.read_text(encoding="utf-8").strip(), f"{_ID}{path.parents[1].name}"
+            yield read_regular(path).decode().strip(), f"{_ID}{path.parents[1].name}"
         except (OSError, UnicodeDecodeError):
             continue
 

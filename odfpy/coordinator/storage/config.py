@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from odfpy.codec.yaml import dump, load_documents
 from odfpy.errors import MalformedManifest, OdfError, UsageError, did_you_mean
-from odfpy.files import config_files, replace_file
+from odfpy.files import config_files, read_regular, replace_file
 from odfpy.settings.sections import DATASET_SETTINGS, SETTINGS, WORKSPACE_SECTIONS
 from odfpy.settings.setting import Section, Setting, Value, settings_in
 from odfpy.values import dataclass
@@ -190,7 +190,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Value]:
 
 def _read(path: Path, settings: Mapping[str, Setting]) -> dict[str, Value]:
     try:
-        documents = load_documents(path.read_text(encoding="utf-8"), str(path))
+        documents = load_documents(read_regular(path).decode(), str(path))
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:

@@ -21,6 +21,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import DatasetLocked, IntegrityError, InvalidValue, OdfError, UsageError
+from odfpy.files import read_regular
 from odfpy.stages import stage
 from odfpy.values import dataclass
 
@@ -63,7 +64,7 @@ class StoredDataset:
                 f"Damaged workspace: {folder} is not named by the id of a dataset", hint="Move it elsewhere."
             ) from error
         try:
-            alias = DatasetAlias.parse(path.read_text(encoding="utf-8").strip())
+            alias = DatasetAlias.parse(read_regular(path).decode().strip())
         except (OSError, InvalidValue, UnicodeDecodeError) as error:
             raise IntegrityError(
                 f"Damaged workspace: {path} does not hold the name of a dataset",

@@ -11,7 +11,7 @@ from enum import Enum
 from pathlib import Path
 
 from odfpy.errors import IntegrityError, InvalidValue, OdfError, member_named
-from odfpy.files import replace_file
+from odfpy.files import open_regular, replace_file
 
 _MAX_SIZE = 100
 
@@ -40,7 +40,7 @@ def visibility_of(folder: Path) -> Visibility:
     """
     path = folder / "info" / "visibility"
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             text = file.read(_MAX_SIZE).decode("utf-8", "replace").strip()
     except FileNotFoundError:
         return Visibility.PRIVATE

@@ -17,7 +17,7 @@ from odfpy.chain.ref_store import HEAD
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.errors import AlreadyExists, InvalidValue, NotFound, UsageError, did_you_mean
-from odfpy.files import replace_file
+from odfpy.files import read_regular, replace_file
 from odfpy.http.standard_webhooks import new_secret, signed_headers
 from odfpy.http.url import parse_url, shown_url
 from odfpy.repository.documents import load_document, save_document
@@ -119,7 +119,7 @@ class Webhooks:
     def last_told(self, webhook: Webhook) -> str | None:
         """The last head that was told, None when none was."""
         try:
-            return self._told(webhook.url).read_text(encoding="ascii").strip() or None
+            return read_regular(self._told(webhook.url)).decode("ascii").strip() or None
         except (OSError, UnicodeDecodeError):
             return None  # then it is told once more
 

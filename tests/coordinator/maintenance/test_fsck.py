@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -10,9 +11,11 @@ from support.chains.workspaces import derivative, feed, root, rows, workspace_wi
 
 from odfpy.chain.references import ReferenceKind
 from odfpy.coordinator.maintenance.report import Severity, VerifyReport
+from odfpy.coordinator.storage.completion_names import dataset_names
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.multihash import Multihash
-from odfpy.errors import AlreadyExists, DatasetNotFound, IntegrityError
+from odfpy.errors import AlreadyExists, DatasetNotFound, IntegrityError, OdfError
+from odfpy.serving.callers.visibility import visibility_of
 
 OBJECTS = ("blocks", "data", "checkpoints")
 
@@ -53,6 +56,16 @@ def flip(file: Path, at: int | None = None) -> None:
     data = bytearray(file.read_bytes())
     data[len(data) // 2 if at is None else at] ^= 4
     file.write_bytes(bytes(data))
+
+
+def damaged(file: Path, how: str) -> None:
+    file.unlink(missing_ok=True)
+    if how == "pipe":
+        os.mkfifo(file)
+    elif how == "folder":
+        file.mkdir()
+    else:
+        file.write_bytes(b"\xff\xfe")
 
 
 def test_bit_rot_in_any_file_is_found(workspace: Workspace) -> None:
@@ -119,6 +132,47 @@ def test_without_a_place_there_is_nothing_to_repair_from(workspace: Workspace) -
     report = verified(workspace, "derived", repair=True)
     assert not report.ok
     assert any("neither pulled from anywhere nor pushed" in finding.message for finding in report.findings)
+
+
+@pytest.mark.parametrize("damage", ["no text", "pipe", "folder"])
+def test_a_damaged_file_of_aliases_keeps_no_other_dataset_from_its_repair(damage: str, workspace: Workspace) -> None:
+    aliases = workspace.storage.get("root").folder / "info" / "aliases.yaml"
+    damaged(aliases, damage)
+    flip(next((workspace.storage.get("derived").folder / "data").iterdir()))
+    root, derived = workspace.verify(all=True, integrity_only=True, repair=True)
+    assert (derived.ok, len(derived.repaired)) == (True, 1)
+    assert (root.ok, root.repaired) == (False, ())
+    finding, repair = root.findings
+    assert (finding.file, finding.hint) == (str(aliases), "Correct the file, or remove it and set it up again.")
+    assert ("not UTF-8" in finding.message) == (damage == "no text")
+    assert "codec" not in finding.message
+    assert (repair.check, repair.message) == ("repair", f"Not repaired: {finding.message}")
+
+
+LOCAL = ["aliases.yaml", "config.yaml", "failure.yaml", "remotes.yaml", "schedule.yaml", "verification.yaml"]
+
+
+@pytest.mark.parametrize("name", LOCAL)
+def test_nobody_waits_for_a_pipe_among_the_files_of_a_dataset(name: str, workspace: Workspace) -> None:
+    file = workspace.storage.get("root").folder / "info" / name
+    damaged(file, "pipe")
+    assert [finding.file for finding in verified(workspace, "root").findings] == [str(file)]
+    damaged(file, "pipe")
+    errors = [result.error for result in workspace.push(all=True)]
+    assert errors[1] is None
+    assert (errors[0] is None) == (name != "aliases.yaml")
+    list(workspace.updates.status())
+
+
+def test_nobody_waits_for_a_pipe_in_the_place_of_a_name(workspace: Workspace) -> None:
+    folder = workspace.storage.get("root").folder
+    damaged(folder / "info" / "alias", "pipe")
+    assert dataset_names(workspace.root) == [("derived", str(workspace.storage.get("derived").handle.id))]
+    with pytest.raises(IntegrityError, match="does not hold the name of a dataset"):
+        list(workspace.verify(all=True, integrity_only=True))
+    damaged(folder / "info" / "visibility", "pipe")
+    with pytest.raises(OdfError, match="not a regular file"):
+        visibility_of(folder)
 
 
 def test_other_files_among_the_objects_and_leftovers(workspace: Workspace) -> None:
