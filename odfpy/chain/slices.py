@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import AddData, DataSlice, ExecuteTransform
@@ -12,10 +11,6 @@ from odfpy.chain.object_store import ObjectStore
 from odfpy.chain.state import new_data_of
 from odfpy.errors import HashMismatch, ObjectNotFound
 from odfpy.values import dataclass
-
-_REPAIR: Final = (
-    "Nothing was built on it. `odf verify --repair` takes it again from where the dataset was pulled from or pushed to."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +83,13 @@ def slice_files(store: ObjectStore, slices: Iterable[SliceOfBlock]) -> list[Path
     return paths
 
 
-def slice_paths(store: ObjectStore, slices: Iterable[SliceOfBlock]) -> list[Path]:
+def slice_paths(store: ObjectStore, slices: Iterable[SliceOfBlock], *, of: object = None) -> list[Path]:
     """The files of slices, each compared with the hash in its block before anybody builds on its rows.
+
+    Args:
+        store: where they are.
+        slices: the slices.
+        of: name of the dataset, for messages.
 
     Raises:
         ObjectNotFound: one is missing; the message names block and file.
@@ -103,7 +103,9 @@ def slice_paths(store: ObjectStore, slices: Iterable[SliceOfBlock]) -> list[Path
             path = None
         except HashMismatch as error:
             message = f"{error.message}, so it is not the data file {_of_block(item)}"
-            raise error.with_message(message, hint=_REPAIR) from error
+            repair = f"odf verify {of} --repair" if of else "odf verify --repair"
+            hint = f"Nothing was built on it. `{repair}` takes it again from where it was pulled from or pushed to."
+            raise error.with_message(f"{of}: {message}" if of else message, hint=hint) from error
         if path is None:
             raise _missing(store, item)
         paths.append(path)

@@ -59,7 +59,7 @@ class Scan:
         Raises:
             HashMismatch: a slice is damaged.
         """
-        paths = slice_paths(self.resolved.dataset.layout.data, self.slices)
+        paths = slice_paths(self.resolved.dataset.layout.data, self.slices, of=self.resolved.name)
         return SqlTable(
             name=self.reference.table,
             schema_file=str(self.schema_file()),

@@ -45,7 +45,7 @@ def scan_of(
     start, end = rows
     needed = overlapping(slices, start, end)
     parts = []
-    for item, path in zip(needed, slice_paths(store, needed), strict=True):
+    for item, path in zip(needed, slice_paths(store, needed, of=dataset), strict=True):
         interval = item.data.offset_interval
         where = f"{dataset}, block {item.block.block.sequence_number} ({item.block.hash})"
         first, last = max(0, start - interval.start), min(end, interval.end) - interval.start

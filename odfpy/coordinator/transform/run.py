@@ -172,7 +172,7 @@ def _request_input(item: InputInterval) -> contract.TransformRequestInput:
     blocks = newest_blocks(chain.iter_blocks(interval.last_block_hash), start, watermark=True)
     if start is not None and interval.new_offset is not None:
         slices = overlapping(slices_of(blocks), start, interval.new_offset)
-        paths = slice_paths(item.dataset.layout.data, slices)
+        paths = slice_paths(item.dataset.layout.data, slices, of=item.dataset.handle)
         new_blocks = chain.in_order(interval.last_block_hash, after=before)
         known = watermarks_before(new_blocks, earlier[-1][1] if earlier else None)
         arrivals = _arrivals(slices, paths, known)
@@ -241,7 +241,7 @@ def with_history(
         last, item = given[at].prev_offset, inputs[at]
         blocks = item.dataset.chain.in_order(item.interval.prev_block_hash)
         found = overlapping(slices_of(blocks), 0, last) if last is not None else []
-        paths = slice_paths(item.dataset.layout.data, found)
+        paths = slice_paths(item.dataset.layout.data, found, of=item.dataset.handle)
         arrivals = (*_arrivals(found, paths, watermarks_before(blocks, None)), *given[at].arrivals)
         given[at] = replace(given[at], history_paths=tuple(map(str, paths)), arrivals=arrivals)
     output = output_so_far(dataset, state) if needed.output else None
@@ -253,7 +253,7 @@ def output_so_far(dataset: StoredDataset, state: ChainState) -> contract.OutputS
     if state.schema is None:
         return None
     slices = slices_of(reversed(list(dataset.chain.iter_blocks(state.head))))
-    paths = slice_paths(dataset.layout.data, slices)
+    paths = slice_paths(dataset.layout.data, slices, of=dataset.handle)
     return contract.OutputSoFar(str(schema_file(dataset.workspace_folder, state.schema)), tuple(map(str, paths)))
 
 

@@ -63,9 +63,9 @@ def test_nothing_is_derived_from_a_damaged_slice(workspace: Workspace, damage: D
     damage(workspace)
     (result,) = workspace.pull(["later"])
     assert isinstance(result.error, HashMismatch)
-    assert "Damaged object" in result.error.message
+    assert "root: Damaged object" in result.error.message
     assert "so it is not the data file of block" in result.error.message
-    assert "odf verify --repair" in str(result.error.hint)
+    assert "`odf verify root --repair`" in str(result.error.hint)
     assert workspace.storage.get("later").state.num_records == 0
 
 
@@ -89,9 +89,9 @@ def test_a_replay_does_not_agree_with_a_damaged_input(workspace: Workspace, dama
 @pytest.mark.parametrize("statement", ["select * from root", "select max(id) from root"])
 def test_no_answer_is_made_of_damaged_slices(workspace: Workspace, damage: Damage, statement: str) -> None:
     damage(workspace)
-    with pytest.raises(HashMismatch, match="Damaged object"):
+    with pytest.raises(HashMismatch, match="root: Damaged object"):
         workspace.sql(statement)
-    with pytest.raises(HashMismatch, match="Damaged object"):
+    with pytest.raises(HashMismatch, match="root: Damaged object"):
         workspace.tail("root")
 
 
