@@ -205,6 +205,28 @@ def make_folder(folder: Path) -> None:
     sync_folder(folder.parent)
 
 
+def try_lock(file: int | BinaryIO, *, shared: bool = False) -> bool:
+    """Take the lock of an open file or folder, if nobody else has it; it ends with the file, or with the process.
+
+    A lock that is a file with a process id in it would outlive a crash, and another process may get the same id.
+
+    Args:
+        file: the file, or its descriptor.
+        shared: whether others may hold it at the same time, if they share it too.
+
+    Returns:
+        Whether it is held now.
+
+    Raises:
+        OSError: the file system has no locks.
+    """
+    try:
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 @contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
     """Wait for a folder's lock and hold it; the folder is made if need be.

@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all: many of them at once."""
+"""Files that are there as a whole or not at all: many of them at once; and locks of files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from odfpy.files import TEMPORARY, replace_files
+from odfpy.files import TEMPORARY, replace_files, try_lock
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
@@ -38,3 +38,17 @@ def test_they_take_their_places_in_their_order_and_nothing_is_left_aside(tmp_pat
     with pytest.raises(IsADirectoryError):
         replace_files((tmp_path / name, b"x") for name in ("first", "second", "third"))
     assert files_in(tmp_path) == {"first": b"x"}
+
+
+def test_a_lock_is_of_one_or_of_all_who_share_it_and_ends_with_the_file(tmp_path: Path):
+    path = tmp_path / "lock"
+    with path.open("w") as first, path.open("w") as second:
+        assert try_lock(first)
+        assert try_lock(first), "it is held already"
+        assert not try_lock(second)
+        assert not try_lock(second.fileno(), shared=True)
+        assert try_lock(first, shared=True)
+        assert try_lock(second, shared=True)
+        assert not try_lock(second)
+        first.close()
+        assert try_lock(second)

@@ -9,7 +9,6 @@ part is left.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -22,7 +21,7 @@ from odfpy.archive.errors import WrongContent
 from odfpy.archive.files import write_all
 from odfpy.data.multihash import Hasher
 from odfpy.errors import AlreadyExists, OdfError
-from odfpy.files import FULL
+from odfpy.files import FULL, try_lock
 
 if TYPE_CHECKING:
     from odfpy.archive.record import FileRecord
@@ -109,13 +108,11 @@ def _write(folder: int, name: str, content: Callable[[int], BinaryIO], record: F
     part = f"{PART}{record.object}"
     descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=folder)
     with os.fdopen(descriptor, "r+b", buffering=0) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not try_lock(file):
             raise OdfError(
                 f"Somebody else is fetching {record.path} ({record.id}) into the same folder",
                 hint="Wait until they are done, or fetch into another folder.",
-            ) from None
+            )
         try:
             _complete(file, content, record)
         except WrongContent:

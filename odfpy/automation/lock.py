@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
 from contextlib import suppress
@@ -12,7 +11,7 @@ from typing import Final
 from odfpy.coordinator.schedules.file import schedule_path
 from odfpy.coordinator.storage.workspace_folder import WorkspaceFolder
 from odfpy.errors import OdfError
-from odfpy.files import make_folder
+from odfpy.files import make_folder, try_lock
 
 _LONGEST: Final = 200
 
@@ -41,9 +40,7 @@ class SchedulerLock:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise OdfError(f"Cannot lock {self._path}: {error.strerror}") from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not try_lock(descriptor):
             os.close(descriptor)
             return False
         with suppress(OSError):  # a full disk; it is only for people
@@ -68,12 +65,11 @@ class SchedulerLock:
         except OSError:
             return None
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
+            if try_lock(descriptor, shared=True):
+                return None
             return os.pread(descriptor, _LONGEST, 0).decode("utf-8", "replace").strip() or "another process"
         finally:
             os.close(descriptor)
-        return None
 
 
 def nothing_runs(storage: WorkspaceFolder) -> bool:

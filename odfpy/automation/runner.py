@@ -25,7 +25,7 @@ from odfpy.automation.errors import RunDied, RunTimeout
 from odfpy.automation.runs import Run, RunResult
 from odfpy.automation.work import Work, failed
 from odfpy.errors import OdfError
-from odfpy.files import make_folder
+from odfpy.files import make_folder, try_lock
 from odfpy.sandbox.python import python_command, python_environment
 
 _PATIENCE: Final = 10.0
@@ -212,12 +212,9 @@ def _is_locked(lock: Path) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        return not try_lock(descriptor, shared=True)
     finally:
         os.close(descriptor)
-    return False
 
 
 def _how(code: int) -> str:

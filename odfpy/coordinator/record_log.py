@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from odfpy.chain.encoding import load_snapshots
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import AlreadyExists, DatasetNotFound, OdfError
-from odfpy.files import make_folder, sync_folder
+from odfpy.files import make_folder, sync_folder, try_lock
 from odfpy.values import dataclass
 
 if TYPE_CHECKING:
@@ -277,9 +277,7 @@ def _complete(folder: Path) -> Iterator[list[Path]]:
         for path in sorted(folder.glob("*.ndjson")):
             with suppress(FileNotFoundError):
                 file = path.open("rb")
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
+                if not try_lock(file):
                     file.close()
                     continue
                 held.enter_context(file)

@@ -7,7 +7,6 @@ Nobody takes such a file for an object. What it holds is hashed again when the r
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ from typing import BinaryIO, Final
 from odfpy.chain.object_store import CHUNK, LocalObjectStore, ObjectStore, ObjectTooLarge
 from odfpy.data.multihash import Hasher, Multihash
 from odfpy.errors import DatasetLocked, HashMismatch, OdfError
-from odfpy.files import make_folder
+from odfpy.files import make_folder, try_lock
 
 PART: Final = ".part-"
 """What the names of files begin with that have a part of an object."""
@@ -154,13 +153,11 @@ class PartialObject:
         while True:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
             file = os.fdopen(descriptor, "r+b")
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not try_lock(file):
                 file.close()
                 raise DatasetLocked(
                     f"Somebody else is receiving the object {self._name}", hint="Run the command again in a moment."
-                ) from None
+                )
             with suppress(FileNotFoundError):
                 if self.path.stat().st_ino == os.fstat(descriptor).st_ino:
                     return file

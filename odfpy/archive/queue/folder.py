@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import fcntl
 import json
 import os
 import secrets
@@ -20,7 +19,7 @@ from typing import Any, Final
 from odfpy.archive.queue.usage import QueueLimits, QueueUsage, count_usage, require_room
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import OdfError
-from odfpy.files import TEMPORARY, make_folder, replace_file, sync_folder
+from odfpy.files import TEMPORARY, make_folder, replace_file, sync_folder, try_lock
 
 _WORK: Final = ".work"
 _POISON: Final = "poison"
@@ -176,8 +175,7 @@ class QueueFolder:
         for path in self.path.glob(f"{TEMPORARY}*"):
             with suppress(OSError), path.open("rb") as file:
                 # Not new, and nobody holds it: whoever has just made a file has no lock yet.
-                if time.time() - path.stat().st_mtime > _LEFT:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if time.time() - path.stat().st_mtime > _LEFT and try_lock(file):
                     path.unlink()
 
     def put_back(self, folder: Path) -> list[str]:
@@ -279,12 +277,9 @@ def _locked(folder: Path) -> int | None:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(os.fstat(descriptor), folder.stat()):
+    with suppress(FileNotFoundError):
+        if try_lock(descriptor) and os.path.samestat(os.fstat(descriptor), folder.stat()):
             return descriptor
-    except (BlockingIOError, FileNotFoundError):
-        pass
     os.close(descriptor)
     return None
 

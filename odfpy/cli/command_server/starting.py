@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sys
 import time
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from odfpy.cli.command_server import WORD, standing
-from odfpy.files import config_files
+from odfpy.files import config_files, try_lock
 
 if TYPE_CHECKING:
     from odfpy.cli.session import Session
@@ -126,12 +125,7 @@ def _locked(address: str, flags: int = 0) -> Iterator[int | None]:
     """
     lock = os.open(f"{address}.lock", os.O_RDWR | flags, 0o600)
     try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield None
-        else:
-            yield lock
+        yield lock if try_lock(lock) else None
     finally:
         os.close(lock)
 

@@ -18,7 +18,7 @@ from typing import Final
 
 from odfpy.coordinator.reading.export_sidecar import IN_FOLDER, read_sidecar, sidecar_of, unlisted_files
 from odfpy.errors import AlreadyExists, MalformedData, NotFound, OdfError, UsageError
-from odfpy.files import MANY, sync_file_system, sync_folder
+from odfpy.files import MANY, sync_file_system, sync_folder, try_lock
 
 WORKSHOP: Final = ".odf-export-"
 """What the names of workshops begin with."""
@@ -178,8 +178,8 @@ def _clear_if_left(workshop: Path) -> None:
     with suppress(OSError):
         lock = os.open(workshop, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _clear(workshop)
+            if try_lock(lock):
+                _clear(workshop)
         finally:
             os.close(lock)
 

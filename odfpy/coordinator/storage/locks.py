@@ -6,7 +6,6 @@ which any number hold at once. Who removes objects holds that alone, since what 
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sys
 import time
@@ -15,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from odfpy.errors import DatasetLocked, OdfError
-from odfpy.files import FULL
+from odfpy.files import FULL, try_lock
 from odfpy.stages import stage
 
 _LOOK = 0.2
@@ -43,7 +42,7 @@ def writer_lock(path: Path, what: str, patience: float = 0.0) -> Iterator[bool]:
     descriptor = _opened(path, what)
     try:
         with stage("lock"):
-            if not _acquire(descriptor, fcntl.LOCK_EX, patience):
+            if not _acquire(descriptor, patience):
                 holder = os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip("\0\n")
                 raise DatasetLocked(
                     f"{what} is being written to by another process ({holder or 'unknown'})",
@@ -80,7 +79,7 @@ def push_lock(path: Path, what: str) -> Iterator[None]:
     Raises:
         DatasetLocked: somebody is removing objects, and has not come to an end in time.
     """
-    with _pushes(path, what, fcntl.LOCK_SH, _PATIENCE_OF_PUSHES, "garbage is being removed"):
+    with _pushes(path, what, _PATIENCE_OF_PUSHES, "garbage is being removed", shared=True):
         yield
 
 
@@ -95,15 +94,15 @@ def no_pushes(path: Path, what: str) -> Iterator[None]:
     Raises:
         DatasetLocked: a push is under way.
     """
-    with _pushes(path, what, fcntl.LOCK_EX, 0.0, "somebody is pushing to it"):
+    with _pushes(path, what, 0.0, "somebody is pushing to it", shared=False):
         yield
 
 
 @contextmanager
-def _pushes(path: Path, what: str, operation: int, patience: float, why: str) -> Iterator[None]:
+def _pushes(path: Path, what: str, patience: float, why: str, *, shared: bool) -> Iterator[None]:
     descriptor = _opened(path.with_name(f"{path.name}.pushes"), what)
     try:
-        if not _acquire(descriptor, operation, patience):
+        if not _acquire(descriptor, patience, shared=shared):
             raise DatasetLocked(f"{what} is in use: {why}", hint="Run the command again later. Nothing was changed.")
         yield
     finally:
@@ -118,22 +117,16 @@ def _opened(path: Path, what: str) -> int:
         raise _not_lockable(path, what, error) from error
 
 
-def _acquire(descriptor: int, operation: int, patience: float) -> bool:
+def _acquire(descriptor: int, patience: float, *, shared: bool = False) -> bool:
     """Get a lock; returns whether that was possible in time."""
     deadline = time.monotonic() + patience
-    while True:
-        try:
-            # The kernel lets the lock go with the process. A lock that is a file with a process id would outlive a
-            # crash, and another process may get the same id.
-            fcntl.flock(descriptor, operation | fcntl.LOCK_NB)
-        except BlockingIOError:
-            remaining = deadline - time.monotonic()
-        else:
-            return True
+    while not try_lock(descriptor, shared=shared):
+        remaining = deadline - time.monotonic()
         if remaining <= 0:
             return False
         # Many writers may wait, so each tries again and again: a lock that blocks has no time limit.
         time.sleep(min(_LOOK, remaining))
+    return True
 
 
 def _not_lockable(path: Path, what: str, error: OSError) -> OdfError:

@@ -29,7 +29,7 @@ from odfpy.coordinator.storage.chain_cache import ChainCache
 from odfpy.coordinator.storage.key_store import KeyStore
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import OdfError, UnsupportedVersion, WorkspaceNotFound
-from odfpy.files import cache_folder
+from odfpy.files import cache_folder, try_lock
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -217,14 +217,11 @@ def _is_held(folder: Path) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        return not try_lock(lock)
     except OSError:  # a file system without locks
         return False
     finally:
         os.close(lock)
-    return False
 
 
 def _remove(folder: Path) -> None:

@@ -10,7 +10,6 @@ takes is swept away after a day.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
@@ -29,7 +28,7 @@ from odfpy.archive.errors import CannotCopy, WrongContent
 from odfpy.archive.files import CHUNK, wait_for, write_all
 from odfpy.data.multihash import Hasher, Multihash
 from odfpy.errors import IntegrityError, InvalidValue
-from odfpy.files import FULL, make_folder, move_files, sync_folder
+from odfpy.files import FULL, make_folder, move_files, sync_folder, try_lock
 
 LIFETIME: Final = 24 * 3600.0
 """Seconds for which a file is kept that nobody goes on with."""
@@ -237,10 +236,8 @@ class Uploads:
             except OSError as error:
                 raise _cannot_write(error) from error
             with os.fdopen(descriptor, "r+b", buffering=0) as file:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    raise UploadBusy(f"{name} is being sent by somebody else") from None
+                if not try_lock(file):
+                    raise UploadBusy(f"{name} is being sent by somebody else")
                 if not _is_at(part, file):
                     continue  # who had it before has finished it, or has thrown it away
                 try:
