@@ -8,23 +8,23 @@
     5. move the head
 
 Rows, their links, offsets, last watermark and source states stay; in between, a watermark is known from the group's end
-on. Groups are filled from the first block on and blocks keep their times, so that what is full already stays the very
-same when the dataset is compacted again, and everybody who compacts a history gets the same one.
+on. No block is lost because it would say nothing new after merged ones: these stay apart there. Groups are filled from
+the first block on and blocks keep their times, so that what is full already stays the very same when the dataset is
+compacted again, and everybody who compacts a history gets the same one.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import AddData, DataSlice, SourceState
 from odfpy.chain.links.link_summary import SUMMARY, LinkedObjects
-from odfpy.chain.rules import NoOpEvent
 from odfpy.chain.slices import slice_paths, slices_of
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.ingest.watched_folder import STATE_KIND
@@ -134,6 +134,34 @@ class BlockGroup:
         """True if it becomes something else."""
         return self.num_after < len(self.blocks) or len(self.slices) > 1
 
+    @property
+    def num_stateless(self) -> int:
+        """Return how many blocks at its end say nothing of a source."""
+        stateless = takewhile(lambda event: event.new_source_state is None, reversed(self.events))
+        return sum(1 for _ in stateless)
+
+    def repeats(self, before: BlockGroup) -> bool:
+        """Return whether the first block that it becomes says nothing new, which no block of a chain may.
+
+        Args:
+            before: the group of data before it.
+        """
+        first, said = self.events[0], before.events[-1]
+        has_rows, state = first.new_data is not None, first.new_source_state
+        if self.changes:
+            first, has_rows = self.events[-1], bool(self.slices)
+            state = self.states[0] if self.states else None
+        if has_rows or (first.new_watermark, first.new_checkpoint) != (said.new_watermark, said.new_checkpoint):
+            return False
+        return state == (before.states[-1] if before.states else None)
+
+    def split(self, place: int) -> list[BlockGroup]:
+        """Return its blocks before and from a place on, as groups."""
+        parts = [BlockGroup([]), BlockGroup([])]
+        for number, hashed in enumerate(self.blocks):
+            parts[number >= place].add(hashed)
+        return parts
+
     def takes(self, event: AddData, options: CompactOptions) -> bool:
         """Return whether one more event fits; those with attributes that we do not know stay alone."""
         last = self.blocks[-1].block.event
@@ -164,7 +192,29 @@ def groups_of(blocks: Iterable[HashedBlock], options: CompactOptions) -> list[Bl
         if not (groups and isinstance(event, AddData) and groups[-1].takes(event, options)):
             groups.append(BlockGroup([]))
         groups[-1].add(hashed)
-    return groups
+    return _apart(groups)
+
+
+def _apart(groups: list[BlockGroup]) -> list[BlockGroup]:
+    """The groups, split where one would repeat what the merged blocks before it say last.
+
+    That is where the blocks before it end with some that say nothing of a source, so that the state of before moves to
+    the end; or where its own blocks say something else first, and then the same again.
+    """
+    found: list[BlockGroup] = []
+    waiting = list(groups)
+    while waiting:
+        group = waiting.pop()
+        place = next((at for at in reversed(range(len(waiting))) if waiting[at].events), None) if group.events else None
+        if place is not None and group.repeats(waiting[place]):
+            before = waiting[place]
+            if 0 < before.num_stateless < len(before.blocks):
+                waiting[place : place + 1] = before.split(len(before.blocks) - before.num_stateless)
+            elif len(group.blocks) > 1:
+                first, group = group.split(1)
+                waiting.append(first)
+        found.append(group)
+    return found[::-1]
 
 
 def _is_known(event: AddData) -> bool:
@@ -296,8 +346,7 @@ def _add_group(made: Rewriting, group: BlockGroup, data: DataSlice | None) -> No
             new_source_state=states[number] if states else None,
             extra=links.beside(None) if number == 0 else None,
         )
-        with suppress(NoOpEvent):  # what was said and taken back within a group without rows
-            made.new.add(event, group.blocks[-1].block.system_time)
+        made.new.add(event, group.blocks[-1].block.system_time)
 
 
 def _merged_slice(dataset: StoredDataset, state: ChainState, group: BlockGroup, path: Path) -> SliceInfo:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from support.chains.workspaces import derivative, feed, root, rows, workspace_with
 
@@ -155,8 +155,15 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+A, ROW, WORDS = Step(source="a"), Step(rows=1), Step(words="x")
+WIDE = CompactOptions(1000, 10**9)
+
+
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(STEPS, OPTIONS)
+@example([Step(), A, ROW, WORDS, A], CompactOptions(1, 5000)).via("the last block says what the merged one says")
+@example([A, ROW, Step(words="y"), A, ROW, WORDS, A], WIDE).via("and so does the one before")
+@example([A, WORDS, A, A], WIDE).via("another state in between, and taken back")
 def test_compaction_keeps_the_changelog_and_the_state(empty: Path, steps: list[Step], options: CompactOptions) -> None:
     with tempfile.TemporaryDirectory() as place:
         workspace = Workspace.open(shutil.copytree(empty, Path(place) / "workspace"))
@@ -174,6 +181,7 @@ def test_compaction_keeps_the_changelog_and_the_state(empty: Path, steps: list[S
         slices = slices_of(dataset.chain.in_order())
         assert (result.slices[1], result.blocks[1]) == (len(slices), now.sequence_number + 1)
         assert (plan.changes, plan.slices, plan.old_head) == (result.changes, result.slices, result.old_head)
+        assert plan.blocks == result.blocks
         assert result.slices[1] <= result.slices[0]
         assert result.blocks[1] <= result.blocks[0]
         assert (result.blocks[1] < result.blocks[0]) or not result.changes or result.slices[1] < result.slices[0]
