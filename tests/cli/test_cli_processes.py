@@ -79,6 +79,13 @@ def test_closed_and_full_streams(workspace: Path) -> None:
     assert sh(">/dev/full") == (1, "error: No space left on device (E900)\n")
 
 
+def test_one_pipe_has_lines_in_the_order_that_they_were_printed_in(workspace: Path) -> None:
+    process = start("verify", "--all", "--integrity", cwd=workspace, stderr=subprocess.STDOUT)
+    out, _ = process.communicate(timeout=PATIENCE)
+    *reports, last = out.splitlines()
+    assert last == f"{len(reports)} verified", out
+
+
 def start_words(*arguments: str) -> list[str]:
     return [sys.executable, "-c", "from odfpy.cli.app import main; main()", *arguments]
 

@@ -78,6 +78,7 @@ def type_in(commands: list[Typed], folder: Path, home: Path, replaced: Mapping[s
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("XDG_")},
         "HOME": str(home),
+        "PYTHONUNBUFFERED": "",  # people do not have it either
         # Otherwise each engine would make a start-up cache, which takes longer than what is typed.
         "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"],
         "ODF_ENGINE_MEMORY": MEMORY,

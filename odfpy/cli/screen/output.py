@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -157,16 +158,16 @@ class Output:
     def say(self, line: str) -> None:
         """A remark; not with --quiet."""
         if self.verbosity is not Verbosity.QUIET:
-            put(sys.stderr, f"{line}\n")
+            _remark(f"{line}\n")
 
     def warn(self, line: str) -> None:
         """Warn of what somebody may come to harm by who does not know it; with --quiet, too."""
-        put(sys.stderr, f"{paint('warning:', 'yellow', sys.stderr)} {line}\n")
+        _remark(f"{paint('warning:', 'yellow', sys.stderr)} {line}\n")
 
     def detail(self, line: str) -> None:
         """A remark for --verbose."""
         if self.verbosity.value > 0:
-            put(sys.stderr, f"{line}\n")
+            _remark(f"{line}\n")
 
     def error(self, message: str, hint: str | None = None, code: str | None = None) -> None:
         """Print an error, what to try, and the code that `odf help` explains, at the end of the first line.
@@ -180,9 +181,9 @@ class Output:
         if code is not None:
             first = f"{first} {paint(f'({code})', 'dim', sys.stderr)}"
         lines = "\n".join((first, *rest))
-        put(sys.stderr, f"{paint('error:', 'red', sys.stderr)} {lines}\n")
+        _remark(f"{paint('error:', 'red', sys.stderr)} {lines}\n")
         if hint:
-            put(sys.stderr, f"{paint('hint:', 'cyan', sys.stderr)} {hint}\n")
+            _remark(f"{paint('hint:', 'cyan', sys.stderr)} {hint}\n")
 
     # --- Pieces ---
 
@@ -237,3 +238,10 @@ def format_size(count: int) -> str:
             return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
         size /= 1024
     raise AssertionError
+
+
+def _remark(text: str) -> None:
+    """Write to standard error what comes after all that was printed, also where both go to one file or pipe."""
+    with suppress(OSError, ValueError):  # nobody reads what was printed: its own writer finds that out
+        sys.stdout.flush()
+    put(sys.stderr, text)

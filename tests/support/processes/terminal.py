@@ -31,7 +31,8 @@ _AT_TERMINAL = (
 
 
 def environment(**variables: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(REPOSITORY), "TERM": "xterm", **variables}
+    """Variables as people have them: without the one that lets Python write to pipes at once."""
+    return {**os.environ, "PYTHONUNBUFFERED": "", "PYTHONPATH": str(REPOSITORY), "TERM": "xterm", **variables}
 
 
 def start(*arguments: str, cwd: Path, flags: tuple[str, ...] = (), **options: object) -> subprocess.Popen[str]:
