@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from odfpy.coordinator.storage.results import ProgressSink, silent
 from odfpy.coordinator.storage.storage import Storage
+from odfpy.coordinator.verbs.results_to_come import ResultsToCome
 from odfpy.coordinator.verbs.subjects import Subjects
 from odfpy.dataset.names import all_of
 from odfpy.errors import AlreadyExists, OdfError
@@ -169,7 +170,7 @@ class Workspace(Subjects):
             allow_retractions=allow_retractions,
             allow_future=allow_future,
         )
-        return self.updates.pull(request, progress)
+        return ResultsToCome(self.updates.pull(request, progress), "pull")
 
     def plan_pull(
         self, refs: str | Sequence[str] = (), *, progress: ProgressSink = silent, **options: Any
@@ -226,7 +227,7 @@ class Workspace(Subjects):
             branch=branch,
             allow_retractions=allow_retractions,
         )
-        return self.updates.ingest(request, progress)
+        return ResultsToCome(self.updates.ingest(request, progress), "ingest")
 
     def watch(
         self,
@@ -304,7 +305,7 @@ class Workspace(Subjects):
             tags=all_of(tags),
             **options,
         )
-        return self.remotes.push(request, progress)
+        return ResultsToCome(self.remotes.push(request, progress), "push")
 
     def verify(
         self, refs: str | Sequence[str] = (), *, progress: ProgressSink = silent, **options: bool
@@ -322,7 +323,8 @@ class Workspace(Subjects):
         """
         from odfpy.coordinator.requests import VerifyRequest
 
-        return self.maintenance.verify(VerifyRequest(refs=all_of(refs), **options), progress)
+        request = VerifyRequest(refs=all_of(refs), **options)
+        return ResultsToCome(self.maintenance.verify(request, progress), "verify")
 
     def tail(self, ref: str, num_records: int = 10, *, skip: int = 0) -> pa.Table:
         """Return the last rows of a dataset, oldest first; see `queries.tail`."""

@@ -241,3 +241,18 @@ def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path: Path) -> Non
     assert subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=False).returncode == -signal.SIGKILL
     with dataset.writing():
         assert not left.exists()
+
+
+@pytest.mark.parametrize("verb", ["pull", "ingest", "push", "verify"])
+def test_who_asks_for_no_results_is_warned(tmp_path: Path, verb: str) -> None:
+    workspace = workspace_with(tmp_path, root())
+    with pytest.warns(RuntimeWarning, match=rf"{verb}\(\) did nothing, since nobody asked for its results"):
+        getattr(workspace, verb)("root")
+
+
+def test_who_asks_for_some_results_is_not_warned(tmp_path: Path) -> None:
+    workspace = workspace_with(tmp_path, root())
+    assert next(workspace.verify("root")).ok
+    for report in workspace.verify("root"):
+        assert report.ok
+        break

@@ -1,0 +1,35 @@
+"""Results that are made as they are asked for, one after the other."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+R = TypeVar("R")
+
+
+class ResultsToCome(Iterator[R], Generic[R]):
+    """The results of a verb, each made when it is asked for; whoever asks for none is warned that nothing was done."""
+
+    def __init__(self, made: Iterator[R], verb: str) -> None:
+        """
+        Args:
+            made: makes the results.
+            verb: the verb, for the warning.
+        """
+        self._made = made
+        self._verb = verb
+        self._is_asked = False
+
+    def __next__(self) -> R:
+        self._is_asked = True
+        return next(self._made)
+
+    def __del__(self) -> None:
+        if not self._is_asked:
+            warnings.warn(
+                f"{self._verb}() did nothing, since nobody asked for its results: loop over them, or take list(...)",
+                RuntimeWarning,
+                stacklevel=2,
+            )
