@@ -83,7 +83,7 @@ def set_(
         raise UsageError("A job needs a time", hint="Give --cron, --every or --rows.")
     if has_times:
         chosen = _job(job) or Job.PULL
-        schedule = schedule.with_job(chosen, _trigger(chosen, times, integrity=integrity, to=to))
+        schedule = schedule.with_job(chosen, _trigger(schedule, chosen, times, integrity=integrity, to=to))
     if any(value is not None for value in tries.values()):
         schedule = replace(schedule, retry=_with(schedule.retry or _no_retry(), tries))
     schedule = _with(schedule, promises)
@@ -227,7 +227,10 @@ def _duration(text: str | None, option: str) -> Duration | None:
         raise error.with_context(option) from error
 
 
-def _trigger(job: Job, times: dict[str, Any], *, integrity: bool, to: str | None) -> Trigger:
+def _trigger(
+    schedule: DatasetSchedule, job: Job, times: dict[str, Any], *, integrity: bool, to: str | None
+) -> Trigger:
+    """The times of a job of a schedule, with what is given instead."""
     from odfpy.coordinator.schedules.form import TRIGGERS
 
     of_others = {"--integrity": (integrity, "verify"), "--to": (to is not None, "push")}
@@ -236,7 +239,7 @@ def _trigger(job: Job, times: dict[str, Any], *, integrity: bool, to: str | None
             raise UsageError(f"{option} is for --job {owner}")
     more: dict[str, Any] = {"integrity_only": True} if integrity else {}
     more |= {} if to is None else {"to": to}
-    return TRIGGERS[job](**times, **more)
+    return (schedule.jobs.get(job) or TRIGGERS[job]()).changed(times | more)
 
 
 def _with(value: Any, changes: dict[str, Any]) -> Any:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import Enum
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from odfpy.data.duration import Duration
 from odfpy.data.scalars import U32, U64
 from odfpy.data.timestamp import Timestamp
 from odfpy.values import dataclass
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Job(Enum):
@@ -50,6 +53,20 @@ class Trigger:
         rows = None if self.rows is None else f"{self.rows} new row{'' if self.rows == 1 else 's'}"
         words = [rows and f"after {rows}", None if self.every is None else f"every {self.every}"]
         return " or ".join(filter(None, words))
+
+    def changed(self, changes: Mapping[str, Any]) -> Self:
+        """Return the times with what is given instead, and the rest as it is; times of the other kind go.
+
+        Args:
+            changes: new values by the names of attributes; None leaves one as it is.
+        """
+        given = {name: value for name, value in changes.items() if value is not None}
+        others: dict[str, Any] = {}
+        if "cron" in given:
+            others = {"every": None, "rows": None}
+        elif "every" in given or "rows" in given:
+            others = {"cron": None, "timezone": None}
+        return replace(self, **(others | given))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -151,9 +151,28 @@ def test_set_changes_what_is_given_and_leaves_the_rest(odf: Odf, workspace: Path
     ]
 
 
+def test_set_changes_single_times_of_a_job(odf: Odf, workspace: Path) -> None:
+    def pull(*words: str) -> object:
+        assert odf("schedule", "set", UPPER, *words).code == 0
+        return odf("schedule", "show", UPPER, "-o", "json").json["schedule"]["pull"]
+
+    berlin = {"timezone": "Europe/Berlin", "jitter": "10m"}
+    assert pull("--cron", "30 6 * * *", "--timezone", "Europe/Berlin", "--jitter", "10m")
+    assert pull("--cron", "0 7 * * *") == {"cron": "0 7 * * *", **berlin}
+    assert pull("--jitter", "1m") == {"cron": "0 7 * * *", **berlin, "jitter": "1m"}
+    assert pull("--timezone", "UTC") == {"cron": "0 7 * * *", "timezone": "UTC", "jitter": "1m"}
+    assert pull("--every", "1h") == {"every": "1h", "jitter": "1m"}, "a time of the other kind takes its place"
+    assert pull("--rows", "5") == {"every": "1h", "rows": 5, "jitter": "1m"}
+    assert pull("--cron", "0 7 * * *") == {"cron": "0 7 * * *", "jitter": "1m"}
+    assert odf("schedule", "set", UPPER, "--job", "push", "--to", "mirror/x", "--rows", "1").code == 0
+    assert odf("schedule", "set", UPPER, "--job", "push", "--rows", "2").code == 0
+    assert odf("schedule", "show", UPPER, "-o", "json").json["schedule"]["push"] == {"rows": 2, "to": "mirror/x"}
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
+        ([RATES, "--job", "verify", "--jitter", "1m"], "it has no time"),
         ([RATES, "--every", "1h"], "the dataset has nothing to pull from"),
         ([RATES, "--job", "compact"], "A job needs a time"),
         ([RATES, "--job", "clean", "--every", "1h"], "No such job: 'clean'"),
