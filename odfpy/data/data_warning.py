@@ -24,6 +24,7 @@ class WarningKind(Enum):
     LEFT_OUT = "left-out"
     CHANGED = "changed"
     CLOCK = "clock"
+    COLUMNS = "columns"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class DataWarning:
     Attributes:
         kind: what it is about.
         message: one sentence for the person.
-        count: how many rows, keys or files are concerned; None where these are not counted.
+        count: how many rows, keys, files or columns are concerned; None where these are not counted.
         examples: some of them, as text; ten at most.
     """
 

@@ -30,6 +30,7 @@ from odfpy.coordinator.ingest.allowed import NOTHING, Allowed
 from odfpy.coordinator.ingest.event_times import warnings_of_rows
 from odfpy.coordinator.ingest.keyed_state import DatasetKeys
 from odfpy.coordinator.ingest.lanes import choose_lane, ingest_by_spark, read_rows
+from odfpy.coordinator.ingest.new_columns import new_columns, warnings_of_new_columns
 from odfpy.coordinator.ingest.snapshots import require_whole, retraction_limit
 from odfpy.coordinator.ingest.watermarks import policy_of
 from odfpy.coordinator.storage.approvals import Approvals
@@ -193,6 +194,12 @@ def _ingest_file(
         keys.extend(result.new_head, ingested.schema)
     counts, odd = _outcome(ingested.statistics, source.merge)
     warnings = (*result.warnings, *ingested.warnings)
+    if names := new_columns(dataset.state.schema, ingested.schema):
+        from odfpy.ingest.read import schema_of
+
+        if schema_of(source.read) is None:
+            warnings += warnings_of_new_columns(dataset.state.schema, ingested.schema)
+        remarks = (*remarks, f"new column{'s' if len(names) > 1 else ''} {', '.join(map(repr, names))}")
     if not file.is_dated:
         vocab, are_first = dataset.state.vocab, not dataset.state.num_records
         warnings += warnings_of_rows(source, ingested, vocab, file.event_time, are_first=are_first)
