@@ -227,9 +227,7 @@ def _duration(text: str | None, option: str) -> Duration | None:
         raise error.with_context(option) from error
 
 
-def _trigger(
-    schedule: DatasetSchedule, job: Job, times: dict[str, Any], *, integrity: bool, to: str | None
-) -> Trigger:
+def _trigger(schedule: DatasetSchedule, job: Job, times: dict[str, Any], *, integrity: bool, to: str | None) -> Trigger:
     """The times of a job of a schedule, with what is given instead."""
     from odfpy.coordinator.schedules.form import TRIGGERS
 

@@ -115,21 +115,13 @@ def staged_rows(dataset: StoredDataset, found: BranchDiff, limit: int) -> pa.Tab
     return pa.concat_tables(parts) if parts else schema.empty_table()
 
 
-def rows_of(
-    dataset: StoredDataset, blocks: Sequence[HashedBlock], columns: Sequence[str] | None = None
-) -> Iterator[pa.Table]:
-    """The rows of some blocks, in order of offset, a table for each slice.
-
-    Args:
-        dataset: the dataset.
-        blocks: the blocks, oldest first.
-        columns: names of the columns to read, None for all.
-    """
+def rows_of(dataset: StoredDataset, blocks: Sequence[HashedBlock]) -> Iterator[pa.Table]:
+    """The rows of some blocks, oldest first, in order of offset, a table for each slice."""
     from odfpy.data.slices.slice import read_slice
 
     slices = slices_of(blocks)
     for path in slice_paths(dataset.layout.data, slices):
-        yield read_slice(path, columns=columns, vocab=dataset.state.vocab)
+        yield read_slice(path, vocab=dataset.state.vocab)
 
 
 def touched_keys(dataset: StoredDataset, blocks: Sequence[HashedBlock], keys: Sequence[str]) -> dict[str, list[int]]:
@@ -138,11 +130,17 @@ def touched_keys(dataset: StoredDataset, blocks: Sequence[HashedBlock], keys: Se
     Args:
         dataset: the dataset.
         blocks: the blocks, oldest first.
-        keys: names of the key columns.
+        keys: names of the key columns. Slices that lack some of them have no rows that are known by these.
     """
-    operation = dataset.state.vocab.operation_type_column
+    from odfpy.data.slices.slice import read_slice, slice_schema
+
+    vocab = dataset.state.vocab
+    operation = vocab.operation_type_column
     found: dict[str, list[int]] = {}
-    for table in rows_of(dataset, blocks, [operation, *keys]):
+    for path in slice_paths(dataset.layout.data, slices_of(blocks)):
+        if not set(keys) <= set(slice_schema(path, vocab=vocab).names):
+            continue
+        table = read_slice(path, [operation, *keys], vocab=vocab)
         operations = table.column(operation).to_pylist()
         values = zip(*(table.column(key).to_pylist() for key in keys), strict=True)
         for done, key in zip(operations, values, strict=True):

@@ -88,17 +88,27 @@ def _check(dataset: StoredDataset, found: BranchDiff) -> None:
     for thing, event in said.items():
         if said_there.get(thing, event) != event:
             raise _conflict(found, f"both have changed {thing}", "Drop the branch, and make its changes again.")
-    keys = dataset.state.primary_key
-    if keys is None:
-        return
-    common = sorted(touched_keys(dataset, ours, keys).keys() & touched_keys(dataset, theirs, keys).keys())
-    if common:
-        some = "; ".join(common[:5]) + ("; ..." if len(common) > 5 else "")
-        raise _conflict(
-            found,
-            f"both have rows of the same keys ({', '.join(keys)}): {some}",
-            "Drop the branch, and ingest its files again: they are then merged with what the head has.",
-        )
+    for keys in _keys_of_sources(dataset, found):
+        common = sorted(touched_keys(dataset, ours, keys).keys() & touched_keys(dataset, theirs, keys).keys())
+        if common:
+            some = "; ".join(common[:5]) + ("; ..." if len(common) > 5 else "")
+            raise _conflict(
+                found,
+                f"both have rows of the same keys ({', '.join(keys)}): {some}",
+                "Drop the branch, and ingest its files again: they are then merged with what the head has.",
+            )
+
+
+def _keys_of_sources(dataset: StoredDataset, found: BranchDiff) -> list[tuple[str, ...]]:
+    """Return the primary keys by which any source of either side merges, also one that has been disabled since.
+
+    A dataset may have no primary key where its sources do: those of a ChangelogStream, or of several strategies.
+    """
+    from odfpy.ingest.normalize import primary_key
+
+    states = (dataset.chain.state(found.base), dataset.state, dataset.on(found.branch).state)
+    sources = [source for state in states for source in (state.polling_source, *state.push_sources) if source]
+    return list(dict.fromkeys(keys for source in sources if (keys := primary_key(source.merge))))
 
 
 def _last_words(blocks: Sequence[HashedBlock]) -> dict[str, MetadataEvent | str]:

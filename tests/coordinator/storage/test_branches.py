@@ -14,7 +14,7 @@ from odfpy.chain.events import DisablePollingSource, MetadataEvent, SetInfo
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceKind
 from odfpy.chain.signatures import read_head_signatures
-from odfpy.chain.sources import MergeLedger
+from odfpy.chain.sources import MergeAppend, MergeLedger
 from odfpy.coordinator.branches.diff import KeyChanges, diff
 from odfpy.coordinator.branches.rebase import MergeConflict, rebase
 from odfpy.coordinator.storage.commit import commit_events, commit_time
@@ -242,6 +242,50 @@ def test_rows_of_the_same_key_on_both_sides_are_a_conflict(workspace: Workspace)
     with pytest.raises(MergeConflict, match="the head has moved on since staging began"):
         workspace.branches.merge("root", "staging", fast_forward_only=True)
     assert (workspace.datasets.summary("root"), workspace.branches.diff("root", "staging")) == before
+
+
+def change(workspace: Workspace, *lines: str, branch: str | None = None) -> PullResult:
+    """Ingest changes given as `op id name`."""
+    file = workspace.root / "changes.ndjson"
+    records = [
+        {"op": int(op), "event_time": "2024-01-01T00:00:00Z", "id": int(key), "name": name}
+        for op, key, name in map(str.split, lines)
+    ]
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    (result,) = workspace.ingest("root", [file], branch=branch)
+    return result
+
+
+def test_changes_of_the_same_key_on_both_sides_are_a_conflict(tmp_path: Path):
+    manifest = root(merge="{kind: ChangelogStream, primaryKey: [id]}")
+    fields = "fields:\n            - {name: op, type: Int32}"
+    workspace = workspace_with(tmp_path / "workspace", manifest.replace("fields:", fields))
+    change(workspace, "0 1 a", "0 2 b")
+    change(workspace, "1 2 b", branch="staging")
+    change(workspace, "0 3 c", branch="other")
+    change(workspace, "1 2 b")
+    before = workspace.datasets.summary("root")
+    with pytest.raises(MergeConflict, match=r"rows of the same keys \(id\): 2"):
+        workspace.branches.merge("root", "staging")
+    assert workspace.datasets.summary("root") == before
+    workspace.branches.merge("root", "other")
+    assert rows(workspace, "root") == ["+A 1 a", "+A 2 b", "-R 2 b", "+A 3 c"]
+
+
+def test_sources_of_several_strategies_are_each_asked_for_their_keys(workspace: Workspace):
+    source = workspace.datasets.state("root").push_sources[0]
+    dataset = workspace.storage.get("root")
+    commit(dataset, replace(source, source_name="events", merge=MergeAppend()))
+    commit(dataset, replace(source, source_name="places", merge=MergeLedger(("place",))))
+    workspace = Workspace.open(workspace.root)
+    assert workspace.datasets.state("root").primary_key is None
+    stage(workspace, "2 c")
+    stage(workspace, "3 d", branch="other")
+    feed(workspace, "root", "2 x")
+    with pytest.raises(MergeConflict, match=r"rows of the same keys \(id\): 2"):
+        workspace.branches.merge("root", "staging")
+    workspace.branches.merge("root", "other")
+    assert rows(workspace, "root")[2:] == ["-C 2 b", "+C 2 x", "+A 3 d"]
 
 
 def test_files_that_both_sides_have_taken_in_are_a_conflict(tmp_path: Path):
