@@ -228,7 +228,7 @@ def children_of(pid: int) -> list[int]:
 def test_a_run_that_takes_too_long_or_dies_has_failed(slow: Workspace) -> None:
     schedule(slow, "com.example.slow", DatasetSchedule(pull=Trigger(every=Duration(3600)), timeout=Duration(2)))
     with odf(slow, "run", "--once") as process:
-        assert process.wait(PATIENCE) == 0
+        assert process.wait(PATIENCE) == 1
     schedule(slow, "com.example.slow", DatasetSchedule(pull=Trigger(every=Duration(1))))
     with odf(slow, "run") as process:
         eventually(lambda: is_running(slow))

@@ -21,3 +21,8 @@ def line_of(row: Mapping[str, Any]) -> str:
     why = f": {' '.join(row['error_message'].split())}" if row["error_message"] else ""
     code = f" ({row['error_code']})" if row["error_code"] else ""
     return f"{what} ({', '.join([*parts, row['reason']])}){why}{code}"
+
+
+def has_failed(row: Mapping[str, Any]) -> bool:
+    """Return whether a run, given as its row of `odf.runs`, has not done what it was to do."""
+    return row["outcome"] in ("failed", "interrupted")

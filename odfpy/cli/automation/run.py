@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,24 +23,36 @@ commands = group("The scheduler.")
 @command(commands, "odf run", "odf run --once", "odf run -o json --grace 60")
 def run(
     context: typer.Context,
-    once: Annotated[bool, typer.Option("--once", help="Do what is due now, and end.")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Do what is due now, and end; the exit code is 1 if a run fails.")
+    ] = False,
     grace: Annotated[
         str, typer.Option(help="Seconds that runs under way get to end when it stops.", metavar="SECONDS")
     ] = "30",
     form: Form = None,
-) -> None:
+) -> int:
     """Do what is scheduled, until Ctrl-C or SIGTERM: then it waits for runs under way; a second one ends them."""
     from odfpy.automation.background import BackgroundScheduler
+    from odfpy.cli.automation.lines import has_failed
 
     session = session_of(context)
     output = session.output_as(form)
     seconds = whole_number(grace, "--grace") or 0
-    scheduler = BackgroundScheduler(session.workspace, listener_of(output), grace=seconds, once=once)
+    listener = listener_of(output)
+    failures: dict[tuple[str, str], bool] = {}
+
+    def hear_run(row: Mapping[str, Any]) -> None:
+        failures[row["dataset_id"], row["job"]] = has_failed(row)  # the last one: what was interrupted is done again
+        listener.on_run(row)
+
+    heard = replace(listener, on_run=hear_run)
+    scheduler = BackgroundScheduler(session.workspace, heard, grace=seconds, once=once)
     with stopped_by_signals(lambda _: scheduler.stop()):
         scheduler.start()
         if not once:
             output.say("Runs what is scheduled; Ctrl-C ends it.")
         scheduler.join()
+    return 1 if once and any(failures.values()) else 0
 
 
 def listener_of(output: Output) -> Listener:

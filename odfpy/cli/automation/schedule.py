@@ -189,7 +189,7 @@ def next_(
 def run(context: typer.Context, name: Name, job: JobOption = None, form: Form = None) -> int:
     """Do a job now: by the scheduler that works, or here if none does."""
     from odfpy.automation.ask import run_now
-    from odfpy.cli.automation.lines import line_of
+    from odfpy.cli.automation.lines import has_failed, line_of
 
     session = session_of(context)
     output = session.output_as(form)
@@ -198,7 +198,7 @@ def run(context: typer.Context, name: Name, job: JobOption = None, form: Form = 
         output.say(line_of(row))
     else:
         output.tree(dict(row))
-    return 1 if row["outcome"] in ("failed", "interrupted") else 0
+    return 1 if has_failed(row) else 0
 
 
 # --- Pieces ----------------------------------------------------------------------------------------------------------
