@@ -1,4 +1,4 @@
-"""Files of a folder that a pull passes over: they come too late in the order, or have changed since they were taken in.
+"""Files of a folder that a pull passes over: late in the order, changed since they were taken in, or dangling links.
 
 The source state of `FilesGlob` is the name of the last file, so that a file whose name comes before it is left out, and
 one that changes is not looked at again. Neither is wrong, but neither should go without a word. Which names have been
@@ -95,17 +95,19 @@ class FolderMemory:
         Raises:
             FetchError, InvalidValue: as for a fetch.
         """
-        from odfpy.ingest.fetch.files_glob import files_taken_in
+        from odfpy.ingest.fetch.files_glob import dangling_links, files_taken_in
         from odfpy.ingest.source_state import known_etag
 
+        self._catch_up()
+        # Of a file that was taken in, a link to nowhere is no loss.
+        dangling = tuple(_dangling([name for name in dangling_links(self.step, context) if name not in self.names]))
         last = known_etag(context.state)
         if last is None:
-            return ()
-        self._catch_up()
+            return dangling
         passed = files_taken_in(self.step, context, last)
         left_out = [file.name for file in passed if file.name not in self.names]
         changed = [file.name for file in passed if file.name in self.names and self._has_changed(file)]
-        return (*_left_out(left_out, last), *_changed(changed))
+        return (*dangling, *_left_out(left_out, last), *_changed(changed))
 
     def save(self) -> None:
         """Keep what is remembered. If that fails, the files are remembered as they are next time."""
@@ -181,6 +183,12 @@ def _left_out(names: list[str], last: str) -> Iterable[DataWarning]:
         )
         message = f"{what} {'is' if is_one else 'are'} left out; {_AGAIN}"
         yield DataWarning(WarningKind.LEFT_OUT, message, len(names), tuple(names[:MOST_EXAMPLES]))
+
+
+def _dangling(names: list[str]) -> Iterable[DataWarning]:
+    if names:
+        what = "1 link leads nowhere, and is" if len(names) == 1 else f"{len(names)} links lead nowhere, and are"
+        yield DataWarning(WarningKind.LEFT_OUT, f"{what} left out", len(names), tuple(names[:MOST_EXAMPLES]))
 
 
 def _changed(names: list[str]) -> Iterable[DataWarning]:

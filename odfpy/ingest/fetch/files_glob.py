@@ -32,7 +32,7 @@ def fetch_files_glob(step: FetchFilesGlob, context: FetchContext) -> Iterator[Fe
     """The files that come after the last one, in order. Files are not copied.
 
     Raises:
-        FetchError: no file matches and none ever did, or a file has no event time.
+        FetchError: there is no such folder, no file matches and none ever did, or a file has no event time.
         InvalidValue: the pattern or format of the event time cannot be used.
     """
     files = _matching(step, context)
@@ -67,17 +67,28 @@ def files_taken_in(step: FetchFilesGlob, context: FetchContext, last: str) -> li
     return _in_order([file for file in files if file not in later], None, step, context)
 
 
+def dangling_links(step: FetchFilesGlob, context: FetchContext) -> list[str]:
+    """Names of the links that match and lead nowhere, so that they are no files; errors as above."""
+    return sorted(file.name for file in _paths(step, context) if file.path.is_symlink() and not file.path.exists())
+
+
 def _matching(step: FetchFilesGlob, context: FetchContext) -> list[FolderFile]:
+    files = [file for file in _paths(step, context) if file.path.is_file()]
+    for file in files:  # a link, or .. after a wildcard, leads elsewhere
+        context.options.bounds.require_file(file.path, context.root)
+    return files
+
+
+def _paths(step: FetchFilesGlob, context: FetchContext) -> Iterator[FolderFile]:
+    """What matches, also if it is no file."""
     pattern = expand(step.path, context.environment)
     folder = context.root / _fixed_part(pattern)
-    bounds = context.options.bounds
-    bounds.require_file(folder, context.root)
+    context.options.bounds.require_file(folder, context.root)
     _check_readable(folder, step.path)
-    paths = (context.root / path for path in glob.iglob(pattern, root_dir=context.root, recursive=True))  # noqa: PTH207
-    files = [FolderFile(_name(path, folder), path) for path in paths if path.is_file()]
-    for file in files:  # a link, or .. after a wildcard, leads elsewhere
-        bounds.require_file(file.path, context.root)
-    return files
+    for path in glob.iglob(pattern, root_dir=context.root, recursive=True):  # noqa: PTH207
+        whole = context.root / path
+        if whole.is_symlink() or whole.is_file():
+            yield FolderFile(_name(whole, folder), whole)
 
 
 def _in_order(
@@ -108,11 +119,14 @@ def _event_time(file: FolderFile, step: FetchFilesGlob, context: FetchContext) -
 
 
 def _check_readable(folder: Path, shown: str) -> None:
-    """Make sure that a folder is not merely out of reach: then there would seem to be no files."""
+    """Make sure that a folder is not merely out of reach, like a share that is not mounted: it would seem empty."""
     try:
         next(folder.iterdir(), None)
-    except (FileNotFoundError, NotADirectoryError):
-        return
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise FetchError(
+            f"The folder of {shown!r} is not there",
+            hint="See that its disk or share is mounted. Paths start from the workspace's folder.",
+        ) from error
     except OSError as error:
         raise FetchError(
             f"The folder of {shown!r} cannot be read: {error.strerror}", hint="Check its permissions, and the disk."

@@ -73,6 +73,27 @@ def test_files_that_come_late_are_counted(workspace: Workspace) -> None:
     assert warning.examples == ("tx_05.csv", "tx_06.csv")
 
 
+def test_links_that_lead_nowhere_are_counted(workspace: Workspace) -> None:
+    (workspace.root / "in" / "tx_08.csv").symlink_to("gone.csv")
+    wanted = DataWarning(WarningKind.LEFT_OUT, "1 link leads nowhere, and is left out", 1, ("tx_08.csv",))
+    assert told(workspace) == (wanted,)
+    (workspace.root / "in" / "gone.csv").write_text("id\n8\n")
+    assert pull(workspace).num_records == 1
+    for name in ("gone.csv", "tx_01.csv"):
+        (workspace.root / "in" / name).unlink()
+    (workspace.root / "in" / "tx_01.csv").symlink_to("archived/tx_01.csv")
+    assert told(workspace) == (), "what they led to has been taken in"
+
+
+def test_a_folder_that_is_gone_fails_the_pull(workspace: Workspace) -> None:
+    (workspace.root / "in").rename(workspace.root / "elsewhere")
+    (result,) = workspace.pull([NAME])
+    assert result.outcome is PullOutcome.FAILED
+    assert "The folder of 'in/" in str(result.error)
+    (workspace.root / "elsewhere").rename(workspace.root / "in")
+    assert pull(workspace).outcome is PullOutcome.UP_TO_DATE
+
+
 def test_they_are_told_beside_what_is_new(workspace: Workspace) -> None:
     write(workspace, "tx_05.csv", 5)
     write(workspace, "tx_08.csv", 8)

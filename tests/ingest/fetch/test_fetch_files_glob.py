@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -135,9 +136,22 @@ def test_files_before_one_without_event_time_are_fetched(make_files: Callable[..
 
 
 def test_no_file_is_an_error_only_if_there_never_was_one(run_fetch: Fetcher, tmp_path: Path):
+    (tmp_path / "in").mkdir()
     with pytest.raises(FetchError, match="No file matches 'in/"):
         run_fetch(FetchFilesGlob("in/*.csv"))
     assert run_fetch(FetchFilesGlob("in/*.csv"), state=SourceState("default", ETAG, "a.csv")) == []
+
+
+@pytest.mark.parametrize("path", ["in/*.csv", "in/*/x/*.csv", "in/sub/a.csv", "in/file.txt/*.csv"])
+@pytest.mark.parametrize("state", [None, SourceState("default", ETAG, "a.csv")])
+def test_a_folder_that_is_gone_is_an_error(
+    run_fetch: Fetcher, make_files: Callable[..., None], tmp_path: Path, path: str, state: SourceState | None
+):
+    if "file.txt" in path:
+        make_files("in/file.txt")
+    with pytest.raises(FetchError, match=f"The folder of '{re.escape(path)}' is not there") as caught:
+        run_fetch(FetchFilesGlob(path), state=state)
+    assert "mounted" in (caught.value.hint or "")
 
 
 def test_templates_and_absolute_paths(run_fetch: Fetcher, make_files: Callable[..., None], tmp_path: Path):
