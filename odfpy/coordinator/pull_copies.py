@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from odfpy.chain.references import ReferenceName
@@ -19,6 +19,7 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.errors import OdfError, UsageError
 from odfpy.http.url import without_user
 from odfpy.repository.reference_transfer import ReferenceNotThere
+from odfpy.repository.registry import resolve_remote
 from odfpy.stages import stage
 
 
@@ -51,7 +52,12 @@ class CopyPuller:
     def pull_from(self, dataset: StoredDataset, url: str) -> PullResult:
         """Bring a copy that is here up to date with the place that it is from."""
         with dataset.writing() as locked, stage("transfer"):
-            return self.transfers.pull(locked, url, self.taking, progress=self.progress)
+            result = self.transfers.pull(locked, url, self.taking, progress=self.progress)
+        if dataset.handle.id not in self.storage.keys:
+            return result
+        place = self.transfers.aliases(dataset).shown("pull")[0]
+        own = f"`odf repo forget {dataset.handle} {place} --pull` lets its own source or query run again"
+        return replace(result, notes=(*result.notes, f"it was made here, and is fetched from {place}: {own}"))
 
     def pull_remote(self, ref: str) -> Iterator[PullResult]:
         """A dataset from elsewhere; with `recursive` also what it is derived from, of what is beside it there."""
@@ -60,7 +66,7 @@ class CopyPuller:
         yield without_memory_of_user(result, ref) if result.old_head is None else result
         if result.error is None and self.request.tag_names:
             copy = self.storage.get(result.name)
-            yield from (self.pull_tag(copy, name) for name in self.request.tag_names)
+            yield from (self.pull_tag(copy, name, place=ref) for name in self.request.tag_names)
         if result.error is None and self.request.recursive:
             yield from self._pull_inputs(result.name, ref)
 
@@ -84,17 +90,21 @@ class CopyPuller:
             if result.error is None:
                 wanted += self.transfers.missing_inputs(self.storage.get(result.name), ref)
 
-    def pull_tag(self, dataset: StoredDataset, name: ReferenceName, *, skip: bool = False) -> PullResult:
+    def pull_tag(
+        self, dataset: StoredDataset, name: ReferenceName, *, place: str | None = None, skip: bool = False
+    ) -> PullResult:
         """Bring a tag of a copy here.
 
         Args:
             dataset: the copy.
             name: the tag.
+            place: where it comes from; None for where the copy is pulled from.
             skip: whether it is passed over where the dataset is no copy, or its place does not have the tag.
         """
 
         def pull() -> PullResult:
-            url = self.transfers.pull_url(dataset)
+            transfers = self.transfers
+            url = resolve_remote(place, transfers.registry) if place else transfers.pull_url(dataset)
             if url is None and skip:
                 return without(dataset, name, "it is no copy")
             if url is None:
@@ -103,7 +113,7 @@ class CopyPuller:
             taking, progress = self.taking, self.progress
             with dataset.writing() as locked:
                 try:
-                    return self.transfers.pull_reference(locked, url, name, taking, progress=progress)
+                    return transfers.pull_reference(locked, url, name, taking, progress=progress)
                 except ReferenceNotThere:
                     if not skip:
                         raise

@@ -165,6 +165,15 @@ class Aliases:
         self._save(kind, (remote, *others))
         return remote
 
+    def kinds_of(self, remote: str) -> tuple[AliasKind, ...]:
+        """Whether a place is remembered as one to pull from, to push to, both or neither.
+
+        Raises:
+            InvalidValue: not a remote reference, path or URL.
+        """
+        kinds: tuple[AliasKind, ...] = ("pull", "push")
+        return tuple(kind for kind in kinds if normalize_remote(remote) in map(_normal, self.list(kind)))
+
     def remove(self, kind: AliasKind, remote: str) -> None:
         """Forget a place.
 

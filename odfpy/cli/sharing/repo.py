@@ -1,12 +1,15 @@
-"""`odf repo`: named places where datasets are exchanged."""
+"""`odf repo`: named places where datasets are exchanged, and what is remembered of places."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from odfpy.cli.grammar import Form, Yes, command, complete_repositories, group, session_of
+from odfpy.cli.grammar import Form, Name, Yes, command, complete_repositories, group, session_of
+
+if TYPE_CHECKING:
+    from odfpy.repository.registry import AliasKind
 
 app = group("Repositories: named places where datasets are exchanged.")
 
@@ -64,3 +67,22 @@ def delete(context: typer.Context, name: KnownRepository, yes: Yes = False) -> i
     registry.delete(name)
     session.output.say(f"Forgot {repository.name}; what is in it stays")
     return 0
+
+
+@command(app, "odf repo forget com.example.rates mirror/com.example.rates", "odf repo forget rates /srv/rates --pull")
+def forget(
+    context: typer.Context,
+    name: Name,
+    place: Annotated[str, typer.Argument(help="As `odf show` names it.", metavar="PLACE")],
+    pull: Annotated[bool, typer.Option("--pull", help="Only that it is pulled from there.")] = False,
+    push: Annotated[bool, typer.Option("--push", help="Only that it is pushed there.")] = False,
+) -> None:
+    """Forget that a dataset is pulled from a place or pushed there; what is there stays."""
+    session = session_of(context)
+    aliases = session.workspace.remotes.aliases(name)
+    kinds: tuple[AliasKind, ...] = ("pull", "push")
+    wanted = [kind for kind in kinds if pull == push or kind == ("pull" if pull else "push")]
+    known = aliases.kinds_of(place)
+    for kind in [kind for kind in wanted if kind in known] or wanted[:1]:  # which says what there is instead
+        aliases.remove(kind, place)
+        session.output.say(f"Forgot that {name} is {'pulled from' if kind == 'pull' else 'pushed to'} {place}")

@@ -21,6 +21,10 @@ class KeyStore:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_file(self._path(pair.dataset_id), pair.private_key.hex().encode("ascii"), mode=0o600)
 
+    def __contains__(self, dataset_id: DatasetId) -> bool:
+        """Return whether the key pair of a dataset is here, be it damaged: then the dataset was made here."""
+        return self._path(dataset_id).exists()
+
     def get(self, dataset_id: DatasetId) -> KeyPair | None:
         """The key pair of a dataset, None where the workspace does not have it, as of copies.
 

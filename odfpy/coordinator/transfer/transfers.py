@@ -212,10 +212,7 @@ class Transfers(KnownPlaces):
                 hint=f"Pull it under another name: odf pull {without_user(ref)} --as NAME",
             )
         if existing is not None:
-            with existing.writing() as locked:
-                result = self.pull(locked, url, taking, progress=progress)
-                self.aliases(locked).add("pull", ref)
-                return result
+            return self._pull_into(existing, ref, url, taking, progress)
         # The folder is named for the place, so that an interrupted copy goes on where it was.
         folder = self._storage.cache / "incoming" / str(Multihash.of(url.encode()))
         with writer_lock(self._storage.lock_of(folder), f"The copy of {without_user(url)}"):
@@ -246,6 +243,21 @@ class Transfers(KnownPlaces):
                 copy = self._storage.create(alias, state.dataset_id, folder)
             copy.checked_files.update(checked)
         return result
+
+    def _pull_into(
+        self, dataset: StoredDataset, ref: str, url: str, taking: Taking, progress: ProgressSink
+    ) -> PullResult:
+        """Bring a dataset that is here up to a place, and remember the place unless the dataset was made here.
+
+        One that was made here has a source or a query, which would never run again.
+        """
+        with dataset.writing() as locked:
+            result = self.pull(locked, url, taking, progress=progress)
+            if self.pull_url(locked) is None and locked.handle.id in self._storage.keys:
+                note = f"it was made here: `odf pull {dataset.handle}` does not fetch from {without_user(ref)}"
+                return replace(result, notes=(*result.notes, note))
+            self.aliases(locked).add("pull", ref)
+            return result
 
     def push(
         self,

@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from cli.conftest import dataset_folder
 from support.servers.static_server import static_server
+
+from odfpy.repository.registry import Aliases
 
 if TYPE_CHECKING:
     from cli.conftest import Odf
@@ -141,3 +144,33 @@ def test_a_password_in_a_url_is_used_and_neither_shown_nor_kept(
         assert "s3/cret" not in one.out + one.err
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert [path for path in files if b"s3cret" in path.read_bytes()] == []
+
+
+def test_a_dataset_that_was_made_here_stays_at_home(odf: Odf, workspace: Path, tmp_path: Path) -> None:
+    name = "com.example.upper"
+    assert odf("repo", "add", "mirror", str(tmp_path / "mirror")).code == 0
+    assert odf("tag", name, "v1").code == 0
+    assert odf("push", "com.example.%", "--to", "mirror", "--tag", "v1").code == 0
+    for place in (f"mirror/{name}", "mirror/%upper", f"{tmp_path}/mirror/{name}"):
+        pulled = odf("pull", place)
+        assert (pulled.code, f"it was made here: `odf pull {name}` does not fetch from" in pulled.err) == (0, True)
+    assert "pulledFrom" not in odf("show", name, "-o", "json").json
+    tagged = odf("pull", f"mirror/{name}", "--tag", "v1")
+    assert (tagged.code, f"{name} tag v1: up to date" in tagged.err) == (0, True)
+
+
+def test_a_place_that_was_remembered_can_be_forgotten(odf: Odf, workspace: Path, tmp_path: Path) -> None:
+    assert odf("repo", "add", "mirror", str(tmp_path / "mirror")).code == 0
+    place = f"mirror/{NAME}"
+    assert odf("push", NAME, "--to", "mirror").code == 0
+    Aliases(dataset_folder(workspace, NAME) / "info" / "aliases.yaml").add("pull", place)  # as earlier releases did
+    told = odf("pull", NAME).err
+    assert f"`odf repo forget {NAME} {place} --pull` lets its own source or query run again" in told
+    assert odf("repo", "forget", NAME, place, "--pull").err == f"Forgot that {NAME} is pulled from {place}\n"
+    shown = odf("show", NAME, "-o", "json").json
+    assert ("pulledFrom" in shown, shown["pushedTo"]) == (False, [place])
+    assert "it was made here" not in odf("pull", NAME).err
+    assert f"No pull alias {place}" in odf("repo", "forget", NAME, place, "--pull").says
+    assert odf("repo", "forget", NAME, place).code == 0
+    assert "pushedTo" not in odf("show", NAME, "-o", "json").json
+    assert odf("repo", "forget", NAME, place).code == 2
