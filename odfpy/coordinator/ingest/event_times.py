@@ -1,4 +1,4 @@
-"""Warnings on sources and rows without event times: these rows get one and the same, that of their input."""
+"""Warnings on event times: rows without any get one and the same, that of their input; others lie in the future."""
 
 from __future__ import annotations
 
@@ -14,16 +14,21 @@ from odfpy.chain.sources import (
     FetchFilesGlob,
     FetchUrl,
 )
+from odfpy.data.duration import Duration
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from odfpy.coordinator.storage.stored_dataset import StoredDataset
     from odfpy.data.data_warning import DataWarning
     from odfpy.ingest.pipeline import IngestedData
 
 Source: TypeAlias = SetPollingSource | AddPushSource
+
+_FUTURE: Final = Duration(24 * 60 * 60)
+"""Event times of tomorrow are those of another time zone."""
 
 _MOST_NAMES: Final = 5
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -86,6 +91,32 @@ def warnings_of_rows(
         f" {_time_of(source)}, {time}; if that is not meant, supply it in `preprocess`, or leave such rows out"
     )
     return (DataWarning(WarningKind.EVENT_TIME, message, rows),)
+
+
+def warnings_of_future(
+    dataset: StoredDataset, watermark: Timestamp | None, system_time: Timestamp
+) -> tuple[DataWarning, ...]:
+    """Return what to say when the watermark comes to lie in the future, by a mistyped year as by a forecast.
+
+    Args:
+        dataset: as it was before.
+        watermark: of the dataset now.
+        system_time: the time of the commit.
+    """
+    before = dataset.state.watermark
+    if not _is_future(watermark, system_time) or _is_future(before, system_time):
+        return ()
+    from odfpy.data.data_warning import DataWarning, WarningKind
+
+    message = (
+        f"event times lie in the future, and so does the watermark, {watermark}: rows of times before it come late. If"
+        f" that is not meant, `odf reset {dataset.handle} {dataset.state.head}` takes these back"
+    )
+    return (DataWarning(WarningKind.EVENT_TIME, message),)
+
+
+def _is_future(watermark: Timestamp | None, now: Timestamp) -> bool:
+    return watermark is not None and Duration.between(now, watermark) > _FUTURE
 
 
 def _warnings_of_first_rows(

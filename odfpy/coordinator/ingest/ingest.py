@@ -27,7 +27,7 @@ from odfpy.chain.events import (
 from odfpy.chain.sources import MergeLedger, MergeStrategy, MergeUpsertStream
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.ingest.allowed import NOTHING, Allowed
-from odfpy.coordinator.ingest.event_times import warnings_of_rows
+from odfpy.coordinator.ingest.event_times import warnings_of_future, warnings_of_rows
 from odfpy.coordinator.ingest.keyed_state import DatasetKeys
 from odfpy.coordinator.ingest.lanes import choose_lane, ingest_by_spark, read_rows
 from odfpy.coordinator.ingest.new_columns import new_columns, warnings_of_new_columns
@@ -194,6 +194,7 @@ def _ingest_file(
         keys.extend(result.new_head, ingested.schema)
     counts, odd = _outcome(ingested.statistics, source.merge)
     warnings = (*result.warnings, *ingested.warnings)
+    warnings += warnings_of_future(dataset, result.watermark, system_time)
     if names := new_columns(dataset.state.schema, ingested.schema):
         from odfpy.ingest.read import schema_of
 

@@ -486,3 +486,21 @@ def test_damaged_settings_are_named_and_nothing_is_committed(tmp_path: Path) -> 
     with pytest.raises(MalformedManifest, match=r"config\.yaml: watermark\.lag must be a duration such as .*, not -1"):
         feed(workspace, "root", "1 a")
     assert workspace.datasets.state("root").head == head
+
+
+def test_a_watermark_that_comes_to_lie_in_the_future_is_warned_of_once(tmp_path: Path) -> None:
+    workspace = workspace_with(tmp_path, root(merge="{kind: Append}"))
+    file = tmp_path / "rows.ndjson"
+    heads = []
+
+    def told(time: str) -> list[str]:
+        heads.append(workspace.storage.get("root").state.head)
+        file.write_text(f'{{"event_time": "{time}", "id": 1, "name": "a"}}\n')
+        (result,) = workspace.ingest("root", [file])
+        return [warning.message for warning in result.warnings]
+
+    assert told("2024-01-01T00:00:00Z") == []
+    (message,) = told("9999-01-01T00:00:00Z")
+    assert message.startswith("event times lie in the future, and so does the watermark, 9999-01-01T00:00:00Z")
+    assert f"`odf reset root {heads[-1]}` takes these back" in message
+    assert told("9999-01-02T00:00:00Z") == told("2024-01-02T00:00:00Z") == []
