@@ -26,9 +26,10 @@ settings.load_profile("odfpy")
 # Tests with a home of their own need no start-up cache of their own, whose making takes longer than they do.
 os.environ.setdefault("XDG_CACHE_HOME", str(Path.home() / ".cache"))
 
-# A shell lets what it starts in the background ignore Ctrl-C, and so would all that tests start, and wait for ever.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell lets what it starts in the background ignore these, and so would all that tests start, and wait for ever.
+for ignored, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+    if signal.getsignal(ignored) is signal.SIG_IGN:
+        signal.signal(ignored, usual)
 
 # The settings, keys and passwords of whoever runs the tests are none of theirs.
 _CONFIGURATION = tempfile.TemporaryDirectory(prefix="odfpy-tests-")
