@@ -12,6 +12,7 @@ from odfpy.client.lineage import Lineage
 from odfpy.client.moments import Instant, PointInTime, instant_text, moment_text
 from odfpy.client.rows import SHOWN_ROWS, Rows
 from odfpy.data.rows.html_table import cell, table
+from odfpy.data.scalars import count_given
 from odfpy.data.schemas.schema import DataSchema, Option
 from odfpy.data.schemas.type_text import type_text
 from odfpy.errors import OdfError
@@ -103,7 +104,7 @@ class Dataset:
     def tail(self, num_rows: int = SHOWN_ROWS) -> Rows:
         """The last rows of the log, in order of offset."""
         log, offset = map(self._dialect.quoted, (self.name, self.facts.vocabulary.offset_column))
-        first = max(0, self.num_records - num_rows)
+        first = max(0, self.num_records - count_given(num_rows, "num_rows"))
         return self._rows(f"SELECT * FROM {log} WHERE {offset} >= {first} ORDER BY {offset}")  # noqa: S608  quoted
 
     def current(self, *keys: str) -> Rows:

@@ -1,9 +1,14 @@
-"""Marks on annotations: what a value may be beyond its Python type. How it is written follows from them."""
+"""Marks on annotations: what a value may be beyond its Python type. How it is written follows from them.
+
+And a check of what somebody hands in as a count, in spite of annotations.
+"""
 
 from __future__ import annotations
 
+from operator import index
 from typing import Annotated
 
+from odfpy.errors import UsageError
 from odfpy.values import dataclass
 
 
@@ -32,3 +37,22 @@ I32 = Annotated[int, IntRange(32, signed=True)]
 I64 = Annotated[int, IntRange(64, signed=True)]
 U32 = Annotated[int, IntRange(32, signed=False)]
 U64 = Annotated[int, IntRange(64, signed=False)]
+
+
+def count_given(value: int, name: str) -> int:
+    """Return a count that a caller has given.
+
+    Args:
+        value: the count.
+        name: of the parameter, for the message.
+
+    Raises:
+        UsageError: it is no whole number, or a negative one.
+    """
+    try:
+        number = index(value)
+    except TypeError:
+        number = -1
+    if number < 0:
+        raise UsageError(f"{name} wants a whole number from 0 on, not {value!r}")
+    return number

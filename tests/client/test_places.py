@@ -141,6 +141,8 @@ def test_a_dataset_as_it_is_and_was(connection: Connection) -> None:
     assert names(rates.at(3).as_of("2024-01-03")) == ["<b>&amp;", "EUR 10"]
     assert names(rates.at(3).as_of("2024-01-06")) == ["<b>&amp;", "EUR 12"]
     assert rates.tail(2).table.column("name").to_pylist() == ["EUR 12", "USD 5"]
+    with pytest.raises(UsageError, match=r"num_rows wants a whole number from 0 on, not 2\.5"):
+        rates.tail(2.5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.chains.workspaces import FOLDER, derivative, feed, root, rows, workspace_with
@@ -116,6 +117,16 @@ def test_tail_takes_the_last_rows_across_slices(tmp_path: Path) -> None:
     assert workspace.tail("a", 3, skip=2).column("offset").to_pylist() == [3, 4, 5]
     assert workspace.tail("a", 100, skip=7).column("offset").to_pylist() == [0]
     assert workspace.tail("a", 0).num_rows == workspace.tail("a", 5, skip=9).num_rows == 0
+
+
+@pytest.mark.parametrize("value", [2.5, -1, "3", None])
+def test_tail_wants_whole_numbers(value: Any, tmp_path: Path) -> None:
+    workspace = workspace_with(tmp_path, root("a", "{kind: Append}"))
+    feed(workspace, "a", "1 x", "2 y")
+    with pytest.raises(UsageError, match="num_records wants a whole number from 0 on, not"):
+        workspace.tail("a", value)
+    with pytest.raises(UsageError, match="skip wants a whole number from 0 on, not"):
+        workspace.tail("a", skip=value)
 
 
 def test_a_text_is_one_name_where_several_may_be_given(tmp_path: Path) -> None:

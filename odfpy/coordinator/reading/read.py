@@ -11,6 +11,7 @@ from odfpy.coordinator.storage.references import find_block
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transform.slices import schema_file
 from odfpy.data.multihash import Multihash
+from odfpy.data.scalars import count_given
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.dataset.identity import DatasetId
 from odfpy.engine.scans import ScanRequest, scan
@@ -30,10 +31,13 @@ def tail(dataset: StoredDataset, num_records: int, skip: int) -> pa.Table:
         dataset: which.
         num_records: how many rows at most.
         skip: rows at the end to leave out first.
+
+    Raises:
+        UsageError: one of the two is no whole number, or a negative one.
     """
     import pyarrow as pa
 
-    request = tail_scan(dataset, num_records, skip)
+    request = tail_scan(dataset, count_given(num_records, "num_records"), count_given(skip, "skip"))
     return pa.Table.from_batches(scan(request), request.arrow_schema())
 
 

@@ -35,7 +35,7 @@ def reading(path: PathLike) -> Iterator[None]:
     Raises:
         ObjectNotFound: there is no such file.
         IntegrityError: the file cannot be decoded.
-        OdfError: it cannot be read, for want of permission for example, or of code in the installed pyarrow.
+        OdfError: it cannot be read, for want of permission or memory for example, or of code in the installed pyarrow.
     """
     try:
         yield
@@ -43,7 +43,14 @@ def reading(path: PathLike) -> Iterator[None]:
         raise
     except FileNotFoundError as error:
         raise ObjectNotFound(f"There is no data file {os.fspath(path)}") from error
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError, MemoryError) as error:
+    except MemoryError as error:  # also of pyarrow; a damaged file may ask for any amount
+        raise OdfError(
+            f"Not enough memory to read data file {os.fspath(path)}: {error}",
+            hint="End other programs. If it asks for more than there is in the file, `odf verify --integrity` tells.",
+        ) from error
+    # Of what is not pyarrow's own, its C++ throws ValueError (text that is not UTF-8, for one) and IndexError for bytes
+    # that make no sense. A TypeError or KeyError is a fault of the caller.
+    except (pa.ArrowException, OSError, ValueError, IndexError) as error:
         if (isinstance(error, OSError) and error.errno is not None) or Path(path).is_dir():
             reason = getattr(error, "strerror", None) or "it is a folder"
             raise OdfError(f"Cannot read data file {os.fspath(path)}: {reason}") from error

@@ -24,6 +24,7 @@ from odfpy.data.schemas.schema import DataField, DataSchema
 from odfpy.data.schemas.system_columns import system_fields
 from odfpy.data.slices import row_groups
 from odfpy.data.slices.logical_hash import logical_hash, logical_hash_of_parquet
+from odfpy.data.slices.parquet_io import open_parquet
 from odfpy.data.slices.slice import SliceStats, iter_slice, read_slice, slice_schema, slice_stats
 from odfpy.data.slices.writer import SliceWriter
 from odfpy.data.timestamp import Timestamp
@@ -359,6 +360,17 @@ def test_missing_files_are_named(tmp_path):
             read(tmp_path / "nowhere")
         with pytest.raises(OdfError, match="Cannot read"):
             read(tmp_path)
+
+
+@pytest.mark.parametrize("memory", [MemoryError(), pa.ArrowMemoryError("malloc of size 99 failed")])
+def test_neither_want_of_memory_nor_a_fault_of_the_caller_is_damage(tmp_path, memory):
+    path = tmp_path / "slice"
+    write(path, rows(20))
+    with pytest.raises(OdfError, match="Not enough memory to read data file") as caught, open_parquet(path):
+        raise memory
+    assert not isinstance(caught.value, IntegrityError)
+    with pytest.raises(TypeError):
+        list(iter_slice(path, first=0.5))
 
 
 def test_damaged_files_are_named_or_have_another_hash(tmp_path):
