@@ -50,7 +50,7 @@ def upcoming(
         workspace: the workspace.
         refs: names, ids and patterns of datasets; all if empty.
         num: how many of each job.
-        after: a time to come at which each is taken to have run; None for what is due from now on.
+        after: a time at which each is taken to have run by this schedule; None for what is due from now on.
     """
     storage = workspace.storage
     return upcoming_of(workspace, storage.match(refs) if refs else storage.datasets(), num, after)
@@ -65,12 +65,13 @@ def upcoming_of(
         workspace: the workspace.
         datasets: the datasets, with schedules or without.
         num: how many of each job.
-        after: a time to come at which each is taken to have run; None for what is due from now on.
+        after: a time at which each is taken to have run by this schedule; None for what is due from now on.
     """
     agenda = Agenda(parallel=1)
     agenda.remember(_pasts(workspace))
     watch = Watch(workspace.storage, lambda key: agenda.past_of(key).seen_rows, lambda _text: None)
     now = time.time()
+    earliest = now if after is None else after
     for dataset in datasets:
         watched = watch.look_at(dataset.folder)
         if watched is None or watched.planned is None or watched.planned.schedule.is_paused:
@@ -81,8 +82,10 @@ def upcoming_of(
         for job, trigger in watched.planned.schedule.jobs.items():
             key = JobKey(watched.id, job)
             past = agenda.past_of(key)
-            first = agenda.due_of(key) if after is None else _next(key, trigger, watched.planned, past, after)
-            times: list[float | None] = list(islice(_times(key, trigger, watched.planned, past, first, now), num))
+            # A time that is over may be before the schedule was written, which tells of it all the same.
+            planned = replace(watched.planned, since=min(watched.planned.since, earliest))
+            first = agenda.due_of(key) if after is None else _next(key, trigger, planned, past, after)
+            times: list[float | None] = list(islice(_times(key, trigger, planned, past, first, earliest), num))
             for one in times or [None]:
                 yield _upcoming(str(dataset.handle), key, trigger, one)
 
@@ -99,14 +102,14 @@ def _pasts(workspace: Workspace) -> Mapping[JobKey, Past]:
 
 
 def _times(
-    key: JobKey, trigger: Trigger, planned: Planned, past: Past, first: Due | None, now: float
+    key: JobKey, trigger: Trigger, planned: Planned, past: Past, first: Due | None, earliest: float
 ) -> Iterator[float]:
     found = first
     while found is not None:
-        yield max(found.at, now)
+        yield max(found.at, earliest)
         if trigger.rows is not None:  # what will be new then, nobody knows
             return
-        found = _next(key, trigger, planned, past, max(found.at, now))
+        found = _next(key, trigger, planned, past, max(found.at, earliest))
 
 
 def _next(key: JobKey, trigger: Trigger, planned: Planned, past: Past, started: float) -> Due | None:

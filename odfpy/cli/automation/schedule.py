@@ -162,7 +162,7 @@ def next_(
     names: Names = None,
     num: Annotated[str, typer.Option("-n", help="How many of each job.", metavar="N")] = "1",
     after: Annotated[
-        str | None, typer.Option(help="From a time to come on, as if each had run then.", metavar="TIME")
+        str | None, typer.Option(help="From this time on, as if each had run then.", metavar="TIME")
     ] = None,
     form: Form = None,
 ) -> None:

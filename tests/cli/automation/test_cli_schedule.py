@@ -223,6 +223,18 @@ def test_next_shows_the_days_around_summer_time(odf: Odf, workspace: Path) -> No
     ]
 
 
+def test_next_shows_days_that_are_over(odf: Odf, workspace: Path) -> None:
+    odf("schedule", "set", RATES, "--job", "verify", "--cron", "30 2 * * *")
+    odf("schedule", "set", UPPER, "--every", "1h")
+    shown = odf("schedule", "next", "--after", "2021-03-25T12:00:00Z", "-n", "2", "-o", "json").json
+    assert [(one["job"], one["at"]) for one in shown] == [
+        ("pull", "2021-03-25T13:00:00Z"),
+        ("pull", "2021-03-25T14:00:00Z"),
+        ("verify", "2021-03-26T02:30:00Z"),
+        ("verify", "2021-03-27T02:30:00Z"),
+    ]
+
+
 def test_next_does_not_know_when_rows_come(odf: Odf, workspace: Path) -> None:
     odf("schedule", "set", UPPER, "--rows", "5")
     (one,) = odf("schedule", "next", "-o", "json").json
