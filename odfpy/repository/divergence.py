@@ -7,6 +7,7 @@ differ are read, and the common ancestor is known when the walk ends.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import BinaryIO
 
 from odfpy.chain.block import HashedBlock
@@ -14,6 +15,7 @@ from odfpy.chain.encoding import MAX_BLOCK_SIZE
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import check_block_bytes
 from odfpy.chain.object_store import CHUNK, ObjectStore, ObjectTooLarge
+from odfpy.chain.state import new_data_of
 from odfpy.data.multihash import Multihash
 from odfpy.errors import HashMismatch, IntegrityError, InvalidValue, MalformedData, OdfError
 from odfpy.http.limits import Pace
@@ -79,6 +81,12 @@ def compare_chains(
     while ours.name != theirs.name:
         (ours if ours.number >= theirs.number else theirs).step()
     return Divergence(ours.name, ours.number, ours.passed(), theirs.passed())
+
+
+def records_of(blocks: Iterable[HashedBlock]) -> int:
+    """Rows in the slices of some blocks."""
+    slices = (new_data_of(block.block.event) for block in blocks)
+    return sum(item.offset_interval.num_rows for item in slices if item is not None)
 
 
 class _Walk:

@@ -185,4 +185,4 @@ def _copied(
     if target.refs.get(name.reference) is None:  # it is where the head is
         target.refs.compare_and_swap(name.reference, None, block)
         moved = replace(moved, outcome=TransferOutcome.UPDATED, old_head=None, new_head=block)
-    return replace(moved, num_dropped=0 if known is None else moved.num_dropped)
+    return moved if known is not None else replace(moved, num_dropped=0, num_dropped_records=0)

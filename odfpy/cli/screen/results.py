@@ -191,6 +191,8 @@ def _tree(result: PullResult) -> dict[str, Any]:
         "newHead": str(result.new_head) if result.new_head else None,
         "blocks": result.num_blocks,
         "records": result.num_records,
+        "droppedBlocks": result.num_dropped_blocks,
+        "droppedRecords": result.num_dropped_records,
         "rows": result.counts,
         "watermark": str(result.watermark) if result.watermark else None,
         "seconds": round(result.seconds, 3),

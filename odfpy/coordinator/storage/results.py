@@ -114,6 +114,9 @@ class PullResult:
         new_head: last block after, the same as `old_head` when nothing changed.
         num_blocks: new blocks.
         num_records: new rows.
+        num_dropped_blocks: of a forced pull or push, blocks that are not in the history any more, here or in the place
+            that was pushed to; `old_head` was the last of them.
+        num_dropped_records: rows in them.
         counts: of an ingest, rows `read` and what became of them: `appended`, `corrected`, `retracted`, `unchanged`
             (they made no difference), `superseded` (overtaken by a later row of the same input). A snapshot also
             retracts rows that did not come. Of the new and corrected ones, `late` came at or before the watermark. Of a
@@ -137,6 +140,8 @@ class PullResult:
     new_head: Multihash | None = None
     num_blocks: int = 0
     num_records: int = 0
+    num_dropped_blocks: int = 0
+    num_dropped_records: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     watermark: Timestamp | None = None
     lane: str | None = None

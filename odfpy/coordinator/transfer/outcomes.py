@@ -72,7 +72,10 @@ def pull_result(
     moved: TransferResult,
     read_state: Callable[[], ChainState],
     *,
-    if_ahead: str = "the copy has more than where it is from",
+    target: str = "it",
+    source: str = "where it is from",
+    if_ahead: str | None = None,
+    if_dropped: str | None = None,
 ) -> PullResult:
     """The result of a transfer as that of a pull.
 
@@ -80,11 +83,21 @@ def pull_result(
         name: of the dataset.
         moved: what the transfer did.
         read_state: gives what the chain amounts to, where the transfer does not know it.
-        if_ahead: what to remark where the target has all, and more.
+        target: where it went, for remarks.
+        source: where it came from, for remarks.
+        if_ahead: what to try where the target has all, and more.
+        if_dropped: what to try where the target has lost blocks.
     """
     updated = moved.outcome is TransferOutcome.UPDATED
     state = (moved.state or read_state()) if updated else None  # long chains take long to read
-    notes = [if_ahead] if moved.outcome is TransferOutcome.TARGET_AHEAD else []
+    notes = []
+    if moved.outcome is TransferOutcome.TARGET_AHEAD:
+        ahead = f"{target} has {_counted(moved.num_ahead, 'block')} more than {source}"
+        notes.append("; ".join(filter(None, (ahead, if_ahead))))
+    if moved.num_dropped:
+        lost = f"{_counted(moved.num_dropped, 'block')} with {_counted(moved.num_dropped_records, 'record')}"
+        dropped = f"{target} has lost {lost}; the head was {moved.old_head}"
+        notes.append("; ".join(filter(None, (dropped, if_dropped))))
     signatures = moved.signatures if moved.num_blocks else None  # a tag alone says nothing of who signs
     if signatures is not None and state is not None:
         notes.append(UserKeys().words(signatures, state.dataset_id))
@@ -96,8 +109,14 @@ def pull_result(
         new_head=moved.new_head,
         num_blocks=moved.num_blocks,
         num_records=moved.num_records,
+        num_dropped_blocks=moved.num_dropped,
+        num_dropped_records=moved.num_dropped_records,
         watermark=state.watermark if state is not None else None,
         signatures=signatures,
         warnings=warnings_of_copy(state.system_time) if state is not None else (),
         notes=tuple(notes),
     )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -31,7 +31,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import DatasetAlias, is_url
-from odfpy.errors import AlreadyExists, DatasetNotFound, OdfError, UsageError
+from odfpy.errors import AlreadyExists, DatasetNotFound, DatasetsDiverged, OdfError, UsageError
 from odfpy.http.url import without_user
 from odfpy.repository.exchange import fetch_dataset, send_dataset
 from odfpy.repository.places.index import IndexEntry, enter, has_index
@@ -39,6 +39,7 @@ from odfpy.repository.places.open import is_path, is_writable, normalize_url, op
 from odfpy.repository.reference_transfer import ReferenceNotThere, fetch_reference, send_reference
 from odfpy.repository.registry import Aliases, resolve_remote
 from odfpy.repository.transfer.linked import WantedFiles
+from odfpy.repository.transfer.simple import HistoryTakenBack, TransferResult
 from odfpy.settings.sections import SignaturesSection
 from odfpy.values import dataclass
 
@@ -88,11 +89,12 @@ class Transfers(KnownPlaces):
         name, place = str(dataset.handle), without_user(url)
         seen, files = heads_seen(dataset.folder), wanted_here(dataset.folder, taking.files)
         keep = f"`odf pull {name} --force` takes what is there; `odf pull {place} --as NAME` puts it beside this one."
-        with hint_if_diverged(keep):
-            result = fetch_dataset(
+
+        def fetch(*, force: bool) -> TransferResult:
+            return fetch_dataset(
                 url,
                 dataset.layout,
-                force=taking.force,
+                force=force,
                 clock=taking.clock,
                 expected_id=dataset.handle.id,
                 seen=seen.get(url),
@@ -100,9 +102,18 @@ class Transfers(KnownPlaces):
                 files=files,
                 progress=bytes_reporter(name, "pulling", progress),
             )
+
+        with hint_if_diverged(keep):
+            try:
+                result = fetch(force=False)
+            except (DatasetsDiverged, HistoryTakenBack):
+                if not taking.force:
+                    raise
+                result = fetch(force=True)  # only now: a copy that is merely ahead loses nothing
         remember_choice(dataset.folder, files.choice)
         seen.remember(url, result.source_head)
-        return pull_result(name, result, lambda: dataset.reloaded().state)
+        undo = f"`odf reset {name} {result.old_head}` takes it back there, until `odf gc` has run"
+        return pull_result(name, result, lambda: dataset.reloaded().state, source=place, if_dropped=undo)
 
     def pull_reference(
         self, dataset: StoredDataset, url: str, reference: ReferenceName, taking: Taking, *, progress: ProgressSink
@@ -303,8 +314,10 @@ class Transfers(KnownPlaces):
                 files=sent_from(dataset.folder, dataset.state, files),
                 progress=bytes_reporter(name, "pushing", progress),
             )
-        more = f"{place} has more blocks than are here; `odf push {name} --force` drops them"
-        pushed = pull_result(name, result, lambda: dataset.reloaded().state, if_ahead=more)
+        more = f"`odf push {name} --force` drops them"
+        pushed = pull_result(
+            name, result, lambda: dataset.reloaded().state, target=place, source="are here", if_ahead=more
+        )
         notes = pushed.notes if to is not None else (f"to {without_user(target)}", *pushed.notes)
         try:
             if to is not None:  # else it is remembered already, in an earlier release perhaps with a password

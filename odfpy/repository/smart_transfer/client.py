@@ -11,12 +11,12 @@ from odfpy.chain.required_signers import RequiredSigners
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
-from odfpy.repository.divergence import compare_chains
+from odfpy.repository.divergence import compare_chains, records_of
 from odfpy.repository.objects import BytesProgress
 from odfpy.repository.places.http import http_dataset
 from odfpy.repository.places.node import node_dataset, upload_signatures
 from odfpy.repository.smart_transfer.messages import Visibility
-from odfpy.repository.smart_transfer.pull import IntervalRefused, blocks_after, pull, records_of
+from odfpy.repository.smart_transfer.pull import IntervalRefused, blocks_after, pull
 from odfpy.repository.smart_transfer.push import push, push_missing
 from odfpy.repository.smart_transfer.push_links import says_of_links
 from odfpy.repository.smart_transfer.session import Conversation
@@ -154,6 +154,7 @@ def _pushed(
         num_blocks=len(found.source),
         num_records=records_of(block.hashed for block in found.source),
         num_dropped=len(found.target),
+        num_dropped_records=records_of(block.hashed for block in found.target),
     )
 
 

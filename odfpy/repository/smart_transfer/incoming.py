@@ -37,7 +37,7 @@ class Incoming:
         blocks: those that the dataset's chain lacks, oldest first.
         base: what the chain amounts to where they begin.
         state: and after them.
-        num_dropped: blocks that would not be in the chain any more.
+        dropped: blocks that would not be in the chain any more, oldest first.
         came: all blocks that came, also those that the chain has.
         came_base: what the chain amounts to where these begin.
         objects: the files that all blocks speak of that came, also those that are there already.
@@ -46,7 +46,7 @@ class Incoming:
     blocks: tuple[EncodedBlock, ...]
     base: ChainState
     state: ChainState
-    num_dropped: int
+    dropped: tuple[HashedBlock, ...]
     came: tuple[HashedBlock, ...]
     came_base: ChainState
     objects: tuple[ObjectOfBlock, ...]
@@ -97,10 +97,10 @@ def place(
     base = sum_up(here[:common])
     is_whole = blocks[0].hashed.block.prev_block_hash is None
     new = tuple(blocks[common:] if is_whole else blocks)
-    num_dropped = len(here) - common
-    if num_dropped and not force:
+    dropped = tuple(here[common:])
+    if dropped and not force:
         raise DatasetsDiverged(
-            f"{num_dropped} blocks after block {common - 1} ({base.head}) would be lost",
+            f"{len(dropped)} blocks after block {common - 1} ({base.head}) would be lost",
             hint="--force lets what is there be overwritten.",
         )
     objects = objects_of_blocks(block.hashed for block in blocks)
@@ -111,7 +111,7 @@ def place(
             )
     state = validate((block.hashed for block in new), base)
     came = tuple(block.hashed for block in blocks)
-    return Incoming(new, base, state, num_dropped, came, ChainState() if is_whole else base, tuple(objects))
+    return Incoming(new, base, state, dropped, came, ChainState() if is_whole else base, tuple(objects))
 
 
 def _common(blocks: list[EncodedBlock], here: list[HashedBlock]) -> int:

@@ -23,6 +23,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import ObjectNotFound, OdfError, TransferError
+from odfpy.repository.divergence import records_of
 from odfpy.repository.objects import ObjectKind, ObjectOfBlock, objects_of_blocks
 from odfpy.repository.peer_errors import ProtocolViolation
 from odfpy.repository.smart_transfer.archive import ArchiveLimits, pack
@@ -182,7 +183,8 @@ def result_of(incoming: Incoming, old_head: Multihash | None, moved: Iterable[Ob
         num_records=incoming.state.num_records - incoming.base.num_records,
         num_objects=len(objects),
         num_bytes=sum(item.size for item in objects),
-        num_dropped=incoming.num_dropped,
+        num_dropped=len(incoming.dropped),
+        num_dropped_records=records_of(incoming.dropped),
         state=incoming.state,
     )
 
@@ -269,13 +271,6 @@ def survey(layout: DatasetLayout, blocks: list[HashedBlock], num_records: int) -
         bytes_in_raw_objects=sum(item.size for item in objects),
     )
     return Interval(plan, tuple(block.hash for block in blocks))
-
-
-def records_of(blocks: Iterable[HashedBlock]) -> int:
-    """Rows in the slices of some blocks."""
-    events = (block.block.event for block in blocks)
-    slices = (getattr(event, "new_data", None) for event in events)
-    return sum(item.offset_interval.num_rows for item in slices if item is not None)
 
 
 def blocks_after(

@@ -18,6 +18,7 @@ from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.data.multihash import Multihash
 from odfpy.errors import TransferError
+from odfpy.repository.divergence import records_of
 from odfpy.repository.objects import ObjectOfBlock, objects_of_blocks
 from odfpy.repository.peer_errors import ProtocolViolation, RemoteHeadMoved
 from odfpy.repository.smart_transfer.archive import pack
@@ -43,7 +44,7 @@ from odfpy.repository.smart_transfer.messages import (
     decode,
     encode,
 )
-from odfpy.repository.smart_transfer.pull import file_of, records_of, survey
+from odfpy.repository.smart_transfer.pull import file_of, survey
 from odfpy.repository.smart_transfer.pull_links import TAKES_LINKS, rounds_of
 from odfpy.repository.smart_transfer.push_links import OfferedLinks
 from odfpy.repository.smart_transfer.push_signatures import upload_signatures

@@ -93,7 +93,7 @@ def take_signatures(
         RevokedKey: something is signed with a key that has ended.
         ProtocolViolation: more comes than there can be, or something else.
     """
-    chain = (*here[: len(here) - incoming.num_dropped], *(one.hashed for one in incoming.blocks))
+    chain = (*here[: len(here) - len(incoming.dropped)], *(one.hashed for one in incoming.blocks))
     new = {path_of(one.hash): one for one in chain}
     newest = chain[-1] if chain else None
     if newest is not None and not isinstance(target.refs, ReferenceView):

@@ -22,7 +22,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import DatasetNotFound, DatasetsDiverged, TransferError
-from odfpy.repository.divergence import Divergence, compare_chains
+from odfpy.repository.divergence import Divergence, compare_chains, records_of
 from odfpy.repository.objects import BytesProgress, copy_blocks, copy_objects, missing_objects, objects_of_blocks
 from odfpy.repository.transfer.clock import require_past
 from odfpy.repository.transfer.linked import ALL_FILES, LinkedResult, WantedFiles, copy_linked
@@ -61,6 +61,7 @@ class TransferResult:
         num_objects: data files and checkpoints that were copied; those that were there already do not count.
         num_bytes: their size.
         num_dropped: blocks that are not in the target's chain any more; only `force` does that.
+        num_dropped_records: rows in them.
         num_ahead: blocks that only the target has.
         signatures: who has signed the blocks that came, None when none came.
         links: the linked objects that were copied.
@@ -76,6 +77,7 @@ class TransferResult:
     num_objects: int = 0
     num_bytes: int = 0
     num_dropped: int = 0
+    num_dropped_records: int = 0
     num_ahead: int = 0
     behind: Multihash | None = None
     signatures: SignatureReport | None = None
@@ -186,6 +188,7 @@ def transfer(
         num_objects=len(missing),
         num_bytes=sum(item.size for item in missing),
         num_dropped=len(found.target),
+        num_dropped_records=records_of(block.hashed for block in found.target),
         state=state,
         signatures=signatures.report,
         links=links,

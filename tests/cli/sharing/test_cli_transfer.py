@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -174,3 +175,75 @@ def test_a_place_that_was_remembered_can_be_forgotten(odf: Odf, workspace: Path,
     assert odf("repo", "forget", NAME, place).code == 0
     assert "pushedTo" not in odf("show", NAME, "-o", "json").json
     assert odf("repo", "forget", NAME, place).code == 2
+
+
+def ingest(odf: Odf, *ids: int) -> None:
+    """Take in rows of the dataset that is transferred."""
+    rows = "".join(f'{{"event_time": "2024-05-01T00:00:00Z", "id": {one}, "name": "new"}}\n' for one in ids)
+    ingested = odf("ingest", NAME, "--stdin", "--input-format", "ndjson", stdin=rows.encode())
+    assert ingested.code == 0, ingested.err
+
+
+def head(odf: Odf) -> str:
+    """The last block of that dataset here."""
+    return str(odf("show", NAME, "-o", "json").json["head"])
+
+
+@pytest.fixture
+def copy(odf: Odf, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of a workspace that has pushed a dataset to `mirror` beside it; it is the current folder."""
+    assert odf("push", NAME, "--to", f"{tmp_path}/mirror/").code == 0
+    other = tmp_path / "copy"
+    shutil.copytree(workspace, other)
+    monkeypatch.chdir(other)
+    return other
+
+
+def test_a_forced_pull_drops_nothing_where_this_side_is_only_ahead(odf: Odf, copy: Path, tmp_path: Path) -> None:
+    ingest(odf, 10)
+    ahead = head(odf)
+    for force in ([], ["--force"]):
+        pulled = odf("pull", f"{tmp_path}/mirror/{NAME}", *force)
+        assert (pulled.code, head(odf)) == (0, ahead)
+        assert f"note: it has 1 block more than {tmp_path}/mirror/{NAME}" in pulled.err.replace("file://", "")
+
+
+def test_a_forced_pull_says_what_it_has_dropped(
+    odf: Odf, workspace: Path, copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ingest(odf, 10)
+    assert odf("push", NAME).code == 0
+    there = head(odf)
+    monkeypatch.chdir(workspace)
+    ingest(odf, 20)
+    ingest(odf, 21, 22)
+    here = head(odf)
+    assert odf("pull", f"{tmp_path}/mirror/{NAME}").code == 1
+    (pulled,) = odf("pull", f"{tmp_path}/mirror/{NAME}", "--force", "-o", "json").json
+    assert (pulled["droppedBlocks"], pulled["droppedRecords"], pulled["oldHead"]) == (2, 3, here)
+    lost = f"it has lost 2 blocks with 3 records; the head was {here}; `odf reset {NAME} {here}` takes it back"
+    assert any(note.startswith(lost) for note in pulled["notes"])
+    assert head(odf) == there
+    assert odf("reset", NAME, here, "--yes").code == 0
+    assert head(odf) == here
+
+    pushed = odf("push", NAME, "--force")
+    place = f"file://{tmp_path}/mirror/{NAME}"
+    assert (pushed.code, f"{place} has lost 1 block with 1 record; the head was {there}" in pushed.err) == (0, True)
+
+
+def test_a_forced_pull_follows_a_place_that_has_taken_back_what_it_had(
+    odf: Odf, workspace: Path, copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = head(odf)
+    ingest(odf, 10)
+    assert odf("push", NAME).code == 0
+    monkeypatch.chdir(workspace)
+    assert odf("pull", f"{tmp_path}/mirror/{NAME}").code == 0
+    monkeypatch.chdir(copy)
+    assert odf("reset", NAME, before, "--yes").code == 0
+    assert "has lost 1 block with 1 record" in odf("push", NAME, "--force").err
+    monkeypatch.chdir(workspace)
+    assert "taken back (E660)" in odf("pull", f"{tmp_path}/mirror/{NAME}").err
+    assert "has lost 1 block with 1 record" in odf("pull", f"{tmp_path}/mirror/{NAME}", "--force").err
+    assert head(odf) == before

@@ -184,7 +184,8 @@ def test_what_is_overwritten_by_force_is_counted_from_where_the_two_part(
     add_slice(copy, b"theirs")
     send_dataset(here, f"{node.url}/counted")
     result = send_dataset(copy, f"{node.url}/counted", force=True)
-    assert (result.num_blocks, result.num_records, result.num_dropped) == (1, 1, 1)
+    dropped = (result.num_dropped, result.num_dropped_records)
+    assert (result.num_blocks, result.num_records, *dropped) == (1, 1, 1, 1)
 
 
 def test_whoever_comes_second_is_told_so(node: Node, here: DatasetLayout, token):
