@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import Enum
+from typing import Final
 
 from odfpy.chain.ref_store import HEAD
 from odfpy.chain.signatures import MAX_SIZE, path_of
 from odfpy.coordinator.lineage.circles import is_copy
 from odfpy.coordinator.lineage.lineage import Lineage
 from odfpy.coordinator.schedules.file import load_schedule
-from odfpy.coordinator.storage.last_failure import last_failure
+from odfpy.coordinator.storage.last_failure import LastFailure, last_failure
 from odfpy.coordinator.storage.results import DamagedDataset, Progress, ProgressSink
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transfer.known_places import KnownPlaces
@@ -21,11 +22,13 @@ from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
-from odfpy.errors import DatasetNotFound, OdfError
+from odfpy.errors import DatasetNotFound, DatasetsDiverged, OdfError
 from odfpy.http.url import without_user
 from odfpy.repository.divergence import compare_chains
 from odfpy.repository.places.open import open_dataset
 from odfpy.repository.registry import resolve_remote
+from odfpy.repository.transfer.clock import FromTheFuture
+from odfpy.repository.transfer.simple import ForeignDataset, HistoryTakenBack
 from odfpy.values import dataclass
 
 
@@ -124,8 +127,7 @@ class StatusReader:
         failure = last_failure(dataset)
         # That an input has another history is said below, with what helps against it: another pull does not.
         if failure is not None and not (failure.code == InputDiverged.code and _have_diverged(beside_inputs)):
-            text = f"{failure.message} ({failure.code}, {str(failure.time)[:16].replace('T', ' ')})"
-            yield StatusRemark(Condition.FAILED, f"the last pull: {text}", f"odf pull {name}")
+            yield _of_failed_pull(str(name), failure)
         yield from _beside_its_promise(dataset)
         if copy and self.remote:
             yield from _or_why_not(self._beside_its_origin(dataset))
@@ -219,7 +221,17 @@ class StatusReader:
         return open_dataset(url).refs.get(HEAD)
 
 
+_REFUSED: Final = frozenset(error.code for error in (DatasetsDiverged, ForeignDataset, HistoryTakenBack, FromTheFuture))
+"""Codes of errors after which the same pull fails again, until somebody has decided something."""
+
 _HOLDS_BACK = (Condition.DAMAGED, Condition.FAILED, Condition.DIVERGED, Condition.BEHIND, Condition.STALE)
+
+
+def _of_failed_pull(name: str, failure: LastFailure) -> StatusRemark:
+    text = f"the last pull: {failure.message} ({failure.code}, {str(failure.time)[:16].replace('T', ' ')})"
+    if failure.code in _REFUSED and failure.hint:
+        return StatusRemark(Condition.FAILED, f"{text}. {failure.hint}")
+    return StatusRemark(Condition.FAILED, text, f"odf pull {name}")
 
 
 def _beside_its_promise(dataset: StoredDataset) -> Iterator[StatusRemark]:

@@ -9,6 +9,7 @@ import pytest
 from support.chains.workspaces import copy_of, derivative, feed, root, rows, workspace_with
 
 from odfpy.chain.rules import WatermarkWentBack
+from odfpy.coordinator.status import Condition
 from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.timestamp import Timestamp
@@ -155,6 +156,10 @@ def test_a_place_that_goes_back_is_told_and_not_followed(tmp_path: Path) -> None
     assert isinstance(result.error, HistoryTakenBack)
     assert str(mirror) in result.error.message
     assert rows(here, "root") == before
+    ((remark,),) = [status.remarks for status in here.updates.status()]
+    assert (remark.condition, remark.command) == (Condition.FAILED, None), "the same pull would fail again"
+    assert result.error.hint is not None
+    assert remark.message.endswith(f". {result.error.hint}")
     (result,) = here.pull(["root"], force=True)
     assert result.outcome is PullOutcome.UPDATED
     assert rows(here, "root") == ["+A 1 a"]

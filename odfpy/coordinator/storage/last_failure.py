@@ -25,11 +25,13 @@ class LastFailure:
         time: when it did.
         message: why.
         code: of the error.
+        hint: what to try.
     """
 
     time: Timestamp
     message: str
     code: str
+    hint: str | None = None
 
 
 def remember(dataset: StoredDataset, error: OdfError | None) -> None:
@@ -40,7 +42,7 @@ def remember(dataset: StoredDataset, error: OdfError | None) -> None:
     path = _path(dataset)
     with suppress(OdfError, OSError):
         if error is not None:
-            save_document(path, _KIND, LastFailure(Timestamp.now(), error.message, error.code))
+            save_document(path, _KIND, LastFailure(Timestamp.now(), error.message, error.code, error.hint))
         else:
             path.unlink(missing_ok=True)
 
