@@ -80,7 +80,7 @@ def _matching(step: FetchFilesGlob, context: FetchContext) -> list[FolderFile]:
 
 
 def _paths(step: FetchFilesGlob, context: FetchContext) -> Iterator[FolderFile]:
-    """What matches, also if it is no file."""
+    """Find what matches, files or links, also those that lead nowhere."""
     pattern = expand(step.path, context.environment)
     folder = context.root / _fixed_part(pattern)
     context.options.bounds.require_file(folder, context.root)
