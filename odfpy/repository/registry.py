@@ -166,7 +166,7 @@ class Aliases:
         return remote
 
     def kinds_of(self, remote: str) -> tuple[AliasKind, ...]:
-        """Whether a place is remembered as one to pull from, to push to, both or neither.
+        """The kinds that a place is remembered as: to pull from, to push to, both or none.
 
         Raises:
             InvalidValue: not a remote reference, path or URL.

@@ -17,9 +17,9 @@ from odfpy.coordinator.workspace import Workspace
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import KeyPair
 from odfpy.dataset.names import DatasetAlias
-from odfpy.errors import AlreadyExists, DatasetNotFound, OdfError
+from odfpy.errors import AlreadyExists, DatasetNotFound, OdfError, UsageError
 from odfpy.repository.places.index import INDEX_FILE, IndexEntry, enter, has_index
-from odfpy.repository.places.listing import NotListable, list_datasets
+from odfpy.repository.places.listing import NotListable, holds_datasets, list_datasets
 
 
 @pytest.fixture
@@ -146,3 +146,18 @@ def test_writers_at_once_lose_nothing(repository: str, tmp_path: Path) -> None:
         bucket, key = open_bucket(parse_place(repository)), f"some/folder/{INDEX_FILE}"
         tree = json.loads(bucket.ask(key, bucket.client.content, key, 1 << 20).data)
         assert {one["name"] for one in tree["datasets"]} == {str(entry.name) for entry in entries}
+
+
+def test_a_push_without_a_slash_does_not_go_into_a_repository(workspace: Workspace, repository: str) -> None:
+    (empty,) = workspace.push(["other"], to=f"{repository}/other")
+    assert (empty.error, holds_datasets(repository), has_index(repository)) == (None, True, False)
+    for has_its_index in (False, True):
+        (refused,) = workspace.push(["derived"], to=repository)
+        assert isinstance(refused.error, UsageError)
+        assert f"--to {repository}/derived, " in (refused.error.hint or "")
+        assert not holds_datasets(f"{repository}/other"), "its own folders are none"
+        if not has_its_index:
+            (into,) = workspace.push(["other"], to=f"{repository}/")
+            assert (into.error, has_index(repository)) == (None, True)
+    (into,) = workspace.push(["derived"], to=f"{repository}/derived")
+    assert into.error is None

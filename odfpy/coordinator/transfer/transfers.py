@@ -25,6 +25,7 @@ from odfpy.coordinator.transfer.outcomes import (
     with_reference,
     without_memory_of_user,
 )
+from odfpy.coordinator.transfer.push_places import require_place
 from odfpy.coordinator.transfer.remote_inputs import InputElsewhere
 from odfpy.data.link_filter import LinkFilter
 from odfpy.data.multihash import Multihash
@@ -35,7 +36,7 @@ from odfpy.errors import AlreadyExists, DatasetNotFound, DatasetsDiverged, OdfEr
 from odfpy.http.url import without_user
 from odfpy.repository.exchange import fetch_dataset, send_dataset
 from odfpy.repository.places.index import IndexEntry, enter, has_index
-from odfpy.repository.places.open import is_path, is_writable, normalize_url, open_dataset
+from odfpy.repository.places.open import is_path, normalize_url
 from odfpy.repository.reference_transfer import ReferenceNotThere, fetch_reference, send_reference
 from odfpy.repository.registry import Aliases, resolve_remote
 from odfpy.repository.transfer.linked import WantedFiles
@@ -296,13 +297,13 @@ class Transfers(KnownPlaces):
             files: the objects that rows link to and that go along; None for all.
 
         Raises:
-            UsageError: what should be the repository is a dataset itself.
+            UsageError: the place is a repository of others, or what should be the repository is a dataset itself.
         """
         name = str(dataset.handle)
         aliases = self.aliases(dataset)
         target = self._target(dataset, to, several=several)
         url = resolve_remote(target, self.registry)
-        _require_repository(url.rpartition("/")[0])
+        require_place(url, dataset.handle.alias.name.text)
         place = without_user(url)
         keep = f"`odf push {name} --force` replaces what is there; `odf pull {place} --as NAME` shows it first."
         with hint_if_diverged(keep):
@@ -367,17 +368,3 @@ class Transfers(KnownPlaces):
             return self._storage.get(alias)
         except DatasetNotFound:
             return None
-
-
-def _require_repository(url: str) -> None:
-    """Check that a folder or bucket is no dataset itself, so that none comes to be within another.
-
-    Raises:
-        UsageError: it is one.
-    """
-    is_place = "://" in url.rstrip("/")  # there is nothing around the topmost folder, or a bucket
-    if is_place and is_writable(url) and open_dataset(url).refs.get(HEAD) is not None:
-        raise UsageError(
-            f"{url} is the place of a dataset, and no repository for others",
-            hint=f"Push to the folder that it is in: --to {url.rpartition('/')[0]}/",
-        )

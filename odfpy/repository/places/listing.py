@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,6 +34,8 @@ from odfpy.values import dataclass
 
 _PAGE = 1000
 _MOST_BLOCKS = 1000
+_MOST_FOLDERS = 10
+_OF_DATASETS = ("blocks", "checkpoints", "data", "info", "refs")
 _MAX_PAGE_SIZE = 16 << 20
 
 
@@ -102,6 +105,24 @@ def list_datasets(url: str, text: str = "") -> list[ListedDataset]:
 
     run_all([partial(look, at) for at in range(len(there))])
     return [item for item in found if item is not None and speaks_of(text, item.alias, item.description, item.keywords)]
+
+
+def holds_datasets(url: str) -> bool:
+    """Return whether there is a dataset below a folder, or in one of the first folders of a bucket, as far as one sees.
+
+    Raises:
+        TransferError: a bucket cannot be reached.
+    """
+    from odfpy.repository.bucket.errors import StoreRefuses
+
+    url = normalize_url(url)
+    if not in_bucket(url):
+        with suppress(NotFound, TransferError):
+            return any(True for _ in _in_folder(url))
+        return False
+    with suppress(StoreRefuses):  # whoever may not list may write all the same
+        return _begins_with_dataset(url)
+    return False
 
 
 def _look(alias: DatasetAlias, url: str, *, with_info: bool) -> ListedDataset | None:
@@ -204,6 +225,15 @@ def _in_bucket(url: str) -> list[DatasetAlias]:
 
     run_all([partial(look, name) for name in bucket.list(place.folder).folders if _is_name(name)])
     return found
+
+
+def _begins_with_dataset(url: str) -> bool:
+    from odfpy.repository.bucket.place import open_bucket, parse_place
+
+    place = parse_place(url)
+    bucket = open_bucket(place)
+    names = [name for name in bucket.list(place.folder).folders if _is_name(name) and name not in _OF_DATASETS]
+    return any("refs" in bucket.list(f"{place.folder}{name}/").folders for name in names[:_MOST_FOLDERS])
 
 
 def _is_name(text: str) -> bool:

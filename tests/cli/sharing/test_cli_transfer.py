@@ -247,3 +247,37 @@ def test_a_forced_pull_follows_a_place_that_has_taken_back_what_it_had(
     assert "taken back (E660)" in odf("pull", f"{tmp_path}/mirror/{NAME}").err
     assert "has lost 1 block with 1 record" in odf("pull", f"{tmp_path}/mirror/{NAME}", "--force").err
     assert head(odf) == before
+
+
+@pytest.mark.parametrize("has_index", [True, False])
+def test_no_dataset_is_put_beside_those_of_a_repository(
+    has_index: bool, odf: Odf, workspace: Path, tmp_path: Path
+) -> None:
+    mirror = tmp_path / "mirror"
+    assert odf("push", NAME, "--to", f"{mirror}/").code == 0
+    if not has_index:
+        (mirror / "odf-index.json").unlink()
+    before = sorted(mirror.rglob("*"))
+    refused = odf("push", "com.example.cities", "--to", str(mirror))
+    assert (refused.code, sorted(mirror.rglob("*"))) == (2, before)
+    assert f"file://{mirror} is a repository, with datasets of its own in it (E100)" in refused.says
+    assert (
+        f"--to file://{mirror}/com.example.cities, or, with a slash at the end, --to file://{mirror}/\n" in refused.err
+    )
+    assert odf("push", "com.example.cities", "--to", f"{mirror}/com.example.cities").code == 0
+
+
+def test_a_repository_that_has_a_dataset_beside_its_own_can_be_mended(
+    odf: Odf, workspace: Path, tmp_path: Path
+) -> None:
+    mirror = tmp_path / "mirror"
+    assert odf("push", NAME, "--to", str(mirror)).code == 0
+    own = [path.name for path in mirror.iterdir()]
+    shutil.copytree(mirror, mirror / NAME)  # as earlier releases let it be
+    assert odf("push", NAME, "--to", str(mirror)).code == 0
+    refused = odf("push", "com.example.cities", "--to", f"{mirror}/")
+    assert "and no repository for others (E100)" in refused.says
+    assert f"the folders blocks, checkpoints, data, info and refs in file://{mirror}, and push it" in refused.err
+    for name in own:
+        shutil.rmtree(mirror / name)
+    assert odf("push", "com.example.cities", "--to", f"{mirror}/").code == 0

@@ -1,0 +1,49 @@
+"""Places that datasets are pushed to: a dataset has its folder for itself, and none comes to be within another."""
+
+from __future__ import annotations
+
+from odfpy.chain.ref_store import HEAD
+from odfpy.errors import UsageError
+from odfpy.repository.places.index import has_index
+from odfpy.repository.places.listing import holds_datasets
+from odfpy.repository.places.open import is_writable, open_dataset
+
+
+def require_place(url: str, name: str) -> None:
+    """Check that a dataset may be in a folder or bucket: that no other is around it or below it.
+
+    Args:
+        url: where the dataset is to be.
+        name: its name here, for the hint.
+
+    Raises:
+        UsageError: the folder is a repository of others, or what should be the repository is a dataset itself.
+    """
+    _require_repository(url.rpartition("/")[0])
+    if is_writable(url) and not _is_dataset(url) and _is_repository(url):
+        raise UsageError(
+            f"{url} is a repository, with datasets of its own in it",
+            hint=f"Push to a place in it: --to {url}/{name}, or, with a slash at the end, --to {url}/",
+        )
+
+
+def _require_repository(url: str) -> None:
+    is_place = "://" in url.rstrip("/")  # there is nothing around the topmost folder, or a bucket
+    if not is_place or not is_writable(url) or not _is_dataset(url):
+        return
+    hint = f"Push to the folder that it is in: --to {url.rpartition('/')[0]}/"
+    if _is_repository(url):
+        hint = (
+            "There are others in it all the same: earlier releases let a push without a slash at the end mix its files"
+            " with them. Remove what is of that dataset alone, the folders blocks, checkpoints, data, info and refs in"
+            f" {url}, and push it again with --to {url}/"
+        )
+    raise UsageError(f"{url} is the place of a dataset, and no repository for others", hint=hint)
+
+
+def _is_dataset(url: str) -> bool:
+    return open_dataset(url).refs.get(HEAD) is not None
+
+
+def _is_repository(url: str) -> bool:
+    return has_index(url) or holds_datasets(url)
