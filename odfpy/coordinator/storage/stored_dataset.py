@@ -84,7 +84,7 @@ class StoredDataset:
     @cached_property
     def checked_files(self) -> CheckedFiles:
         """Return which of its slices need not be hashed again to be read."""
-        return CheckedFiles(self.workspace_folder.cache_of(self.handle.id) / "checked-files")
+        return CheckedFiles(self.workspace_folder.readers_cache / self.handle.id.multibase / "checked-files")
 
     def _packs(self) -> bool:
         from odfpy.coordinator.storage.config import Config

@@ -116,6 +116,11 @@ class WorkspaceFolder:
         return self.odf / "cache"
 
     @property
+    def readers_cache(self) -> Path:
+        """Folder of what those who only read have to keep: `cache`, or one of the user where they may not write."""
+        return self._written_by_user("cache")
+
+    @property
     def incoming(self) -> Path:
         """Folder of copies from elsewhere that are under way; each has a lock of its name."""
         return self.cache / "incoming"

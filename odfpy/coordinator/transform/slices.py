@@ -52,7 +52,7 @@ def watermarks_before(blocks: Iterable[HashedBlock], watermark: Timestamp | None
 def schema_file(folder: WorkspaceFolder, schema: DataSchema) -> Path:
     """A Parquet file without rows that has the given schema; kept in the cache, since making one takes Arrow."""
     text = json.dumps(to_tree(schema), sort_keys=True)
-    path = folder.cache / "schemas" / f"{Multihash.of(text.encode())}.parquet"
+    path = folder.readers_cache / "schemas" / f"{Multihash.of(text.encode())}.parquet"
     if not path.exists():
         import pyarrow.parquet as pq
 
