@@ -164,6 +164,7 @@ class StatusReader:
         if url is None:
             return
         name, place = dataset.handle, without_user(url)
+        seen = self.places.seen_heads(dataset).get(url)
         head = self._head_at(dataset, url)
         if head is None:
             yield StatusRemark(Condition.FAILED, f"{place} does not have it any more")
@@ -171,7 +172,8 @@ class StatusReader:
         found = compare_chains(open_dataset(url), head, dataset.layout, dataset.state.head)
         if found.source and found.target:
             text = f"{_blocks(len(found.target))} only here, {_blocks(len(found.source))} only at {place}"
-            yield StatusRemark(Condition.DIVERGED, text, f"odf pull {name} --force")
+            was_there = any(block.hashed.hash == seen for block in found.target)
+            yield StatusRemark(Condition.DIVERGED, text, f"odf pull {name} --force" if was_there else _KEEP_BOTH)
         elif found.source:
             yield StatusRemark(Condition.BEHIND, f"{place} has {_blocks(len(found.source))} more", f"odf pull {name}")
 
@@ -213,8 +215,10 @@ class StatusReader:
         if found.target or was_here:
             only_here = f"{_blocks(len(found.target))} only here, " if found.target else ""
             text = f"{only_here}{_blocks(len(found.source))} only at {place}"
-            return StatusRemark(Condition.DIVERGED, text, f"odf push {name} --force")
-        return StatusRemark(Condition.BEHIND, f"{place} has {_blocks(len(found.source))} more")
+            is_ours = was_here or there == self.places.seen_heads(dataset).get(url)  # and `odf gc` has run since
+            return StatusRemark(Condition.DIVERGED, text, f"odf push {name} --force" if is_ours else _KEEP_BOTH)
+        text = f"{place} has {_blocks(len(found.source))} more"
+        return StatusRemark(Condition.BEHIND, text, self.places.pull_command(dataset, place))
 
     def _head_at(self, dataset: StoredDataset, url: str) -> Multihash | None:
         self.progress(Progress(str(dataset.handle), f"asking {without_user(url)}"))
@@ -223,6 +227,9 @@ class StatusReader:
 
 _REFUSED: Final = frozenset(error.code for error in (DatasetsDiverged, ForeignDataset, HistoryTakenBack, FromTheFuture))
 """Codes of errors after which the same pull fails again, until somebody has decided something."""
+
+_KEEP_BOTH = "odf help E601"
+"""Says how no block of either side is lost, which takes more than one command."""
 
 _HOLDS_BACK = (Condition.DAMAGED, Condition.FAILED, Condition.DIVERGED, Condition.BEHIND, Condition.STALE)
 

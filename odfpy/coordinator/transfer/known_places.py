@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.http.url import without_user
 from odfpy.repository.registry import Aliases, RepositoryRegistry, resolve_remote
 from odfpy.repository.seen_heads import SeenHeads
 
@@ -35,6 +36,13 @@ class KnownPlaces:
     def seen_heads(dataset: StoredDataset) -> SeenHeads:
         """Return the heads that other places had when they were last pulled from or pushed to."""
         return heads_seen(dataset.folder)
+
+    def pull_command(self, dataset: StoredDataset, remote: str) -> str:
+        """Return what to type to pull a dataset that is here from a place, whatever it is called there."""
+        place, name = without_user(remote), str(dataset.handle)
+        if place in self.aliases(dataset).shown("pull")[:1]:
+            return f"odf pull {name}"
+        return f"odf pull {place}" if place.rpartition("/")[2] == name else f"odf pull {place} --as {name}"
 
     def pull_url(self, dataset: StoredDataset) -> str | None:
         """Return where a copy is pulled from, None for datasets that are at home here."""

@@ -11,7 +11,9 @@ from odfpy.chain.state import ChainState
 from odfpy.coordinator.storage.clock import warnings_of_copy
 from odfpy.coordinator.storage.keys import UserKeys
 from odfpy.coordinator.storage.results import Progress, ProgressSink, PullOutcome, PullResult
+from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.coordinator.transfer.files import remarks_on
+from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import DatasetsDiverged, InvalidValue, UsageError
 from odfpy.http.url import without_user
@@ -19,12 +21,24 @@ from odfpy.repository.transfer.simple import TransferOutcome, TransferResult
 
 
 @contextmanager
-def hint_if_diverged(commands: str) -> Iterator[None]:
-    """Say which commands there are, where both sides have blocks that the other lacks."""
+def hint_if_diverged(dataset: StoredDataset, pull: str) -> Iterator[None]:
+    """Say what keeps the blocks of both sides, where each has some that the other lacks, before what drops some.
+
+    Args:
+        dataset: the dataset here.
+        pull: the command that brings it up to the other place.
+    """
     try:
         yield
     except DatasetsDiverged as error:
-        hint = " ".join(filter(None, (error.hint, commands)))
+        if dataset.branch is not None:
+            raise
+        name = dataset.handle
+        keep = f"`odf branch {name} mine`, `{pull} --force`, `odf merge {name} mine`"
+        was_made_here = name.id in dataset.workspace_folder.keys
+        if dataset.state.kind is DatasetKind.DERIVATIVE and was_made_here:  # runs of a query cannot be merged
+            keep = f"`{pull} --force`, `odf pull {name}`, which derives again what is only here"
+        hint = f"To lose nothing, go on from what is there: {keep}. To lose one side: {error.hint}"
         raise error.with_message(error.message, hint=hint) from None
 
 

@@ -38,7 +38,7 @@ from odfpy.repository.exchange import fetch_dataset, send_dataset
 from odfpy.repository.places.index import IndexEntry, enter, has_index
 from odfpy.repository.places.open import is_path, normalize_url
 from odfpy.repository.reference_transfer import ReferenceNotThere, fetch_reference, send_reference
-from odfpy.repository.registry import Aliases, resolve_remote
+from odfpy.repository.registry import Aliases, normalize_remote, resolve_remote
 from odfpy.repository.transfer.linked import WantedFiles
 from odfpy.repository.transfer.simple import HistoryTakenBack, TransferResult
 from odfpy.settings.sections import SignaturesSection
@@ -89,7 +89,6 @@ class Transfers(KnownPlaces):
                 return self.pull_reference(dataset, url, dataset.branch, taking, progress=progress)
         name, place = str(dataset.handle), without_user(url)
         seen, files = heads_seen(dataset.folder), wanted_here(dataset.folder, taking.files)
-        keep = f"`odf pull {name} --force` takes what is there; `odf pull {place} --as NAME` puts it beside this one."
 
         def fetch(*, force: bool) -> TransferResult:
             return fetch_dataset(
@@ -104,7 +103,7 @@ class Transfers(KnownPlaces):
                 progress=bytes_reporter(name, "pulling", progress),
             )
 
-        with hint_if_diverged(keep):
+        with hint_if_diverged(dataset, self.pull_command(dataset, url)):
             try:
                 result = fetch(force=False)
             except (DatasetsDiverged, HistoryTakenBack):
@@ -305,8 +304,8 @@ class Transfers(KnownPlaces):
         url = resolve_remote(target, self.registry)
         require_place(url, dataset.handle.alias.name.text)
         place = without_user(url)
-        keep = f"`odf push {name} --force` replaces what is there; `odf pull {place} --as NAME` shows it first."
-        with hint_if_diverged(keep):
+        pull = self.pull_command(dataset, normalize_remote(target))
+        with hint_if_diverged(dataset, pull):
             result = send_dataset(
                 dataset.layout,
                 url,
@@ -315,7 +314,7 @@ class Transfers(KnownPlaces):
                 files=sent_from(dataset.folder, dataset.state, files),
                 progress=bytes_reporter(name, "pushing", progress),
             )
-        more = f"`odf push {name} --force` drops them"
+        more = f"`{pull}` brings them here, `odf push {name} --force` drops them there"
         pushed = pull_result(
             name, result, lambda: dataset.reloaded().state, target=place, source="are here", if_ahead=more
         )

@@ -191,7 +191,9 @@ def test_a_place_that_somebody_else_has_pushed_to(
     assert odf("push", RATES).code == 0
     monkeypatch.chdir(workspace)
     assert commands(odf) == {}
-    assert commands(odf, "--remote") == {RATES: [("behind", None)]}, "nobody is told to drop what is of others"
+    assert commands(odf, "--remote") == {RATES: [("behind", f"odf pull {place}")]}, (
+        "nobody is told to drop what is of others"
+    )
     assert f"{place} has 1 block more" in odf("status", "--remote").out
 
 

@@ -281,3 +281,41 @@ def test_a_repository_that_has_a_dataset_beside_its_own_can_be_mended(
     for name in own:
         shutil.rmtree(mirror / name)
     assert odf("push", "com.example.cities", "--to", f"{mirror}/").code == 0
+
+
+@pytest.mark.parametrize("command", ["push", "pull"])
+def test_the_hint_for_copies_that_have_diverged_keeps_the_blocks_of_both(
+    command: str, odf: Odf, workspace: Path, copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = f"{tmp_path}/mirror/{NAME}"
+    ingest(odf, 10)
+    assert odf("push", NAME).code == 0
+    monkeypatch.chdir(workspace)
+    ingest(odf, 20)
+    refused = odf(command, NAME if command == "push" else place)
+    assert "(E601)" in refused.err
+    hint = refused.err.partition("hint: ")[2]
+    assert hint.index("odf merge") < hint.index("--force replaces"), "what drops blocks comes last"
+    assert odf("status", NAME, "--remote", "-o", "json").json[0]["command"] == "odf help E601"
+    commands = [words.split() for words in hint.partition(". To lose one side")[0].split("`")[1::2]]
+    assert [words[:2] for words in commands] == [["odf", verb] for verb in ("branch", "pull", "merge")]
+    for words in commands:
+        assert odf(*words[1:]).code == 0
+    assert odf("push", NAME).code == 0
+    assert {row["id"] for row in odf("tail", NAME, "-n", "2", "-o", "json").json} == {10, 20}
+
+
+def test_a_place_that_is_merely_ahead_is_pulled_from(
+    odf: Odf, workspace: Path, copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ingest(odf, 10)
+    assert odf("push", NAME).code == 0
+    there = head(odf)
+    monkeypatch.chdir(workspace)
+    assert odf("rename", NAME, "com.example.mine").code == 0
+    pull = f"odf pull file://{tmp_path}/mirror/{NAME} --as com.example.mine"
+    told = odf("push", "com.example.mine").err
+    assert told.index(f"`{pull}` brings them here") < told.index("--force` drops them there")
+    assert odf("status", "com.example.mine", "--remote", "-o", "json").json[0]["command"] == pull
+    assert odf(*pull.split()[1:]).code == 0
+    assert odf("show", "com.example.mine", "-o", "json").json["head"] == there
