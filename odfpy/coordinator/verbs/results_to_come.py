@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Generic, TypeVar
 
 R = TypeVar("R")
@@ -18,13 +18,18 @@ class ResultsToCome(Iterator[R], Generic[R]):
             made: makes the results.
             verb: the verb, for the warning.
         """
-        self._made = made
+        self._made = _each(made)
         self._verb = verb
         self._is_asked = False
 
     def __next__(self) -> R:
         self._is_asked = True
         return next(self._made)
+
+    def close(self) -> None:
+        """End the work where it is, as closing a generator does."""
+        self._is_asked = True
+        self._made.close()
 
     def __del__(self) -> None:
         if not self._is_asked:
@@ -33,3 +38,8 @@ class ResultsToCome(Iterator[R], Generic[R]):
                 RuntimeWarning,
                 stacklevel=2,
             )
+
+
+def _each(made: Iterator[R]) -> Generator[R, None, None]:
+    """Yield the results; whoever closes this closes what makes them."""
+    yield from made
