@@ -17,6 +17,7 @@ from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transfer.known_places import KnownPlaces
 from odfpy.coordinator.transform.intervals import InputDiverged, InputInterval, new_intervals
 from odfpy.coordinator.transform.run import require_transform
+from odfpy.data.data_warning import count_of
 from odfpy.data.duration import Duration
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
@@ -285,7 +286,7 @@ def _new(item: InputInterval) -> str | None:
 
 
 def _blocks(count: int) -> str:
-    return f"{count} block{'' if count == 1 else 's'}"
+    return count_of(count, "block")
 
 
 def _is_signed(dataset: StoredDataset, block: Multihash) -> bool:

@@ -195,11 +195,12 @@ def _ingest_file(
     counts, odd = _outcome(ingested.statistics, source.merge)
     warnings = (*result.warnings, *ingested.warnings)
     warnings += warnings_of_future(dataset, result.watermark, system_time)
-    if names := new_columns(dataset.state.schema, ingested.schema):
+    before = dataset.state.schema
+    if before is not None and (names := new_columns(before, ingested.schema)):
         from odfpy.ingest.read import schema_of
 
         if schema_of(source.read) is None:
-            warnings += warnings_of_new_columns(dataset.state.schema, ingested.schema)
+            warnings += warnings_of_new_columns(names, before)
         remarks = (*remarks, f"new column{'s' if len(names) > 1 else ''} {', '.join(map(repr, names))}")
     if not file.is_dated:
         vocab, are_first = dataset.state.vocab, not dataset.state.num_records

@@ -13,6 +13,7 @@ from odfpy.coordinator.storage.keys import UserKeys
 from odfpy.coordinator.storage.results import Progress, ProgressSink, PullOutcome, PullResult
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.coordinator.transfer.files import remarks_on
+from odfpy.data.data_warning import count_of
 from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import DatasetsDiverged, InvalidValue, UsageError
@@ -106,10 +107,10 @@ def pull_result(
     state = (moved.state or read_state()) if updated else None  # long chains take long to read
     notes = []
     if moved.outcome is TransferOutcome.TARGET_AHEAD:
-        ahead = f"{target} has {_counted(moved.num_ahead, 'block')} more than {source}"
+        ahead = f"{target} has {count_of(moved.num_ahead, 'block')} more than {source}"
         notes.append("; ".join(filter(None, (ahead, if_ahead))))
     if moved.num_dropped:
-        lost = f"{_counted(moved.num_dropped, 'block')} with {_counted(moved.num_dropped_records, 'record')}"
+        lost = f"{count_of(moved.num_dropped, 'block')} with {count_of(moved.num_dropped_records, 'record')}"
         dropped = f"{target} has lost {lost}; the head was {moved.old_head}"
         notes.append("; ".join(filter(None, (dropped, if_dropped))))
     signatures = moved.signatures if moved.num_blocks else None  # a tag alone says nothing of who signs
@@ -130,7 +131,3 @@ def pull_result(
         warnings=warnings_of_copy(state.system_time) if state is not None else (),
         notes=tuple(notes),
     )
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -223,3 +223,8 @@ class DataSchema:
     def field(self, name: str) -> DataField | None:
         """The field of that name (case matters), or None."""
         return next((field for field in self.fields if field.name == name), None)
+
+
+def alike_name(name: str) -> str:
+    """A name of a column without what people overlook: case and spaces around it."""
+    return name.strip().casefold()

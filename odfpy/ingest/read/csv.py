@@ -26,7 +26,7 @@ from pyarrow import csv
 
 from odfpy.chain.read_steps import ReadCsv
 from odfpy.data.schemas.arrow import to_arrow
-from odfpy.data.schemas.schema import DataSchema
+from odfpy.data.schemas.schema import DataSchema, alike_name
 from odfpy.errors import IngestError, SchemaError
 from odfpy.ingest.read.csv_text import (
     Dialect,
@@ -206,14 +206,14 @@ def _order(header: Sequence[str] | None, names: Sequence[str], name: str) -> lis
 
 def _check_places(header: Sequence[str], names: Sequence[str], name: str) -> None:
     """Check that a header taken by position has no name of the schema in another place: values would be mixed up."""
-    found = [_alike(text) for text in header]
+    found = [alike_name(text) for text in header]
     for at, wanted in enumerate(names):
         if header[at].strip() == wanted:
             continue
         if wanted in header:
             other = header.index(wanted)
-        elif found[at] != _alike(wanted) and _alike(wanted) in found:
-            other = found.index(_alike(wanted))
+        elif found[at] != alike_name(wanted) and alike_name(wanted) in found:
+            other = found.index(alike_name(wanted))
         else:
             continue
         unknown = [text for text in header if text not in names]
@@ -224,11 +224,6 @@ def _check_places(header: Sequence[str], names: Sequence[str], name: str) -> Non
             hint="Call the columns in the schema as the header does, in any order, and rename them in the preprocessing"
             " query; or put the schema into the order of the header.",
         )
-
-
-def _alike(name: str) -> str:
-    """A name without what people overlook: case and spaces around it."""
-    return name.strip().casefold()
 
 
 def _some(names: Sequence[str]) -> str:

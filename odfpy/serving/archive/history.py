@@ -65,9 +65,9 @@ def scan_for(dataset: StoredDataset, slices: Sequence[SliceOfBlock], offsets: Se
         slices: of each row, as `slices_with` has found them.
         offsets: of the rows, ascending.
     """
-    schema = arrow_schema()
+    schema, store = arrow_schema(), dataset.layout.data
     requests = [
-        scan_of(str(dataset.handle), dataset.layout.data, [part], dataset.state.vocab, (at, at), COLUMNS, schema)
+        scan_of(str(dataset.handle), store, [part], dataset.state.vocab, (at, at), COLUMNS, schema)
         for part, at in zip(slices, offsets, strict=True)
     ]
     first = requests[0]
