@@ -83,6 +83,7 @@ class Story:
     temporal: tuple[TemporalTable, ...]
     columns: dict[str, tuple[pa.Field, ...]]
     known: dict[str, float] = field(default_factory=dict)
+    rows_in_one_task: int = 1_000_000
 
     def __post_init__(self) -> None:
         self.sources = {alias: Source(self.folder, alias, columns) for alias, columns in self.columns.items()}
@@ -116,7 +117,7 @@ class Story:
             request = transform_request(folder, self.query, *inputs, next_offset=self.next_offset)
             transform = replace(request.transform, temporal_tables=self.temporal)
             request = replace(request, transform=transform, prev_checkpoint_path=self.checkpoint)
-            response = operations.transform(self.spark, request)
+            response = operations.transform(self.spark, request, rows_in_one_task=self.rows_in_one_task)
             if not isinstance(response, TransformResponseNeedsHistory):
                 break
             self.asked += 1
@@ -489,15 +490,22 @@ def stories(draw):
     return [*told[:-1], (*told[-1][:2], marks)]
 
 
-@pytest.mark.parametrize("query", [LEFT, FULL, UNUSED, LISTED], ids=["left", "full", "unused", "listed"])
-def test_in_any_cut_the_output_is_the_join_over_what_is_closed(spark, tmp_path_factory, query):
+QUERIES = {"left": LEFT, "full": FULL, "unused": UNUSED, "listed": LISTED}
+
+
+@pytest.mark.parametrize(
+    ("name", "rows_in_one_task"),
+    [*((name, 1_000_000) for name in QUERIES), ("left", 1), ("full", 1)],
+    ids=[*QUERIES, "left, in tasks of one row", "full, in tasks of one row"],
+)
+def test_in_any_cut_the_output_is_the_join_over_what_is_closed(spark, tmp_path_factory, name, rows_in_one_task):
+    query, columns = QUERIES[name], {"facts": FACTS, "rates": RATES}
+
     @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), database=None)
     @given(commits=stories())
     def law(commits):
-        table = (TemporalTable("rates", ("cur",)),)
-        found = Story(
-            Tuned(spark, **QUICK), tmp_path_factory.mktemp("story"), query, table, {"facts": FACTS, "rates": RATES}
-        )
+        table, folder = (TemporalTable("rates", ("cur",)),), tmp_path_factory.mktemp("story")
+        found = Story(Tuned(spark, **QUICK), folder, query, table, columns, rows_in_one_task=rows_in_one_task)
         model, facts = Model(), Counter()
         for rates, lines, marks in commits:
             if rates:

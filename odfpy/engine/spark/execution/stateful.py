@@ -164,7 +164,6 @@ class FragmentRuns:
 
     pull: Pull
     fragments: tuple[FragmentRun, ...]
-    effort: Effort
     counts: tuple[int, ...]
 
     def keep(self, request: TransformRequest, engine: str) -> None:
@@ -172,7 +171,7 @@ class FragmentRuns:
         kept = Kept()
         for run, count in zip(self.fragments, self.counts, strict=True):
             with stage("kept rows"):
-                self.effort.set(count)
+                self.pull.effort.set(count)
                 kept.update(run.keep())
         with stage("checkpoint"):
             rows = (rows for _, rows in kept.files.values())
@@ -225,7 +224,8 @@ def run_fragments(
         effort = Effort(catalyst, rows_in_one_task, (path for path, _ in kept.files.values()) if kept else ())
     limit = Correctable.of(catalyst, ready.late, sources, ready.scratch)
     arrangement = None if request.new_arrangement_path is None else Arrangement(request, engine, effort)
-    pull = Pull(catalyst, streams, before, after, ready.scratch, is_first, kept, limit, arrangement)
+    late = set[int]() if unfinished is None else unfinished.late
+    pull = Pull(catalyst, effort, streams, before, after, ready.scratch, is_first, kept, limit, arrangement, late)
     runs = tuple(FragmentRun(pull, fragment) for fragment in ready.steps.fragments)
     rows = []
     for run in runs:
@@ -240,23 +240,23 @@ def run_fragments(
             effort.set(rows[-1])
         if run.fragment is not ready.steps.output:
             path = ready.scratch / f"fragment-{run.fragment.source}.parquet"
-            made = _changes_of(run, path, unfinished)
+            made = _changes_of(run, path, rows[-1], unfinished)
             streams.append(made)
             counts.append(made.count)
-    return FragmentRuns(pull, runs, effort, tuple(rows))
+    return FragmentRuns(pull, runs, tuple(rows))
 
 
-def _changes_of(run: FragmentRun, path: Path, unfinished: Attempt | None) -> FragmentStream:
-    """Return what changes in a fragment."""
+def _changes_of(run: FragmentRun, path: Path, rows: int, unfinished: Attempt | None) -> FragmentStream:
+    """Return what changes in a fragment, which has to do with so many rows."""
     source = run.fragment.source
     done = unfinished.done.get(source) if unfinished is not None else None
     if done is not None:
-        return FragmentStream.again(run, path, done)
+        return FragmentStream.again(run, path, done, rows)
     with stage("intermediate result"):
         with stage("plan"):
             changes = run.changes()
         ordered = in_order(run.pull.catalyst, changes, None, key_of(run.fragment.info), with_offsets=True)
-        made = FragmentStream.of(run, path, ordered)
+        made = FragmentStream.of(run, path, ordered, rows)
     if unfinished is not None:
         unfinished.add(source, path, made.schema, made.count)
     return made
@@ -272,7 +272,7 @@ def _count(source: TransformRequestInput) -> int:
 def _write_last_step(ready: Stateful, request: TransformRequest, runs: FragmentRuns) -> tuple[SliceDescription, ...]:
     """The last step is row by row: what changes in its sources passes through it."""
     new = [source.new() for source in runs.pull.streams]
-    runs.effort.set(sum(rows.count for rows in new if rows is not None))
+    runs.pull.effort.set(sum(rows.count for rows in new if rows is not None))
     catalyst, info = ready.catalyst, ready.steps.last.info
     delta = carry(catalyst, info.free, lambda number, leaf: leaf_over(catalyst, leaf, new[number]))
     aliases = {fragment.source: fragment.alias or "a step" for fragment in ready.steps.fragments}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 
 from odfpy.engine.checkpoint import Kept, KeptRows
 from odfpy.engine.spark.incremental.properties.plan_info import (
@@ -25,6 +25,7 @@ from odfpy.engine.spark.incremental.state.arranged import ArrangedInputs
 from odfpy.engine.spark.incremental.state.changes import Changes, multiset, no_rows, together
 from odfpy.engine.spark.incremental.state.difference import by_position, difference
 from odfpy.engine.spark.incremental.state.pull import Pull
+from odfpy.engine.spark.incremental.state.ranges import Range, of_partners, range_of, within
 from odfpy.engine.spark.incremental.state.stateful_inputs import StatefulRows
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
@@ -250,11 +251,21 @@ class FragmentRun:
         catalyst = self.pull.catalyst
         stateful_input = next(one for one in self.fragment.info.stateful_inputs if one.number == looked_up.by)
         found = [rows for rows in (self.rows.old(stateful_input), self.rows.new(stateful_input)) if rows is not None]
-        plans = [catalyst.semi_join(rows.plan, changed.plan, looked_up.condition) for rows in found]
+        plans = [
+            catalyst.semi_join(self._near(rows.plan, changed.plan, looked_up), changed.plan, looked_up.condition)
+            for rows in found
+        ]
         return [
             self._keys(stateful_input, plan, is_complete(stateful_input.complete_when, self.pull.after))
             for plan in plans
         ]
+
+    def _near(self, rows: Node, changed: Node, looked_up: Lookup) -> Node:
+        """The rows that are in the ranges of those that have a partner, if it pays to find these out."""
+        catalyst = self.pull.catalyst
+        if is_gathered(catalyst.spark):
+            return rows
+        return within(catalyst, rows, of_partners(catalyst, rows, changed, looked_up.condition))
 
     def _keys(
         self,
@@ -270,12 +281,20 @@ class FragmentRun:
         return catalyst.project(keys, plan)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Touched:
     """Keys that were touched: a plan with one column for each key, and these rows with hashes, if they are stored."""
 
     plan: Node
     stored: Stored | None = None
+
+    @cached_property
+    def ranges(self) -> list[Range | None]:
+        """The range of each key; None where it is not known, or not worth a condition."""
+        count = len(columns(self.plan))
+        if self.stored is None or self.stored.is_in_memory:
+            return [None] * count
+        return [range_of(self.stored.column(f"k{at}")) for at in range(count)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,4 +363,6 @@ class _InputsAt:
         if not same:
             return plan
         condition = reduce(lambda one, other: catalyst.expression("And", one, other), same)
+        ranges = zip(keys, self.touched.ranges, strict=True)
+        plan = within(catalyst, plan, [(key, found) for key, found in ranges if key is not None and found is not None])
         return catalyst.semi_join(plan, self.touched.plan, condition, few=is_gathered(catalyst.spark))

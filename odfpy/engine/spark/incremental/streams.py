@@ -82,36 +82,40 @@ class FragmentStream:
         path: file with the changes, if there are any.
         schema: of the file.
         count: how many changes there are.
+        rows: how many rows the fragment has to do with.
     """
 
     run: FragmentRun
     path: Path
     schema: StructType
     count: int
+    rows: int
 
     @classmethod
-    def again(cls, run: FragmentRun, path: Path, done: FinishedFragment) -> FragmentStream:
+    def again(cls, run: FragmentRun, path: Path, done: FinishedFragment, rows: int) -> FragmentStream:
         """The changes of a fragment that was done before.
 
         Args:
             run: the run of the fragment.
             path: the file.
             done: its changes, found before.
+            rows: how many rows it has to do with.
         """
         if done.count:
             path.write_bytes(done.content)
-        return cls(run, path, done.schema, done.count)
+        return cls(run, path, done.schema, done.count, rows)
 
     @classmethod
-    def of(cls, run: FragmentRun, path: Path, changed: DataFrame) -> FragmentStream:
+    def of(cls, run: FragmentRun, path: Path, changed: DataFrame, rows: int) -> FragmentStream:
         """Keep the changes of a fragment, which come in order, in one partition.
 
         Args:
             run: the run of the fragment.
             path: the file.
             changed: its changes, with their offsets.
+            rows: how many rows it has to do with.
         """
-        return cls(run, path, changed.schema, write_parquet(path, changed))
+        return cls(run, path, changed.schema, write_parquet(path, changed), rows)
 
     def new(self) -> SourceRows | None:
         """The changes."""
@@ -125,15 +129,15 @@ class FragmentStream:
 
     def old(self) -> SourceRows | None:
         """The result of the fragment before this pull, which goes into a file: others look at it several times."""
-        before = self.run.before()
-        if before is None:
-            return None
-        catalyst = self.run.pull.catalyst
-        frame = catalyst.dataframe(before)
-        path = self.path.with_name(f"before-{self.path.name}")
-        if not path.exists():
-            with stage("result before"):
-                write_parquet(path, frame, even_if_empty=True)
+        catalyst, path = self.run.pull.catalyst, self.path.with_name(f"before-{self.path.name}")
+        with self.run.pull.effort.within(self.rows):
+            before = self.run.before()
+            if before is None:
+                return None
+            frame = catalyst.dataframe(before)
+            if not path.exists():
+                with stage("result before"):
+                    write_parquet(path, frame, even_if_empty=True)
         plan = read_kept(catalyst, frame.schema, [path])
         return SourceRows(plan, only_appends=True, count=0)
 

@@ -73,6 +73,10 @@ TUNING: Final[dict[str, str]] = {
     # A branch of a union may have a column twice: Spark's own rules leave out aliases that told the two apart (in all
     # branches but the first, where it makes no difference), and with its default it then refuses the plan.
     "spark.sql.analyzer.unionIsResolvedWhenDuplicatesPerChildResolved": "false",
+    # Code is compiled once for all pulls of a query. One pull of many rows may need 160 classes, and of those that are
+    # kept, the oldest goes first: with Spark's 100, a pull finds none of the pull before, and Java begins each time
+    # with code that it has not run.
+    "spark.sql.codegen.cache.maxEntries": "2000",
     # Errors tell places in queries; PySpark would tell Java the place of each of its own calls in Python.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     # Where in a program an RDD was made: Spark would look for it in the stack of Java, for each of them.

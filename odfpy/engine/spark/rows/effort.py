@@ -7,7 +7,8 @@ be a stage or a job of its own. And plans over them are interpreted: to compile 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
@@ -61,28 +62,40 @@ class Effort:
     def set(self, rows: int) -> None:
         """Prepare for so many rows that are not kept."""
         self._rows = rows
+        self._change(rows, self._kept)
+
+    def add(self, rows: int) -> None:
+        """Prepare for so many rows more."""
+        self.set(self._rows + rows)
+
+    @contextmanager
+    def within(self, rows: int) -> Iterator[None]:
+        """Prepare for plans over so many rows, of which none are kept, until those that are made inside have run."""
+        self._change(min(rows, self._rows), kept=0)
+        try:
+            yield
+        finally:
+            self._change(self._rows, self._kept)
+
+    def _change(self, rows: int, kept: int) -> None:
         partitions = max(1, min(int(self._most[_PARTITIONS]), -(-rows // self._rows_in_one)))
         if partitions > 1:
             # More than there are processors are of use only as long as one would have many rows: each is a file for
             # each task before it, a job for what it results in, and tables of its own.
             processors = self._spark.sparkContext.defaultParallelism
             partitions = min(partitions, max(processors, -(-rows // self._rows_in_one_task)))
-        are_few = partitions == 1 and rows <= _ROWS_IN_ONE_PARTITION and self._kept <= _KEPT_TO_GATHER
+        are_few = partitions == 1 and rows <= _ROWS_IN_ONE_PARTITION and kept <= _KEPT_TO_GATHER
         wanted = {**self._most, _PARTITIONS: str(partitions)}
         _GATHERED.discard(self._spark)
         if are_few:
             _GATHERED.add(self._spark)
             wanted |= {_BROADCAST: "-1", _EXCLUDED: ",".join(filter(None, [self._most[_EXCLUDED], _BELOW_GATHERING]))}
-        if are_few and rows <= _ROWS_TO_INTERPRET and self._kept <= _KEPT_TO_INTERPRET:
+        if are_few and rows <= _ROWS_TO_INTERPRET and kept <= _KEPT_TO_INTERPRET:
             wanted |= _INTERPRETED
         changed = {name: value for name, value in wanted.items() if self._is_set[name] != value}
         if changed:
             change_settings(self._spark, changed)
         self._is_set = wanted
-
-    def add(self, rows: int) -> None:
-        """Prepare for so many rows more."""
-        self.set(self._rows + rows)
 
 
 def gather_few(spark: SparkSession, rows: int) -> None:

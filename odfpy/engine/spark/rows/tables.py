@@ -95,7 +95,7 @@ def scan(catalyst: Catalyst, table: Table, scratch: Path) -> Node:
     if not table.data_paths:
         return catalyst.empty(wanted)
     paths = [_readable(path, schema, table, scratch) for path in table.data_paths]
-    rows = parquet_rows(catalyst, wanted, paths)
+    rows = parquet_rows(catalyst, wanted, paths, required=[field.name for field in schema if not field.nullable])
     if table.interval is None:
         return rows
     build, offset = Builder(catalyst), columns(rows)[schema.names.index(table.vocab.offset_column)]

@@ -36,10 +36,12 @@ class Attempt:
     Attributes:
         request: the request, without history.
         done: the fragments that are done, by number of the source that they are.
+        late: those of which it has turned out that something comes late.
     """
 
     request: TransformRequest
     done: dict[int, FinishedFragment] = field(default_factory=dict)
+    late: set[int] = field(default_factory=set)
 
     @classmethod
     def begun(cls, request: TransformRequest) -> Attempt:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from odfpy.engine.spark.incremental.state.correctable import Correctable
 from odfpy.engine.spark.incremental.state.source_rows import SourceRows
 from odfpy.engine.spark.plan.catalyst import Catalyst
 from odfpy.engine.spark.plan.times import Clock
+from odfpy.engine.spark.rows.effort import Effort
 
 
 class Stream(Protocol):
@@ -37,6 +38,7 @@ class Pull:
 
     Attributes:
         catalyst: the session.
+        effort: the number of tasks in it.
         streams: the sources, by number.
         before: the watermarks of then.
         after: the watermarks of now.
@@ -45,9 +47,11 @@ class Pull:
         kept: what the last pull has kept; None when that is not known.
         correctable: how long windows are correctable, None for ever.
         arrangement: where earlier rows are looked up by key, None for nowhere.
+        late: the fragments of which it is known that something comes late, by number of the source that they are.
     """
 
     catalyst: Catalyst
+    effort: Effort
     streams: Sequence[Stream]
     before: Clock
     after: Clock
@@ -56,3 +60,4 @@ class Pull:
     kept: Kept | None = None
     correctable: Correctable | None = None
     arrangement: Arrangement | None = None
+    late: set[int] = field(default_factory=set)

@@ -8,6 +8,7 @@ asked. Both give the same results.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -62,11 +63,15 @@ class StatefulRows:
         if stateful_input.number not in self._new:
             # Old rows first: what was known of time when a row came goes on from where the log had got to.
             before = self.old(stateful_input) if stateful_input.log is not None else None
-            new = self._through(stateful_input, self._new_rows, before.latest if before else None)
-            # Results and what is kept are made of them; those of a log are in memory already.
-            is_read_once = stateful_input.is_read_again or stateful_input.groups is not None
-            is_computed = stateful_input.log is not None
-            self._new[stateful_input.number] = new if is_read_once or is_computed else self._computed(new)
+            latest = before.latest if before else None
+            if stateful_input.is_read_again or stateful_input.groups is not None:
+                new = self._through(stateful_input, self._new_rows, latest)
+            else:
+                # Results and what is kept are made of them; those of a log are in memory already.
+                with self._as_few_as_new(stateful_input):
+                    new = self._through(stateful_input, self._new_rows, latest)
+                    new = new if stateful_input.log is not None else self._computed(new)
+            self._new[stateful_input.number] = new
         return self._new[stateful_input.number]
 
     def old(self, stateful_input: StatefulInput) -> Changes | None:
@@ -188,12 +193,15 @@ class StatefulRows:
     def needs_history(self) -> bool:
         """Return whether rows that are not kept can matter: nothing has been kept, or something comes late."""
         if self._from_history is None:
-            # For all of them at once: what comes late on one side of a join needs rows that the other side has dropped.
-            self._from_history = not self.pull.is_first and (
-                self.pull.kept is None
-                or any(self._is_late(stateful_input) for stateful_input in self.fragment.info.stateful_inputs)
-            )
+            self._from_history = not self.pull.is_first and (self.pull.kept is None or self._has_late_rows())
         return self._from_history
+
+    def _has_late_rows(self) -> bool:
+        # For all of them at once: what comes late on one side of a join needs rows that the other side has dropped.
+        late, number = self.pull.late, self.fragment.source
+        if number not in late and any(map(self._is_late, self.fragment.info.stateful_inputs)):
+            late.add(number)
+        return number in late
 
     def counted(self, stateful_input: StatefulInput) -> Changes | None:
         """The changes of a stateful input in this pull, as far as they can make a difference to what looks them up."""
@@ -201,9 +209,15 @@ class StatefulRows:
         if new is None or stateful_input.looked_up is None or stateful_input.looked_up.valid is None:
             return new
         if stateful_input.number not in self._counted:
-            plan = differing(self.catalyst, stateful_input.columns, new.plan, stateful_input.looked_up.valid)
-            self._counted[stateful_input.number] = Changes(plan, only_appends=False)
+            with self._as_few_as_new(stateful_input):
+                plan = differing(self.catalyst, stateful_input.columns, new.plan, stateful_input.looked_up.valid)
+                self._counted[stateful_input.number] = Changes(computed(self.catalyst, plan), only_appends=False)
         return self._counted[stateful_input.number]
+
+    def _as_few_as_new(self, stateful_input: StatefulInput) -> AbstractContextManager[None]:
+        """Let the new rows of a stateful input be few, if they are, even where those of before are many."""
+        found = [self._new_rows(number) for number in sources_read(stateful_input.plan)]
+        return self.pull.effort.within(sum(rows.count for rows in found if rows is not None))
 
     def _is_late(self, stateful_input: StatefulInput) -> bool:
         """Return whether a stateful input has a change that rows which are kept no more have to do with."""
@@ -272,16 +286,12 @@ class StatefulRows:
         """The rows of a stateful input that the next pull may need."""
         if stateful_input.retention is Retention.NOTHING:
             return None
-        files = (
-            ()
-            if self.pull.is_first or self.needs_history() or stateful_input.session is not None
-            else self._files(stateful_input)
-        )
+        goes_on = stateful_input.session is None and self._goes_on(stateful_input)
+        files = self._files(stateful_input) if goes_on else ()
         staying = num_staying(files) if self.new(stateful_input) is not None else len(files)
-        old, new = (
-            self._kept(stateful_input, files[staying:]) if staying else self.old(stateful_input),
-            self.new(stateful_input),
-        )
+        in_files = staying or (goes_on and self.needs_history())
+        old = self._kept(stateful_input, files[staying:]) if in_files else self.old(stateful_input)
+        new = self.new(stateful_input)
         parts = [
             self._not_forgotten(stateful_input, changes, self.pull.after)
             for changes in (old, new)
@@ -305,6 +315,16 @@ class StatefulRows:
             best(self.pull.after, stateful_input, everything) if pays and is_known else net(self.catalyst, everything)
         )
         return InputState(name, kept, rows, only_appends, sum(file.count for _, file in files[staying:]))
+
+    def _goes_on(self, stateful_input: StatefulInput) -> bool:
+        """Return whether what has been kept is still all that is to be kept of earlier rows, or more.
+
+        Which rows are forgotten depends on themselves and on the watermark. So it makes no difference to those of one
+        side of a join that something comes late on the other.
+        """
+        if self.pull.is_first or self.pull.kept is None:
+            return False
+        return not self.needs_history() or (stateful_input.log is None and stateful_input.best is None)
 
     def _not_forgotten(self, stateful_input: StatefulInput, rows: Changes, clock: Clock) -> Changes:
         if not stateful_input.forget:
