@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from pyspark.sql import DataFrame, functions
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 from support.engine.requests import Source, success, transform_request
 
+from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.recent import Recent
 from odfpy.data.timestamp import Timestamp
 from odfpy.engine.spark.execution import row_by_row
@@ -20,6 +22,7 @@ from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns,
 from odfpy.engine.spark.plan.templates import Templates
 from odfpy.engine.spark.process.session import request_session
 from odfpy.engine.spark.rows.relation import parquet_rows
+from odfpy.engine.spark.rows.tables import Table, scan
 from odfpy.errors import EngineError
 
 SCHEMA = StructType([StructField("k", StringType()), StructField("v", LongType())])
@@ -181,3 +184,17 @@ def test_of_the_settings_of_hadoop_few_are_copied_for_each_scan(spark):
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()
     assert hadoop.get("io.file.buffer.size") == "65536"
     assert hadoop.size() < 20
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("first", "last"), [(0, 5), (0, 4), (1, 5), (2, 3), (0, 9)])
+def test_offsets_are_looked_at_only_where_an_interval_cuts_a_slice(spark, tmp_path: Path, first: int, last: int):
+    source = Source(tmp_path, "a", (pa.field("v", pa.int64()),))
+    for number in range(2):
+        source.add([("+A", Timestamp.parse("2024-01-01T00:00:00Z").to_datetime(), number * 3 + at) for at in range(3)])
+    table = Table.of(replace(source.input(0), offset_interval=OffsetInterval(first, last)))
+    catalyst = Catalyst(request_session(spark))
+    rows = scan(catalyst, table, tmp_path)
+    cuts = first > 0 or last < 5
+    assert (operator_name(rows).rpartition(".")[2] == "Filter") == cuts
+    assert sorted(row.v for row in catalyst.dataframe(rows).collect()) == list(range(first, min(last, 5) + 1))

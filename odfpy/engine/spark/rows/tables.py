@@ -16,6 +16,7 @@ from odfpy.data.schemas.arrow import plain_schema
 from odfpy.data.slices.parquet_io import open_parquet
 from odfpy.data.slices.slice import iter_slice, slice_schema
 from odfpy.data.vocabulary import DatasetVocabulary
+from odfpy.engine.bounds import bounds_of
 from odfpy.engine.contract import Arrival, InputSchema, SqlTable, TransformRequestInput
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
@@ -96,7 +97,7 @@ def scan(catalyst: Catalyst, table: Table, scratch: Path) -> Node:
         return catalyst.empty(wanted)
     paths = [_readable(path, schema, table, scratch) for path in table.data_paths]
     rows = parquet_rows(catalyst, wanted, paths, required=[field.name for field in schema if not field.nullable])
-    if table.interval is None:
+    if table.interval is None or _has_no_others(table, table.interval):
         return rows
     build, offset = Builder(catalyst), columns(rows)[schema.names.index(table.vocab.offset_column)]
     number, first, last = (
@@ -109,6 +110,16 @@ def scan(catalyst: Catalyst, table: Table, scratch: Path) -> Node:
         catalyst.expression("LessThanOrEqual", number, last),
     )
     return catalyst.filter(is_in, rows)
+
+
+def _has_no_others(table: Table, interval: OffsetInterval) -> bool:
+    """Return whether the first and the last slice tell that all rows are in an interval: then no offset is read."""
+    offset, first, last = table.vocab.offset_column, table.data_paths[0], table.data_paths[-1]
+    starts = [bounds and bounds[0] for bounds in bounds_of(first, offset)]
+    ends = [bounds and bounds[1] for bounds in bounds_of(last, offset)]
+    return all(one is not None and one >= interval.start for one in starts) and all(
+        one is not None and one <= interval.end for one in ends
+    )
 
 
 def name_input(catalyst: Catalyst, table: Table, position: int, scratch: Path) -> None:
