@@ -49,7 +49,9 @@ def test_nothing_is_taken_apart(before: str) -> None:
     assert left(f"{program}{before}leave(0)") == (0, "", "")
 
 
-def test_garbage_is_looked_for_as_usual_once_there_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_garbage_is_looked_for_as_usual_once_there_is_much_but_not_among_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     usual = gc.get_threshold()
     monkeypatch.setattr(lifetime, "_MANY", 5_000)
     gc.collect()
@@ -58,5 +60,7 @@ def test_garbage_is_looked_for_as_usual_once_there_is_much(monkeypatch: pytest.M
         assert gc.get_threshold()[0] == 5_000
         kept = [[] for _ in range(20_000)]
         assert (gc.get_threshold(), len(kept)) == (usual, 20_000)
+        assert gc.get_freeze_count() > 5_000
     finally:
         gc.set_threshold(*usual)
+        gc.unfreeze()
