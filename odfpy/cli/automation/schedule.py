@@ -43,7 +43,9 @@ def set_(
     every: Annotated[str | None, typer.Option(help="Time between two runs, such as 1h.", metavar="DURATION")] = None,
     rows: Annotated[str | None, typer.Option(help="When so many rows are new.", metavar="N")] = None,
     jitter: Annotated[str | None, typer.Option(help="Delay by a share of this.", metavar="DURATION")] = None,
-    integrity: Annotated[bool, typer.Option("--integrity", help="Verify without replay.")] = False,
+    integrity: Annotated[
+        bool | None, typer.Option("--integrity/--replay", help="Verify without replay, or with it again.")
+    ] = None,
     to: Annotated[
         str | None, typer.Option(help="Push there; by default where it was pushed last.", metavar="PLACE")
     ] = None,
@@ -78,7 +80,7 @@ def set_(
     session = session_of(context)
     dataset = session.workspace.storage.get(name)
     schedule = _schedule_of(dataset) or _nothing()
-    has_times = any(value is not None for value in (*times.values(), to)) or integrity
+    has_times = any(value is not None for value in (*times.values(), to, integrity))
     if not has_times and job is not None:
         raise UsageError("A job needs a time", hint="Give --cron, --every or --rows.")
     if has_times:
@@ -227,15 +229,17 @@ def _duration(text: str | None, option: str) -> Duration | None:
         raise error.with_context(option) from error
 
 
-def _trigger(schedule: DatasetSchedule, job: Job, times: dict[str, Any], *, integrity: bool, to: str | None) -> Trigger:
+def _trigger(
+    schedule: DatasetSchedule, job: Job, times: dict[str, Any], *, integrity: bool | None, to: str | None
+) -> Trigger:
     """The times of a job of a schedule, with what is given instead."""
     from odfpy.coordinator.schedules.form import TRIGGERS
 
-    of_others = {"--integrity": (integrity, "verify"), "--to": (to is not None, "push")}
-    for option, (is_given, owner) in of_others.items():
-        if is_given and job.value != owner:
+    of_others = {"--integrity" if integrity else "--replay": (integrity, "verify"), "--to": (to, "push")}
+    for option, (given, owner) in of_others.items():
+        if given is not None and job.value != owner:
             raise UsageError(f"{option} is for --job {owner}")
-    more: dict[str, Any] = {"integrity_only": True} if integrity else {}
+    more: dict[str, Any] = {} if integrity is None else {"integrity_only": integrity}
     more |= {} if to is None else {"to": to}
     return (schedule.jobs.get(job) or TRIGGERS[job]()).changed(times | more)
 

@@ -143,6 +143,10 @@ def test_set_changes_what_is_given_and_leaves_the_rest(odf: Odf, workspace: Path
         "maxAge": "2d",
         "timeout": "1h",
     }
+    assert odf("schedule", "set", UPPER, "--job", "verify", "--replay").code == 0
+    changed = odf("schedule", "show", UPPER, "-o", "json").json["schedule"]
+    assert changed["verify"] == {"every": "1w", "integrityOnly": False}
+    assert odf("schedule", "set", UPPER, "--replay").code == 2, "of a pull"
     listed = odf("schedule", "list", "-o", "json").json
     assert [(one["job"], one["when"]) for one in listed] == [
         ("pull", "after 1000 new rows or every 1h"),
