@@ -58,7 +58,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "odfpy.ingest.fetch.bounds": "E431",
     "odfpy.ingest.fetch.ethereum.node": "E406",
     "odfpy.provenance.errors": "E710 E711 E712",
-    "odfpy.query.reproducible": "E724",
+    "odfpy.query.wire.reproducible": "E724",
     "odfpy.query.wire.commitments": "E720",
     "odfpy.query.wire.verification": "E721 E722 E723 E726",
     "odfpy.repository.transfer.linked": "E670",

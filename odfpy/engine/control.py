@@ -1,18 +1,40 @@
-"""Cancellation of work that is under way: from any thread, by a person, a client or the clock."""
+"""Control of work that is under way: how it gets on, and cancellation from any thread, by a person or the clock."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from enum import Enum
 from types import TracebackType
-from typing import TYPE_CHECKING
 
+from odfpy.data.scalars import U32
 from odfpy.errors import OdfError, QueryCancelled, QueryTimedOut
-
-if TYPE_CHECKING:
-    from odfpy.engine.worker.messages import JobProgress
+from odfpy.values import dataclass
 
 _STOPPED = "The query was stopped"
+
+
+class Stage(Enum):
+    """The stage of a job."""
+
+    STARTING = "starting"
+    QUEUED = "queued"
+    RUNNING = "running"
+
+
+@dataclass(frozen=True, slots=True)
+class JobProgress:
+    """A job is not done yet.
+
+    Attributes:
+        stage: whether the engine still starts, does other jobs first, or is at this one.
+        tasks_done: tasks of Spark's present stages that are done.
+        tasks: tasks of Spark's present stages.
+    """
+
+    stage: Stage
+    tasks_done: U32 = 0
+    tasks: U32 = 0
 
 
 class Control:

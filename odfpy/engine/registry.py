@@ -23,10 +23,9 @@ if TYPE_CHECKING:
         TransformRequest,
         TransformResponse,
     )
-    from odfpy.engine.control import Control
+    from odfpy.engine.control import Control, JobProgress
     from odfpy.engine.row_stream import RowStream
     from odfpy.engine.scans import ScanRequest
-    from odfpy.engine.worker.messages import JobProgress
 
 
 class Engine(Protocol):

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from odfpy.data.data_warning import MOST_EXAMPLES, DataWarning, WarningKind, count_of
-from odfpy.ingest.merge.plan import MergePlan
+from odfpy.ingest.merge_plan import MergePlan
 from odfpy.ingest.retractions import key_text
 from odfpy.state.comparable import comparable
 from odfpy.state.value_fingerprints import FINGERPRINT, value_fingerprints

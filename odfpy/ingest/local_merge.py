@@ -24,7 +24,7 @@ from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.ingest.known_otherwise import known_otherwise
 from odfpy.ingest.merge import StateNeed
 from odfpy.ingest.merge.base import APPEND, order_clause, repeated_keys
-from odfpy.ingest.merge.plan import MergePlan, relation, repeated_key
+from odfpy.ingest.merge_plan import MergePlan, relation, repeated_key
 from odfpy.ingest.normalize import NormalizedRows
 from odfpy.ingest.order import time_order
 from odfpy.ingest.write import OrderedRows

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from odfpy.archive import FileRecord
-from odfpy.archive.keeping.expiry import expire, expired_files
+from odfpy.archive.expiry import expire, expired_files
 from odfpy.archive.keeping.policy import LegalHold, RetentionRule
 from odfpy.archive.keeping.releasing import released_objects
 from odfpy.archive.local import LocalArchive

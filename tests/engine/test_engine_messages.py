@@ -9,15 +9,14 @@ from pathlib import Path
 import pytest
 
 from odfpy.engine.contract import TransformResponseInternalError
+from odfpy.engine.control import JobProgress, Stage
 from odfpy.engine.worker.messages import (
     Answer,
     Channel,
     FromClient,
     FromWorker,
     Hello,
-    JobProgress,
     Refusal,
-    Stage,
     StopRequest,
 )
 from odfpy.engine.worker.training import training_jobs

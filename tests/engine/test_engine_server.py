@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from odfpy.engine.contract import SqlRequest, SqlResponseSuccess
+from odfpy.engine.control import Stage
 from odfpy.engine.worker.messages import (
     Channel,
     FromWorker,
     Hello,
     Refusal,
-    Stage,
     Status,
     StatusRequest,
     StopRequest,

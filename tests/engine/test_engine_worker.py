@@ -26,13 +26,12 @@ from odfpy.engine.contract import (
     TransformRequest,
     TransformResponseSuccess,
 )
-from odfpy.engine.control import Control
+from odfpy.engine.control import Control, JobProgress, Stage
 from odfpy.engine.ipc import map_stream
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.tracing import WANTED, WEIGHT, TraceRequest, TraceResponseSuccess
 from odfpy.engine.worker.admin import engine_status, stop_engine
 from odfpy.engine.worker.client import SparkEngine
-from odfpy.engine.worker.messages import JobProgress, Stage
 from odfpy.engine.worker.training import training_jobs
 from odfpy.errors import EngineError, EngineUnavailable, InvalidQuery, QueryCancelled, ResultTooLarge
 

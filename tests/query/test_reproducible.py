@@ -8,7 +8,7 @@ from support.fixtures import KAMU
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import InvalidQuery
 from odfpy.query.plan import plan
-from odfpy.query.reproducible import NotReproducible, check_reproducible, depends_on_more
+from odfpy.query.wire.reproducible import NotReproducible, check_reproducible, depends_on_more
 from odfpy.query.wire.request import Include, QueryRequest
 
 

@@ -19,7 +19,7 @@ from odfpy.data.sql_text import OWN, TextLimits, check_text
 from odfpy.errors import OdfError, QueryTooDeep, QueryTooLong
 from odfpy.query.plan import plan
 from odfpy.query.query import Query
-from odfpy.query.reproducible import depends_on_more
+from odfpy.query.wire.reproducible import depends_on_more
 from odfpy.serving.callers.visibility import Visibility, set_visibility
 from odfpy.serving.server import DatasetServer
 

@@ -16,8 +16,8 @@ from odfpy.agents.tools.describe import Column
 from odfpy.data.multihash import Multihash
 from odfpy.engine.control import Control
 from odfpy.errors import OdfError
-from odfpy.query.reproducible import NotReproducible, check_reproducible
 from odfpy.query.wire.layouts import DataFormat
+from odfpy.query.wire.reproducible import NotReproducible, check_reproducible
 from odfpy.query.wire.request import DatasetState, Include, QueryRequest
 from odfpy.query.wire.response import Answered
 from odfpy.query.wire.schema_formats import SchemaFormat

@@ -169,8 +169,8 @@ def expire(
     form: Form = None,
 ) -> None:
     """Record files whose retention has ended as expired; `odf gc` removes their bytes then."""
-    from odfpy.archive.keeping.expiry import expire as record
-    from odfpy.archive.keeping.expiry import expired_files
+    from odfpy.archive.expiry import expire as record
+    from odfpy.archive.expiry import expired_files
     from odfpy.data.timestamp import Timestamp
 
     session = session_of(context)

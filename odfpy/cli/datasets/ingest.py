@@ -103,7 +103,7 @@ def pull(
 ) -> int:
     """Bring datasets up to date from their sources, inputs, or the place they were copied from."""
     session = session_of(context)
-    measured = measure(context, session) if profile else None
+    measured = measure(context, session.began) if profile else None
     session.wait_for_locks(wait)
     output = session.output_as(form)
     workspace = session.workspace
@@ -199,7 +199,7 @@ def ingest(
     from odfpy.data.timestamp import Timestamp
 
     session = session_of(context)
-    measured = measure(context, session) if profile else None
+    measured = measure(context, session.began) if profile else None
     session.wait_for_locks(wait)
     output = session.output_as(form)
     request = IngestRequest.of(

@@ -23,7 +23,7 @@ from odfpy.cli.screen.results import plural
 
 if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace
-    from odfpy.engine.worker.messages import JobProgress as EngineProgress
+    from odfpy.engine.control import JobProgress as EngineProgress
     from odfpy.query.answer import Answer
 
 SHOWN: Final = 10_000

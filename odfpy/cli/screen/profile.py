@@ -9,14 +9,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from odfpy.cli.screen.terminal import paint, put
 from odfpy.stages import StageTime, profiling, stage
 from odfpy.visible import visible
-
-if TYPE_CHECKING:
-    from odfpy.cli.session import Session
 
 _IMPORTS: Final = "imports"
 _LEAST: Final = 0.0005
@@ -70,14 +67,14 @@ class CommandProfile:
         return {"command": self.whole.name, "profile": tree_of(self.whole)}
 
 
-def measure(context: Any, session: Session) -> CommandProfile:
+def measure(context: Any, began: float | None) -> CommandProfile:
     """Begin the profile of a command, which ends with the command's context.
 
     Args:
         context: the context of the command.
-        session: its session.
+        began: when the process began, as `time.perf_counter` tells it; None where that is not known.
     """
-    profile = CommandProfile(context.with_resource(profiling(context.command_path)), session.began)
+    profile = CommandProfile(context.with_resource(profiling(context.command_path)), began)
     context.with_resource(_timed_imports())
     return profile
 

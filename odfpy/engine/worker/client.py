@@ -30,7 +30,7 @@ from odfpy.engine.contract import (
     TransformResponseNeedsHistory,
     TransformResponseSuccess,
 )
-from odfpy.engine.control import Control
+from odfpy.engine.control import Control, JobProgress, Stage
 from odfpy.engine.settings import EngineSettings, SandboxMode
 from odfpy.engine.spark.process.java import find_java
 from odfpy.engine.tracing import TraceRequest, TraceResponse, TraceResponseSuccess
@@ -43,10 +43,8 @@ from odfpy.engine.worker.messages import (
     Breakdown,
     Channel,
     Job,
-    JobProgress,
     Refusal,
     Result,
-    Stage,
     Welcome,
 )
 from odfpy.engine.worker.run_folder import RunFolder

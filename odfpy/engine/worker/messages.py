@@ -36,6 +36,7 @@ from odfpy.engine.contract import (
     TransformResponseProgress,
     TransformResponseSuccess,
 )
+from odfpy.engine.control import JobProgress
 from odfpy.engine.scans import ScanRequest
 from odfpy.engine.sql.files import FilesRequest
 from odfpy.engine.tracing import TraceRequest, TraceResponseSuccess
@@ -120,29 +121,6 @@ class StopRequest:
     """
 
     force: bool
-
-
-class Stage(Enum):
-    """The stage of a job."""
-
-    STARTING = "starting"
-    QUEUED = "queued"
-    RUNNING = "running"
-
-
-@dataclass(frozen=True, slots=True)
-class JobProgress:
-    """A job is not done yet.
-
-    Attributes:
-        stage: whether the engine still starts, does other jobs first, or is at this one.
-        tasks_done: tasks of Spark's present stages that are done.
-        tasks: tasks of Spark's present stages.
-    """
-
-    stage: Stage
-    tasks_done: U32 = 0
-    tasks: U32 = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

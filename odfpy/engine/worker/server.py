@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from odfpy.engine.contract import AnalyzeRequest, JobRequest, PreprocessRequest, SqlRequest, TransformRequest
+from odfpy.engine.control import JobProgress, Stage
 from odfpy.engine.tracing import TraceRequest
 from odfpy.engine.worker.job_profile import JobProfile
 from odfpy.engine.worker.messages import (
@@ -23,9 +24,7 @@ from odfpy.engine.worker.messages import (
     FromWorker,
     Hello,
     Job,
-    JobProgress,
     Refusal,
-    Stage,
     Status,
     StatusRequest,
     StopRequest,

@@ -23,13 +23,14 @@ from typing import Final, NoReturn
 
 from odfpy.codec.tree import from_tree
 from odfpy.engine.contract import TransformResponseInternalError
+from odfpy.engine.control import Stage
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.process.java import find_java
 from odfpy.engine.spark.process.version import installed_engine_version
 from odfpy.engine.worker.confined_host import ConfinedHost
 from odfpy.engine.worker.job_profile import JobProfile
 from odfpy.engine.worker.leftovers import remove_output
-from odfpy.engine.worker.messages import Breakdown, Job, Refusal, Result, Stage, Status, Welcome
+from odfpy.engine.worker.messages import Breakdown, Job, Refusal, Result, Status, Welcome
 from odfpy.engine.worker.run_folder import RunFolder
 from odfpy.engine.worker.server import PendingJob, Server
 from odfpy.errors import EngineUnavailable, OdfError

@@ -27,7 +27,7 @@ from odfpy.ingest.lanes.request import LaneRequest
 from odfpy.ingest.lanes.runs import Run, gather_runs, rows_of_run, write_batches
 from odfpy.ingest.local_merge import create_state, merged_places
 from odfpy.ingest.merge.base import repeated_keys
-from odfpy.ingest.merge.plan import MergePlan, relation
+from odfpy.ingest.merge_plan import MergePlan, relation
 from odfpy.state.current import ScannedState
 from odfpy.state.database import database
 

@@ -46,7 +46,7 @@ from odfpy.ingest.lanes.sorted_runs import SortedRuns
 from odfpy.ingest.lanes.source import SplittableInput
 from odfpy.ingest.lanes.spark_merge import SparkMerge
 from odfpy.ingest.merge import StateNeed
-from odfpy.ingest.merge.plan import MergePlan, repeated_key
+from odfpy.ingest.merge_plan import MergePlan, repeated_key
 from odfpy.ingest.normalize import primary_key
 from odfpy.ingest.pipeline import IngestStatistics
 from odfpy.ingest.read import FilePart

@@ -24,7 +24,7 @@ from odfpy.ingest.lanes.request import LaneRequest
 from odfpy.ingest.lanes.runs import Run, rows_of_run, write_table
 from odfpy.ingest.merge import StateNeed
 from odfpy.ingest.merge.base import order_clause, repeated_keys
-from odfpy.ingest.merge.plan import MergePlan, relation
+from odfpy.ingest.merge_plan import MergePlan, relation
 from odfpy.state.comparable import comparable
 
 if TYPE_CHECKING:

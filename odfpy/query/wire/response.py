@@ -10,10 +10,10 @@ from odfpy.data.rows.plain_values import num_values
 from odfpy.dataset.identity import KeyPair
 from odfpy.engine.control import Control
 from odfpy.errors import ResultTooLarge
-from odfpy.query.reproducible import check_reproducible
 from odfpy.query.service import QueryService
 from odfpy.query.wire.commitments import Commitment
 from odfpy.query.wire.layouts import laid_out
+from odfpy.query.wire.reproducible import check_reproducible
 from odfpy.query.wire.request import Include, QueryRequest
 from odfpy.query.wire.schema_formats import write_schema
 

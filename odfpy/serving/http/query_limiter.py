@@ -38,7 +38,7 @@ from odfpy.errors import (
     UnsupportedQuery,
     UsageError,
 )
-from odfpy.query.reproducible import NotReproducible
+from odfpy.query.wire.reproducible import NotReproducible
 from odfpy.serving.callers.access import Caller
 from odfpy.serving.http.budget import BudgetHolder
 from odfpy.serving.http.errors import Refused

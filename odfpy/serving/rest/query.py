@@ -16,10 +16,10 @@ from odfpy.dataset.proof import Proof
 from odfpy.engine.control import Control
 from odfpy.errors import InvalidValue
 from odfpy.query.plan import plan
-from odfpy.query.reproducible import depends_on_more
 from odfpy.query.service import QueryService
 from odfpy.query.wire.commitments import InvalidCommitment
 from odfpy.query.wire.layouts import DataFormat
+from odfpy.query.wire.reproducible import depends_on_more
 from odfpy.query.wire.request import DEFAULT_LIMIT, Include, QueryRequest
 from odfpy.query.wire.response import ask, require_datasets
 from odfpy.query.wire.verification import CommittedAnswer, VerificationFailed, verify_answer
