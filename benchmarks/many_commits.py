@@ -23,8 +23,8 @@ from support import NARROW, Run, odf, print_machine, root, show, ten_rows
 from odfpy import Workspace
 from odfpy.chain.encoding import load_snapshots
 from odfpy.chain.events import AddData, DataSlice, SourceState
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.state import ChainState
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.data.offset_interval import OffsetInterval

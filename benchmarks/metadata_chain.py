@@ -22,8 +22,8 @@ from odfpy.chain.events import AddData, DataSlice, MetadataEvent, Seed, SetDataS
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import sum_up
 from odfpy.chain.new_blocks import validate
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.state import ChainState
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.codec.yaml import dump
 from odfpy.data.multihash import Multihash
 from odfpy.data.offset_interval import OffsetInterval

@@ -21,7 +21,7 @@ from odfpy.archive.record import FileRecord, Status
 from odfpy.archive.rows import archive_manifest, archive_source, record_schema, require_archive, table_of
 from odfpy.archive.times import DAY
 from odfpy.chain.events import SetDataSchema
-from odfpy.chain.object_store import ObjectStore
+from odfpy.chain.stores.object_store import ObjectStore
 from odfpy.coordinator.storage.commit import commit_events, commit_time
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.results import Progress, ProgressSink, silent

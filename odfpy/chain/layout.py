@@ -17,13 +17,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfpy.chain.checked_files import CheckedFiles
-from odfpy.chain.links.packed_objects import PACKED, PackingObjectStore
 from odfpy.chain.metadata_chain import MetadataChain
-from odfpy.chain.object_store import LocalObjectStore, MemoryObjectStore, ObjectStore
-from odfpy.chain.ref_store import LocalRefStore, MemoryRefStore, RefStore
 from odfpy.chain.references import PastView, ReferenceName, ReferenceView
-from odfpy.chain.side_files import LocalSideFiles, MemorySideFiles, SideFiles
+from odfpy.chain.stores.checked_files import CheckedFiles
+from odfpy.chain.stores.object_store import LocalObjectStore, MemoryObjectStore, ObjectStore
+from odfpy.chain.stores.packed_objects import PACKED, PackingObjectStore
+from odfpy.chain.stores.ref_store import LocalRefStore, MemoryRefStore, RefStore
+from odfpy.chain.stores.side_files import LocalSideFiles, MemorySideFiles, SideFiles
 from odfpy.data.multihash import Multihash
 from odfpy.values import dataclass
 

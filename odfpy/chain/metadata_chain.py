@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.encoding import decode_block
 from odfpy.chain.events import MetadataEvent
-from odfpy.chain.object_store import ObjectStore
-from odfpy.chain.ref_store import HEAD, RefStore
 from odfpy.chain.state import ChainState
+from odfpy.chain.stores.object_store import ObjectStore
+from odfpy.chain.stores.ref_store import HEAD, RefStore
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import HashMismatch, IntegrityError, MalformedData, ReferenceNotFound

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from enum import Enum
 
-from odfpy.chain.ref_store import HEAD, RefStore
+from odfpy.chain.stores.ref_store import HEAD, RefStore
 from odfpy.data.multihash import Multihash
 from odfpy.errors import InvalidValue, UsageError
 from odfpy.values import dataclass

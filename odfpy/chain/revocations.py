@@ -20,8 +20,8 @@ from enum import Enum
 from typing import Any, Final
 
 from odfpy.chain.block import HashedBlock
-from odfpy.chain.side_files import SideFiles
 from odfpy.chain.signatures import MAX_SIZE, MalformedSignature, Signature, SignedBlock
+from odfpy.chain.stores.side_files import SideFiles
 from odfpy.codec.canonical_json import canonical_json
 from odfpy.codec.exact_json import load_exact
 from odfpy.codec.tree import TreeError, from_tree, to_tree

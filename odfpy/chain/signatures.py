@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from odfpy.chain.block import HashedBlock
-from odfpy.chain.side_files import SideFiles
+from odfpy.chain.stores.side_files import SideFiles
 from odfpy.codec.canonical_json import canonical_json
 from odfpy.codec.exact_json import AmbiguousJson, load_exact
 from odfpy.codec.tree import TreeError, from_tree, to_tree

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import AddData, DataSlice, ExecuteTransform
-from odfpy.chain.object_store import ObjectStore
 from odfpy.chain.state import new_data_of
+from odfpy.chain.stores.object_store import ObjectStore
 from odfpy.errors import HashMismatch, ObjectNotFound
 from odfpy.values import dataclass
 

@@ -31,7 +31,7 @@ from odfpy.chain.events import (
     SetVocab,
     SourceState,
 )
-from odfpy.chain.links.link_summary import LinkedObjects
+from odfpy.chain.link_summary import LinkedObjects
 from odfpy.chain.sources import FetchStep, FetchUrl, MergeLedger, MergeSnapshot, MergeUpsertStream
 from odfpy.data.multihash import Multihash
 from odfpy.data.scalars import I64

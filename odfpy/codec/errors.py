@@ -32,7 +32,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "odfpy.automation.notifications.channels": "E790 E792",
     "odfpy.automation.notifications.receivers": "E791",
     "odfpy.chain.links.checks": "E415",
-    "odfpy.chain.object_store": "E222",
+    "odfpy.chain.stores.object_store": "E222",
     "odfpy.chain.required_signers": "E654",
     "odfpy.chain.revocations": "E471 E472 E473",
     "odfpy.chain.rules": "E301 E302 E303 E304 E305 E306 E307 E308 E309 E310 E311 E312 E313 E314 E315 E316 E317 E318 "

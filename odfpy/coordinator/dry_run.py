@@ -14,9 +14,9 @@ from enum import Enum
 from functools import partial
 
 from odfpy.chain.events import SetPollingSource
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.sources import FetchFilesGlob
 from odfpy.chain.state import new_data_of
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.coordinator.ingest.folder_memory import FolderMemory
 from odfpy.coordinator.ingest.snapshots import warnings_ahead
 from odfpy.coordinator.ingest.watermarks import FOLLOWS, idle_watermark

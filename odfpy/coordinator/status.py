@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Final
 
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.signatures import MAX_SIZE, path_of
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.coordinator.lineage.circles import is_copy
 from odfpy.coordinator.lineage.lineage import Lineage
 from odfpy.coordinator.schedules.file import load_schedule

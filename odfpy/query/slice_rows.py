@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from odfpy.chain.object_store import ObjectStore
 from odfpy.chain.slices import SliceOfBlock, overlapping, slice_paths
+from odfpy.chain.stores.object_store import ObjectStore
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.engine.scans import ScanPart, ScanRequest
 

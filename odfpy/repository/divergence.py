@@ -14,8 +14,8 @@ from odfpy.chain.block import HashedBlock
 from odfpy.chain.encoding import MAX_BLOCK_SIZE
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import check_block_bytes
-from odfpy.chain.object_store import CHUNK, ObjectStore, ObjectTooLarge
 from odfpy.chain.state import new_data_of
+from odfpy.chain.stores.object_store import CHUNK, ObjectStore, ObjectTooLarge
 from odfpy.data.multihash import Multihash
 from odfpy.errors import HashMismatch, IntegrityError, InvalidValue, MalformedData, OdfError
 from odfpy.http.limits import Pace

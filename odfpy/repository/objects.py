@@ -14,7 +14,7 @@ from typing import BinaryIO, cast
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import AddData, ExecuteTransform
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.object_store import ObjectStore, ObjectTooLarge
+from odfpy.chain.stores.object_store import ObjectStore, ObjectTooLarge
 from odfpy.data.multihash import ALGORITHMS, Multihash
 from odfpy.errors import HashMismatch, IntegrityError, ObjectNotFound, OdfError, TransferError
 from odfpy.http.limits import Pace

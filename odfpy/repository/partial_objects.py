@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from odfpy.chain.object_store import CHUNK, LocalObjectStore, ObjectStore, ObjectTooLarge
+from odfpy.chain.stores.object_store import CHUNK, LocalObjectStore, ObjectStore, ObjectTooLarge
 from odfpy.data.multihash import Hasher, Multihash
 from odfpy.errors import DatasetLocked, HashMismatch, OdfError
 from odfpy.files import make_folder, try_lock

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.chain.required_signers import RequiredSigners
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import AlreadyExists, NotFound, TransferError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from odfpy.chain.side_files import SideFiles
+from odfpy.chain.stores.side_files import SideFiles
 from odfpy.repository.objects import run_all
 
 

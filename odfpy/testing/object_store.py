@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from odfpy.chain.object_store import CHUNK, ObjectStore, ObjectTooLarge
+from odfpy.chain.stores.object_store import CHUNK, ObjectStore, ObjectTooLarge
 from odfpy.data.multihash import BLAKE3, SHA3_256, HashAlgorithm, Multihash
 from odfpy.errors import HashMismatch, IntegrityError, ObjectNotFound, OdfError
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from odfpy.chain.ref_store import HEAD, RefStore
+from odfpy.chain.stores.ref_store import HEAD, RefStore
 from odfpy.data.multihash import BLAKE3, Multihash
 from odfpy.errors import ConcurrentUpdate, InvalidValue
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from odfpy.chain.side_files import SideFiles
+from odfpy.chain.stores.side_files import SideFiles
 from odfpy.errors import InvalidValue
 
 HEAD_SIG, FIRST, SECOND = "refs/head.sig", "info/signatures/f1620aa", "info/signatures/f1620bb"

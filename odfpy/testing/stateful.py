@@ -10,7 +10,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
-from odfpy.chain.object_store import MemoryObjectStore, ObjectStore, ObjectTooLarge
+from odfpy.chain.stores.object_store import MemoryObjectStore, ObjectStore, ObjectTooLarge
 from odfpy.data.multihash import BLAKE3, SHA3_256, HashAlgorithm, Multihash
 from odfpy.errors import HashMismatch, ObjectNotFound
 

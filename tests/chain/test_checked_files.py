@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odfpy.chain import checked_files
-from odfpy.chain.checked_files import CheckedFiles
+from odfpy.chain.stores import checked_files
+from odfpy.chain.stores.checked_files import CheckedFiles
 from odfpy.data.multihash import BLAKE3, SHA3_256, Multihash
 from odfpy.errors import HashMismatch, ObjectNotFound, OdfError
 
@@ -49,7 +49,7 @@ def test_a_file_is_hashed_once_by_all_processes(file: Path, tmp_path: Path, hash
     assert len(hashed) == 1
     code = (
         "import sys; from pathlib import Path; from odfpy.data.multihash import Multihash\n"
-        "from odfpy.chain.checked_files import CheckedFiles\n"
+        "from odfpy.chain.stores.checked_files import CheckedFiles\n"
         "Multihash.of_stream = None\n"
         "CheckedFiles(Path(sys.argv[1])).check(Multihash.parse(sys.argv[2]), Path(sys.argv[3]))"
     )

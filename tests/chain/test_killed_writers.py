@@ -17,8 +17,8 @@ from support.processes.writers import SLICES, slice_file, write_dataset, write_f
 from odfpy.chain.events import AddData
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.new_blocks import validate
-from odfpy.chain.object_store import LocalObjectStore
-from odfpy.chain.ref_store import HEAD, LocalRefStore
+from odfpy.chain.stores.object_store import LocalObjectStore
+from odfpy.chain.stores.ref_store import HEAD, LocalRefStore
 from odfpy.data.multihash import Multihash
 
 KILLS = 40

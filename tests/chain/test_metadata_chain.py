@@ -13,8 +13,8 @@ from odfpy.chain.events import AddData, DisablePushSource, MetadataEvent, SetInf
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import MetadataChain, check_block_bytes, sum_up
 from odfpy.chain.new_blocks import NewBlocks, validate
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.state import ChainState
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.codec import flatbuffers_writer
 from odfpy.data.multihash import BLAKE3, Multihash
 from odfpy.data.timestamp import Timestamp

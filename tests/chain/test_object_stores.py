@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from odfpy.chain.object_store import LocalObjectStore, MemoryObjectStore, ObjectStore
+from odfpy.chain.stores.object_store import LocalObjectStore, MemoryObjectStore, ObjectStore
 from odfpy.data.multihash import Multihash
 from odfpy.errors import HashMismatch, OdfError
 from odfpy.testing.object_store import ObjectStoreContract

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odfpy.chain.links.packed_objects import FRAME, PackedObjectStore, PackingObjectStore
-from odfpy.chain.object_store import ObjectStore
+from odfpy.chain.stores.object_store import ObjectStore
+from odfpy.chain.stores.packed_objects import FRAME, PackedObjectStore, PackingObjectStore
 from odfpy.data.multihash import Multihash
 from odfpy.errors import HashMismatch, IntegrityError
 from odfpy.testing.object_store import ObjectStoreContract

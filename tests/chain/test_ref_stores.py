@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.processes.writers import race_in_process
 
-from odfpy.chain.ref_store import HEAD, LocalRefStore, MemoryRefStore, RefStore
+from odfpy.chain.stores.ref_store import HEAD, LocalRefStore, MemoryRefStore, RefStore
 from odfpy.errors import IntegrityError, OdfError
 from odfpy.testing.ref_store import FIRST, SECOND, RefStoreContract, check_race
 

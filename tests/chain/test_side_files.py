@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from odfpy.chain.side_files import LocalSideFiles, MemorySideFiles, SideFiles
+from odfpy.chain.stores.side_files import LocalSideFiles, MemorySideFiles, SideFiles
 from odfpy.errors import OdfError
 from odfpy.testing.side_files import FIRST, SideFilesContract
 

@@ -21,9 +21,9 @@ from support.servers.azure import azure_containers, connection_string
 from support.servers.buckets import BUCKETS, gcs_buckets, s3_buckets
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.object_store import ObjectStore
-from odfpy.chain.ref_store import HEAD, RefStore
-from odfpy.chain.side_files import SideFiles
+from odfpy.chain.stores.object_store import ObjectStore
+from odfpy.chain.stores.ref_store import HEAD, RefStore
+from odfpy.chain.stores.side_files import SideFiles
 from odfpy.data.multihash import Multihash
 from odfpy.errors import ConcurrentUpdate, HashMismatch, TransferError
 from odfpy.repository.bucket.client import PART

@@ -25,8 +25,8 @@ from support.servers.static_server import StaticServer, cut_after, endless, send
 from odfpy.chain.encoding import MAX_BLOCK_SIZE
 from odfpy.chain.events import AddData, Checkpoint, DataSlice, Seed, SetDataSchema, SetInfo
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.object_store import ObjectTooLarge
 from odfpy.chain.rules import OffsetsNotSequential, PrevOffsetMismatch, SeedMustBeFirst, SequenceBroken
+from odfpy.chain.stores.object_store import ObjectTooLarge
 from odfpy.data.multihash import Multihash
 from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.schemas.schema import DataSchema

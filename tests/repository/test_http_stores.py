@@ -10,7 +10,7 @@ from support.fixtures import KAMU
 from support.servers.static_server import Special, StaticServer, cut_after, send, static_server
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import HEAD
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.data.multihash import Multihash
 from odfpy.errors import HashMismatch, InvalidValue, ObjectNotFound, TransferError
 from odfpy.repository.places.http import http_dataset

@@ -16,8 +16,8 @@ from support.processes.terminal import INTERRUPTIBLE
 from support.servers.static_server import StaticServer, send, static_server
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.object_store import LocalObjectStore
-from odfpy.chain.ref_store import HEAD
+from odfpy.chain.stores.object_store import LocalObjectStore
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.data.multihash import Multihash
 from odfpy.repository.places.open import open_dataset
 from odfpy.repository.transfer.simple import transfer

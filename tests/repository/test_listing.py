@@ -16,7 +16,7 @@ from support.servers.static_server import send, static_server
 
 from odfpy.chain.events import SetInfo
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import HEAD
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.errors import NotFound
 from odfpy.repository.places.listing import ListedDataset, NotListable, list_datasets
 from odfpy.repository.places.open import open_dataset

@@ -10,8 +10,8 @@ from support.chains.small_datasets import add_info, add_slice, make_dataset
 from support.servers.static_server import StaticServer, static_server
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceKind, ReferenceName
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.errors import AlreadyExists, DatasetsDiverged, HashMismatch, TransferError
 from odfpy.repository.reference_transfer import ReferenceNotThere, copy_reference, fetch_reference, send_reference
 from odfpy.repository.transfer.simple import ForeignDataset, TransferOutcome, transfer

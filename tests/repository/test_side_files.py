@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from odfpy.chain.side_files import MemorySideFiles, SideFiles
+from odfpy.chain.stores.side_files import MemorySideFiles, SideFiles
 from odfpy.repository.side_files import RemoteSideFiles
 from odfpy.testing.side_files import FIRST, SECOND, SideFilesContract
 

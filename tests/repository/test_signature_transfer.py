@@ -12,7 +12,6 @@ from support.chains.small_datasets import add_info, add_slice, make_dataset
 from support.servers.static_server import StaticServer, endless, send, static_server
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.chain.required_signers import NotSigned, RequiredSigners
 from odfpy.chain.signatures import (
@@ -24,6 +23,7 @@ from odfpy.chain.signatures import (
     encode,
     path_of,
 )
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.errors import ObjectNotFound
 from odfpy.repository.places.http import http_dataset
 from odfpy.repository.transfer.simple import transfer

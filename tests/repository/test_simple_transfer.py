@@ -12,10 +12,10 @@ from support.fixtures import KAMU, KAMU_DATASETS
 from support.servers.static_server import StaticServer, cut_after, static_server
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.object_store import MemoryObjectStore, ObjectStore
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.signatures import SignatureReport
 from odfpy.chain.state import ChainState
+from odfpy.chain.stores.object_store import MemoryObjectStore, ObjectStore
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import ConcurrentUpdate, DatasetNotFound, DatasetsDiverged, OdfError, TransferError

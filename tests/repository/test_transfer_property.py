@@ -8,7 +8,7 @@ from support.chains.small_datasets import contents, image
 from support.chains.stories import Chain, chains, pairs
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import HEAD
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.errors import DatasetsDiverged, OdfError
 from odfpy.repository.transfer.simple import ForeignDataset, TransferOutcome, transfer
 

@@ -18,7 +18,6 @@ from odfpy.chain import revocations
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import Seed, SetInfo
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import LocalRefStore
 from odfpy.chain.required_signers import NotSigned, RequiredSigners
 from odfpy.chain.revocations import (
     ExpiredKey,
@@ -43,6 +42,7 @@ from odfpy.chain.signatures import (
     says_signed,
 )
 from odfpy.chain.state import ChainState
+from odfpy.chain.stores.ref_store import LocalRefStore
 from odfpy.cli.app import run
 from odfpy.coordinator.storage.keys import UserKeys
 from odfpy.coordinator.storage.results import PullOutcome

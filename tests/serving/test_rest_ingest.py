@@ -18,7 +18,7 @@ from support.chains.workspaces import root, rows, workspace_with
 from support.ingest.shapefiles import archive
 from support.servers.serving import PATIENCE, Answer, ask, serving
 
-from odfpy.chain.ref_store import LocalRefStore
+from odfpy.chain.stores.ref_store import LocalRefStore
 from odfpy.coordinator.ingest.idempotency import Ingest, ingest_once
 from odfpy.coordinator.ingest.ingest_request import IngestRequest
 from odfpy.coordinator.workspace import Workspace

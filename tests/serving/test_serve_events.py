@@ -22,7 +22,7 @@ from support.servers.static_server import send, static_server
 from support.servers.webhooks import receiving
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import HEAD
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.coordinator.follow import FollowPace
 from odfpy.coordinator.requests import PullRequest
 from odfpy.coordinator.storage.results import PullResult

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.chains.workspaces import feed, root, workspace_with
 from support.servers.serving import PATIENCE, ask, serving
 
-from odfpy.chain.ref_store import HEAD
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.coordinator.workspace import Workspace
 from odfpy.serving.callers.tokens import Scope, Tokens
 from odfpy.serving.callers.visibility import Visibility, set_visibility

@@ -17,8 +17,8 @@ from support.chains.small_datasets import add_info, add_slice, image
 from support.servers.serving import PATIENCE, Answer, ask, put, serving, wait_until, workspace_at
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.signatures import path_of
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.duration import Duration

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final, cast
 from odfpy.archive.errors import FileChanged
 from odfpy.archive.files import Content
 from odfpy.archive.remote.server import ArchiveServer, Patience
-from odfpy.chain.object_store import ObjectTooLarge
+from odfpy.chain.stores.object_store import ObjectTooLarge
 from odfpy.data.multihash import Multihash
 from odfpy.errors import TransferError
 from odfpy.files import open_regular

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from odfpy.chain.events import AddData, MetadataEvent, SetDataSchema
-from odfpy.chain.links.link_summary import LinkedObjects
+from odfpy.chain.link_summary import LinkedObjects
 from odfpy.chain.links.linked_objects import UNKNOWN, LinkedRows, linked_rows
-from odfpy.chain.object_store import ObjectStore
 from odfpy.chain.state import ChainState
+from odfpy.chain.stores.object_store import ObjectStore
 from odfpy.data.hash_set import name_of
 from odfpy.data.multihash import Multihash
 from odfpy.data.schemas.object_links import check_links, link_columns

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, BinaryIO, Final, cast
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import SetDataSchema, SetVocab
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.object_store import ObjectStore, copy_hashed
 from odfpy.chain.slices import SliceOfBlock, slice_paths
 from odfpy.chain.state import ChainState, new_data_of
+from odfpy.chain.stores.object_store import ObjectStore, copy_hashed
 from odfpy.data.hash_set import HashSet, names_in
 from odfpy.data.link_filter import RowMask
 from odfpy.data.schemas.object_links import ObjectLinkColumn, link_columns

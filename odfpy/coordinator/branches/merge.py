@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from odfpy.chain.new_blocks import validate
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceKind
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.coordinator.branches.diff import diff
 from odfpy.coordinator.branches.rebase import MergeConflict, rebase
 from odfpy.coordinator.lineage.lineage import Lineage

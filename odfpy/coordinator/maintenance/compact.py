@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import AddData, DataSlice, SourceState
-from odfpy.chain.links.link_summary import SUMMARY, LinkedObjects
+from odfpy.chain.link_summary import SUMMARY, LinkedObjects
 from odfpy.chain.slices import slice_paths, slices_of
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.ingest.watched_folder import STATE_KIND

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from odfpy.chain.object_store import ObjectStore
+from odfpy.chain.stores.object_store import ObjectStore
 from odfpy.data.multihash import Multihash
 from odfpy.errors import HashMismatch, IntegrityError, ObjectNotFound, OdfError
 from odfpy.values import dataclass

@@ -16,8 +16,8 @@ from typing import Final
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.new_blocks import validate
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.signatures import path_of
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.codec.yaml import load_documents
 from odfpy.coordinator.maintenance.damage import damage_of
 from odfpy.coordinator.maintenance.last_verification import last_verification

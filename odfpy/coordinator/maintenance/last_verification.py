@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.signatures import SignatureReport
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.coordinator.maintenance.report import Finding, LinkedFiles, Severity, VerifyReport
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.data.multihash import Multihash

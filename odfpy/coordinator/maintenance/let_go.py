@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol
 
 from odfpy.chain.links.linked_objects import linked_slices, times_kept
-from odfpy.chain.object_store import LocalObjectStore
+from odfpy.chain.stores.object_store import LocalObjectStore
 from odfpy.coordinator.maintenance.reachable import Garbage, Reached, Useless
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.data.hash_set import as_names, name_of

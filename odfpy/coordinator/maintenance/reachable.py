@@ -17,9 +17,9 @@ from pathlib import Path
 from odfpy.chain.events import AddData, ExecuteTransform, SetDataSchema
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.links.linked_objects import all_links
-from odfpy.chain.links.packed_objects import PACKED
 from odfpy.chain.signatures import FOLDER as SIGNATURES
 from odfpy.chain.slices import SliceOfBlock
+from odfpy.chain.stores.packed_objects import PACKED
 from odfpy.data.hash_set import HashSet
 from odfpy.data.multihash import Multihash
 from odfpy.data.schemas.object_links import link_columns, unread_links

@@ -15,9 +15,9 @@ from pathlib import Path
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.links.linked_objects import UNKNOWN, linked_slices
-from odfpy.chain.object_store import ObjectStore
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceKind, ReferenceName
+from odfpy.chain.stores.object_store import ObjectStore
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.coordinator.maintenance.damage import damage_of
 from odfpy.coordinator.maintenance.repair_references import ReferenceRepair, restored_signatures
 from odfpy.coordinator.maintenance.report import Finding, Severity

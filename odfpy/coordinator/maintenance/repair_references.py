@@ -14,9 +14,7 @@ from pathlib import Path
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import HEAD, LocalRefStore
 from odfpy.chain.references import ReferenceKind, ReferenceName
-from odfpy.chain.side_files import SideFiles
 from odfpy.chain.signatures import (
     BLOCK_SIGNATURES,
     HEAD_PATH,
@@ -31,6 +29,8 @@ from odfpy.chain.signatures import (
     read_signatures,
     says_signed,
 )
+from odfpy.chain.stores.ref_store import HEAD, LocalRefStore
+from odfpy.chain.stores.side_files import SideFiles
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId

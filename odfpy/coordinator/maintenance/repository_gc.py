@@ -15,8 +15,8 @@ from functools import partial
 from itertools import islice
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.object_store import LocalObjectStore, ObjectStore
 from odfpy.chain.signatures import path_of
+from odfpy.chain.stores.object_store import LocalObjectStore, ObjectStore
 from odfpy.coordinator.maintenance.gc import GcReport, remove
 from odfpy.coordinator.maintenance.reachable import Garbage, Reached, Useless, reachable_blocks, temporary
 from odfpy.coordinator.storage.results import Progress, ProgressSink, silent

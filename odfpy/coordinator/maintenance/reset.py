@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from odfpy.chain.new_blocks import validate
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.slices import slice_files, slices_of
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.coordinator.lineage.lineage import Lineage
 from odfpy.coordinator.maintenance.taken_back import taken_back
 from odfpy.coordinator.storage.references import find_block

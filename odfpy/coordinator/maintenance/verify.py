@@ -24,10 +24,10 @@ from dataclasses import replace
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import AddData, DataSlice, ExecuteTransform
-from odfpy.chain.object_store import ObjectStore
 from odfpy.chain.rules import state_after
 from odfpy.chain.signatures import SignatureReport
 from odfpy.chain.state import ChainState
+from odfpy.chain.stores.object_store import ObjectStore
 from odfpy.coordinator.lineage.graph import DependencyCycle
 from odfpy.coordinator.maintenance.batch import BatchVerifier, finding_of, moments
 from odfpy.coordinator.maintenance.damage import damage_of

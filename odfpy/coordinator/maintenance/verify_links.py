@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from odfpy.chain.block import HashedBlock
-from odfpy.chain.links.link_summary import LinkedObjects
+from odfpy.chain.link_summary import LinkedObjects
 from odfpy.chain.links.linked_objects import UNKNOWN, LinkedSlice, linked_slices, times_kept
 from odfpy.coordinator.maintenance.damage import Damage
 from odfpy.coordinator.maintenance.report import LinkedFiles

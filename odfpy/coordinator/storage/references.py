@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import HEAD, is_name
 from odfpy.chain.references import ReferenceKind, ReferenceName, means_block
+from odfpy.chain.stores.ref_store import HEAD, is_name
 from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.data.multihash import Multihash

@@ -16,10 +16,10 @@ from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import AddData, ExecuteTransform
 from odfpy.chain.metadata_chain import MetadataChain
 from odfpy.chain.new_blocks import NewBlocks
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceName
 from odfpy.chain.rules import repeats
 from odfpy.chain.state import ChainState
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.coordinator.storage.results import DatasetHandle
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.data.multihash import Multihash

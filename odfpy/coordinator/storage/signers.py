@@ -7,10 +7,8 @@ from functools import cached_property
 
 from odfpy.chain import revocations
 from odfpy.chain.block import HashedBlock
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.required_signers import RequiredSigners
 from odfpy.chain.revocations import KeyRevocation, RevokedKey, RevokedKeys, honoured_in, walk_back
-from odfpy.chain.side_files import SideFiles
 from odfpy.chain.signatures import (
     HEAD_PATH,
     MAX_SIZE,
@@ -21,6 +19,8 @@ from odfpy.chain.signatures import (
     read_head_signatures,
     read_signatures,
 )
+from odfpy.chain.stores.ref_store import HEAD
+from odfpy.chain.stores.side_files import SideFiles
 from odfpy.coordinator.storage.keys import UserKeys
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.timestamp import Timestamp

@@ -9,11 +9,11 @@ from functools import cached_property
 from pathlib import Path
 
 from odfpy.chain.block import HashedBlock
-from odfpy.chain.checked_files import CheckedFiles
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import MetadataChain
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.chain.state import ChainState
+from odfpy.chain.stores.checked_files import CheckedFiles
 from odfpy.coordinator.storage.locks import no_pushes, writer_lock
 from odfpy.coordinator.storage.results import DatasetHandle
 from odfpy.coordinator.storage.workspace_folder import WorkspaceFolder

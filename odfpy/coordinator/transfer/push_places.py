@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from odfpy.chain.ref_store import HEAD
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.errors import UsageError
 from odfpy.repository.places.index import has_index
 from odfpy.repository.places.listing import holds_datasets

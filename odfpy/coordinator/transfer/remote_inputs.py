@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from odfpy.chain.events import Seed
-from odfpy.chain.ref_store import HEAD
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import DatasetNotFound, InvalidValue, OdfError
 from odfpy.http.url import without_user

@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from odfpy.chain.checked_files import CheckedFiles
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceName
 from odfpy.chain.required_signers import RequiredSigners
+from odfpy.chain.stores.checked_files import CheckedFiles
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.keys import UserKeys, required_signers
 from odfpy.coordinator.storage.locks import writer_lock

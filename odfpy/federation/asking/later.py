@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, Final, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfpy.chain.object_store import LocalObjectStore
+from odfpy.chain.stores.object_store import LocalObjectStore
 from odfpy.engine.control import Control
 from odfpy.errors import InvalidValue, OdfError, UsageError
 from odfpy.federation.asking.answer import WebAnswer

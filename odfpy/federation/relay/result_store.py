@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from odfpy.chain.object_store import LocalObjectStore, ObjectStore
+from odfpy.chain.stores.object_store import LocalObjectStore, ObjectStore
 from odfpy.repository.bucket.place import open_bucket, parse_place
 from odfpy.repository.bucket.stores import BucketObjectStore
 

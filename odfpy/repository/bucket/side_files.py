@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from odfpy.chain.side_files import check_path
+from odfpy.chain.stores.side_files import check_path
 from odfpy.repository.bucket.client import Bucket
 from odfpy.repository.bucket.errors import StoreRefuses
 from odfpy.repository.side_files import RemoteSideFiles

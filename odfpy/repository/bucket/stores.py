@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.object_store import CHUNK, ObjectStore, ObjectTooLarge, StoredObject, copy_hashed
-from odfpy.chain.ref_store import RefStore, check_name, is_name, lost_race, parse_reference
+from odfpy.chain.stores.object_store import CHUNK, ObjectStore, ObjectTooLarge, StoredObject, copy_hashed
+from odfpy.chain.stores.ref_store import RefStore, check_name, is_name, lost_race, parse_reference
 from odfpy.data.multihash import Multihash
 from odfpy.errors import HashMismatch, InvalidValue, ObjectNotFound, OdfError
 from odfpy.repository.bucket.client import PART, Bucket, MultipartUpload, ObjectContent

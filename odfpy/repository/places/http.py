@@ -16,9 +16,9 @@ from typing import BinaryIO, NoReturn, cast
 
 from odfpy.chain.encoding import MAX_BLOCK_SIZE
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.object_store import ObjectStore
-from odfpy.chain.ref_store import RefStore, check_name, parse_reference
-from odfpy.chain.side_files import check_path
+from odfpy.chain.stores.object_store import ObjectStore
+from odfpy.chain.stores.ref_store import RefStore, check_name, parse_reference
+from odfpy.chain.stores.side_files import check_path
 from odfpy.data.multihash import Multihash
 from odfpy.errors import IntegrityError, ObjectNotFound, TransferError
 from odfpy.http.client import HttpClient, HttpResponse

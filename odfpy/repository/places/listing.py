@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlencode, urlsplit
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import AddData, ExecuteTransform, Seed, SetInfo
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import HEAD
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import AccountName, DatasetAlias, DatasetName, speaks_of

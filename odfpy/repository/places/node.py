@@ -18,8 +18,6 @@ from dataclasses import dataclass, replace
 from odfpy.chain import revocations
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import check_name, lost_race
-from odfpy.chain.side_files import LocalSideFiles, SideFiles
 from odfpy.chain.signatures import (
     BLOCK_SIGNATURES,
     HEAD_PATH,
@@ -35,6 +33,8 @@ from odfpy.chain.signatures import (
     read_head_signatures,
     says_signed,
 )
+from odfpy.chain.stores.ref_store import check_name, lost_race
+from odfpy.chain.stores.side_files import LocalSideFiles, SideFiles
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import InvalidValue, TransferError

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceName
 from odfpy.chain.required_signers import RequiredSigners
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, cast
 
-from odfpy.chain.object_store import CHUNK, ObjectStore
+from odfpy.chain.stores.object_store import CHUNK, ObjectStore
 from odfpy.data.multihash import Multihash
 from odfpy.errors import IntegrityError, InternalError, ObjectNotFound, TransferError
 from odfpy.http.client import HttpClient, HttpResponse

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.metadata_chain import MetadataChain
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.required_signers import RequiredSigners
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId

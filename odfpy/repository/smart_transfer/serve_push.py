@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.revocations import ExpiredKey, KnownRevocations, RevokedKey
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId

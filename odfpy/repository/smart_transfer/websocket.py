@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from odfpy import __version__
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.object_store import ObjectStore
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceName
+from odfpy.chain.stores.object_store import ObjectStore
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.data.multihash import Multihash
 from odfpy.errors import DatasetNotFound, TransferError
 from odfpy.extras import needs_extra

@@ -13,7 +13,6 @@ from odfpy.chain import revocations
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.revocations import KeyRevocation, KnownRevocations, RevokedKeys, honoured_in
-from odfpy.chain.side_files import SideFiles
 from odfpy.chain.signatures import (
     BLOCK_SIGNATURES,
     HEAD_PATH,
@@ -26,6 +25,7 @@ from odfpy.chain.signatures import (
     decode,
     encode,
 )
+from odfpy.chain.stores.side_files import SideFiles
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import ActorId, DatasetId

@@ -19,11 +19,11 @@ from typing import BinaryIO, Final
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import SetDataSchema, SetVocab
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.links.link_summary import LinkedObjects
+from odfpy.chain.link_summary import LinkedObjects
 from odfpy.chain.links.linked_objects import UNKNOWN, linked_slices, times_kept
-from odfpy.chain.object_store import LocalObjectStore, ObjectStore, ObjectTooLarge, copy_hashed
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.state import ChainState
+from odfpy.chain.stores.object_store import LocalObjectStore, ObjectStore, ObjectTooLarge, copy_hashed
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.data.hash_set import HashSet, as_names, name_of
 from odfpy.data.link_filter import ALL, NONE, LinkFilter
 from odfpy.data.multihash import Multihash

@@ -16,11 +16,9 @@ from typing import Final
 from odfpy.chain import revocations
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceView
 from odfpy.chain.required_signers import RequiredSigners
 from odfpy.chain.revocations import KeyRevocation, RevokedKeys, honoured_in, walk_back
-from odfpy.chain.side_files import LocalSideFiles, SideFiles
 from odfpy.chain.signatures import (
     BLOCK_SIGNATURES,
     HEAD_PATH,
@@ -36,6 +34,8 @@ from odfpy.chain.signatures import (
     read_signatures,
     says_signed,
 )
+from odfpy.chain.stores.ref_store import HEAD
+from odfpy.chain.stores.side_files import LocalSideFiles, SideFiles
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import ActorId, DatasetId
 from odfpy.errors import OdfError

@@ -13,11 +13,11 @@ from functools import partial
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.new_blocks import validate
-from odfpy.chain.object_store import LocalObjectStore
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.required_signers import RequiredSigners
 from odfpy.chain.signatures import SignatureReport
 from odfpy.chain.state import ChainState
+from odfpy.chain.stores.object_store import LocalObjectStore
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId

@@ -10,8 +10,8 @@ from pathlib import Path
 from odfpy.chain.events import SetDataSchema
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.links.linked_objects import all_links
-from odfpy.chain.ref_store import HEAD, RefStore
 from odfpy.chain.slices import SliceOfBlock, slices_of
+from odfpy.chain.stores.ref_store import HEAD, RefStore
 from odfpy.data.hash_set import HashSet
 from odfpy.data.multihash import Multihash
 from odfpy.data.schemas.object_links import link_columns

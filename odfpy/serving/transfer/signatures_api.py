@@ -18,10 +18,10 @@ from pydantic import BaseModel, Field
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.chain.revocations import key_of, walk_back
 from odfpy.chain.signatures import HEAD_PATH, MAX_SIZE, signed_block_of
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.coordinator.storage.keys import UserKeys
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash

@@ -19,12 +19,12 @@ from fastapi import APIRouter, HTTPException, Path, Request, Response
 from fastapi.responses import FileResponse, PlainTextResponse
 from pydantic import BaseModel, Field
 
-from odfpy.chain.object_store import ObjectStore
-from odfpy.chain.ref_store import is_name
 from odfpy.chain.revocations import FOLDER as REVOCATIONS
 from odfpy.chain.revocations import key_of
 from odfpy.chain.revocations import path_of as revocations_of
 from odfpy.chain.signatures import HEAD_PATH, MAX_SIZE, path_of, signed_block_of
+from odfpy.chain.stores.object_store import ObjectStore
+from odfpy.chain.stores.ref_store import is_name
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.errors import InvalidValue

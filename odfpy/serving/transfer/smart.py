@@ -25,7 +25,7 @@ from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request, Res
 from fastapi.responses import FileResponse
 from starlette.requests import ClientDisconnect, HTTPConnection
 
-from odfpy.chain.object_store import LocalObjectStore, ObjectTooLarge
+from odfpy.chain.stores.object_store import LocalObjectStore, ObjectTooLarge
 from odfpy.coordinator.storage.keys import UserKeys
 from odfpy.coordinator.storage.workspace_folder import WorkspaceFolder
 from odfpy.data.multihash import Multihash

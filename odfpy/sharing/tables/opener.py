@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from odfpy.chain.ref_store import HEAD
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.coordinator.storage.references import find_block
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.data.recent import Recent

@@ -18,8 +18,8 @@ from support.chains.linked import (
     summary,
 )
 
+from odfpy.chain.link_summary import LinkedObjects
 from odfpy.chain.links.checks import LinkRefused
-from odfpy.chain.links.link_summary import LinkedObjects
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import SchemaError
 

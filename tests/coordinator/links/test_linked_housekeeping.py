@@ -21,7 +21,7 @@ from support.chains.linked import (
 )
 
 from odfpy.chain.events import AddData, SetDataSchema
-from odfpy.chain.links.link_summary import LinkedObjects
+from odfpy.chain.link_summary import LinkedObjects
 from odfpy.chain.references import ReferenceKind
 from odfpy.coordinator.maintenance.compact import CompactOptions
 from odfpy.coordinator.maintenance.gc import GcReport

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support.chains.workspaces import derivative, feed, root, rows, workspace_with
 
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.signatures import read_head_signatures
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.coordinator.maintenance.report import Severity
 from odfpy.coordinator.storage.references import BlockNotFound
 from odfpy.coordinator.transform.intervals import InputDiverged

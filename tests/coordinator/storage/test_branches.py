@@ -11,10 +11,10 @@ from support.chains.workspaces import FOLDER, derivative, feed, root, rows, work
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.chain.events import DisablePollingSource, MetadataEvent, SetInfo
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceKind
 from odfpy.chain.signatures import read_head_signatures
 from odfpy.chain.sources import MergeAppend, MergeLedger
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.coordinator.branches.diff import KeyChanges, diff
 from odfpy.coordinator.branches.rebase import MergeConflict, rebase
 from odfpy.coordinator.storage.commit import commit_events, commit_time

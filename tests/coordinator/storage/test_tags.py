@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from support.chains.workspaces import feed, root, rows, workspace_with
 
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceKind, ReferenceName
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.coordinator.storage.references import BlockNotFound, NoSuchReference
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import AlreadyExists, InvalidValue, UsageError

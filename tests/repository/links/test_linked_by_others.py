@@ -11,7 +11,7 @@ from support.chains.linked import UPSERT, add, commit_unchecked, files_workspace
 from support.servers.flight import serving_flight
 
 from odfpy.chain.events import AddData
-from odfpy.chain.links.link_summary import LinkedObjects
+from odfpy.chain.link_summary import LinkedObjects
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.attributes import ExtraAttributes
 

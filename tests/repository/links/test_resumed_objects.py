@@ -19,7 +19,7 @@ from support.servers.buckets import s3_buckets
 from support.servers.serving import serving
 from support.servers.static_server import send, static_server
 
-from odfpy.chain.object_store import LocalObjectStore, ObjectTooLarge
+from odfpy.chain.stores.object_store import LocalObjectStore, ObjectTooLarge
 from odfpy.coordinator.maintenance.reachable import Garbage
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import DatasetLocked, HashMismatch, OdfError

@@ -15,7 +15,6 @@ from support.servers.serving import Answer, ask, serving, workspace_at
 from support.servers.static_server import static_server
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.chain.signatures import (
     BLOCK_SIGNATURES,
@@ -26,6 +25,7 @@ from odfpy.chain.signatures import (
     encode,
     path_of,
 )
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.multihash import Multihash
 from odfpy.errors import AlreadyExists, ConcurrentUpdate, DatasetsDiverged, TransferError

@@ -14,7 +14,7 @@ from support.chains.smart_pair import Pair, Site
 from support.chains.smart_tricks import ARCHIVES, blocks_of, some
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import HEAD
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import DatasetsDiverged, OdfError

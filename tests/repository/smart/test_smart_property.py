@@ -10,7 +10,7 @@ from support.chains.stories import Chain, pairs
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.new_blocks import validate
-from odfpy.chain.ref_store import HEAD
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.errors import OdfError
 from odfpy.repository.objects import objects_of_blocks
 from odfpy.repository.peer_errors import ConnectionLost, PeerFailed

@@ -21,7 +21,7 @@ from websockets.sync.client import connect
 from websockets.sync.server import ServerConnection, serve
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import HEAD
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.multihash import Multihash
 from odfpy.errors import DatasetNotFound, OdfError, TransferError

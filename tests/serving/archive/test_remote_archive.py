@@ -32,7 +32,7 @@ from odfpy.archive.errors import (
 )
 from odfpy.archive.local import LocalArchive, init_archive
 from odfpy.archive.question import Question
-from odfpy.chain.object_store import ObjectTooLarge
+from odfpy.chain.stores.object_store import ObjectTooLarge
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import DatasetNotFound, NotFound, TransferError, UsageError

@@ -12,7 +12,7 @@ import pyarrow as pa
 from support.chains.workspaces import workspace_with
 
 from odfpy.chain.events import AddData, DataSlice, MetadataEvent, SetDataSchema
-from odfpy.chain.links.link_summary import LinkedObjects
+from odfpy.chain.link_summary import LinkedObjects
 from odfpy.chain.slices import slice_paths, slices_of
 from odfpy.coordinator.storage.commit import commit_events, commit_time
 from odfpy.coordinator.storage.results import PullResult

@@ -8,9 +8,9 @@ from odfpy.chain.block import HashedBlock, MetadataBlock
 from odfpy.chain.encoding import hash_block
 from odfpy.chain.events import AddData, Checkpoint, DataSlice, MetadataEvent, Seed, SetDataSchema, SetInfo
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.object_store import ObjectStore
-from odfpy.chain.ref_store import HEAD
 from odfpy.chain.state import ChainState
+from odfpy.chain.stores.object_store import ObjectStore
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.data.multihash import ARROW0_SHA3_256, Multihash
 from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.schemas.schema import DataSchema

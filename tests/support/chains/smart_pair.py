@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import HEAD
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
 from odfpy.repository.objects import ObjectKind

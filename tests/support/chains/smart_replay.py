@@ -18,7 +18,7 @@ from websockets.http11 import Request, Response
 from websockets.sync.server import ServerConnection, serve
 
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import HEAD
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.data.multihash import Multihash
 from odfpy.repository.divergence import EncodedBlock
 from odfpy.repository.smart_transfer.archive import ArchiveLimits, unpack

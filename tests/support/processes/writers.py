@@ -14,8 +14,8 @@ from support.chains.events import NOW, ROOT, SCHEMA, add
 
 from odfpy.chain.events import AddData, MetadataEvent
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.ref_store import HEAD, LocalRefStore
 from odfpy.chain.state import ChainState
+from odfpy.chain.stores.ref_store import HEAD, LocalRefStore
 from odfpy.data.multihash import Multihash
 from odfpy.testing.ref_store import race
 

@@ -21,8 +21,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
-from odfpy.chain.checked_files import CheckedFiles
-from odfpy.chain.object_store import LocalObjectStore, ObjectTooLarge, StoredObject
+from odfpy.chain.stores.checked_files import CheckedFiles
+from odfpy.chain.stores.object_store import LocalObjectStore, ObjectTooLarge, StoredObject
 from odfpy.data.multihash import Multihash
 from odfpy.errors import HashMismatch, IntegrityError, OdfError
 from odfpy.files import open_regular
