@@ -1,1 +1,1 @@
-"""Where the files of a dataset lie: blocks, slices and linked objects by their hash, references by name."""
+"""Stores of the files of a dataset: blocks, slices and linked objects by their hash, references by name."""

@@ -132,7 +132,7 @@ class Stored:
 
     @property
     def is_in_memory(self) -> bool:
-        """Whether the rows are few, and in the memory of Java."""
+        """True if the rows are few, and in the memory of Java."""
         return self._memory is not None
 
     @cached_property
