@@ -171,6 +171,7 @@ class RecordLog:
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
         self._writing = threading.Lock()
+        self._taking = threading.Lock()
         self._file: BinaryIO | None = None
         self._began = 0.0
 
@@ -259,7 +260,8 @@ class RecordLog:
 
     def _try_to_take_in(self) -> None:
         try:
-            self._dataset.take_in(self._workspace)
+            with self._taking:  # who wants all to be there waits for what another thread takes in just now
+                self._dataset.take_in(self._workspace)
         except OdfError as error:  # it stays where it is, and is tried again
             self._warn("taken in", error.message)
         except OSError as error:

@@ -52,6 +52,31 @@ def test_accesses_of_several_threads_are_there_once(workspace: Workspace) -> Non
     assert not list((workspace.storage.odf / "audit").iterdir())
 
 
+def test_who_looks_waits_for_what_another_thread_takes_in_just_now(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = AuditLog(workspace, 3600)
+    log.record({"who": "first"})
+    log.bring_in()
+    ingest, is_under_way, go_on = Workspace.ingest, threading.Event(), threading.Event()
+
+    def slow(*arguments: object, **more: object) -> Iterator[PullResult]:
+        is_under_way.set()
+        go_on.wait(60)
+        return ingest(*arguments, **more)
+
+    monkeypatch.setattr(Workspace, "ingest", slow)
+    log.record({"who": "second"})
+    other = threading.Thread(target=log.bring_in)
+    other.start()
+    assert is_under_way.wait(60)
+    threading.Timer(0.3, go_on.set).start()
+    log.bring_in()
+    assert who(workspace) == ["first", "second"]
+    other.join()
+    log.stop()
+
+
 def test_what_a_killed_server_has_left_is_taken_in_once(workspace: Workspace) -> None:
     killed = subprocess.run([sys.executable, "-c", _KILLED, workspace.root], check=False)
     assert killed.returncode == -signal.SIGKILL
