@@ -13,6 +13,7 @@ from odfpy.data.slices.slice import slice_schema
 from odfpy.engine.datafusion.failures import datafusion_errors
 from odfpy.engine.datafusion.plan import check_is_query
 from odfpy.engine.datafusion.session import (
+    name_dataset,
     name_rows,
     new_session,
     quoted,
@@ -82,7 +83,7 @@ def _name_table(context: SessionContext, table: SqlTable, log: str) -> None:
     name = table.name if is_whole else log
     if table.data_paths:
         slices = ds.dataset(list(table.data_paths), schema, format="parquet")
-        context.register_dataset(quoted(name), _Slices(schema, [slices]))
+        name_dataset(context, name, _Slices(schema, [slices]), schema)
     else:
         name_rows(context, name, schema, [])
     if is_whole:

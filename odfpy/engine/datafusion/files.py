@@ -15,7 +15,14 @@ from odfpy.data.schemas.arrow import plain_schema
 from odfpy.engine.datafusion.ad_hoc import as_expression
 from odfpy.engine.datafusion.failures import datafusion_errors
 from odfpy.engine.datafusion.plan import check_is_query
-from odfpy.engine.datafusion.session import name_rows, new_session, quoted, rows_in_order, run_query
+from odfpy.engine.datafusion.session import (
+    name_dataset,
+    name_rows,
+    new_session,
+    quoted,
+    rows_in_order,
+    run_query,
+)
 from odfpy.engine.ipc import within
 from odfpy.engine.sql.files import FilesRequest, FileTable
 from odfpy.engine.sql.source_text import SourceText
@@ -81,10 +88,10 @@ def _name_table(context: SessionContext, table: FileTable) -> None:
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InvalidQuery(f"The files of {table.name!r} cannot be read: {error}") from error
     if not is_cast:
-        context.register_dataset(quoted(table.name), found)
+        name_dataset(context, table.name, found, schema)
         return
     as_written = f"__odf_files_{table.name}"
-    context.register_dataset(quoted(as_written), found)
+    name_dataset(context, as_written, found, schema)
     context.register_view(quoted(table.name), _cast(context, as_written, schema, given))
 
 
@@ -94,7 +101,8 @@ def _name_parquet(context: SessionContext, table: FileTable, schema: pa.Schema) 
     for number, path in enumerate(table.paths):
         name = quoted(f"__odf_files_{table.name}_{number}")
         # As a URL, in which no sign stands for several files; the name of a copy does not end with `.parquet`.
-        context.register_parquet(name, Path(path).as_uri(), file_extension="", schema=schema)
+        uri = Path(path).as_uri()
+        context.register_parquet(name, uri, parquet_pruning=False, file_extension="", schema=schema)
         parts.append(context.table(name))
     whole = parts[0]
     for part in parts[1:]:

@@ -1,4 +1,4 @@
-"""Ranges outside of which no row is read: they leave out no row that is wanted, and files are read by them."""
+"""Ranges outside of which no row is looked at: they leave out no row that is wanted."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import random
 from datetime import date, datetime, timedelta, timezone
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
 from odfpy.engine.spark.incremental.state.ranges import Range, of_partners, range_of, within
-from odfpy.engine.spark.plan.catalyst import Catalyst, columns
+from odfpy.engine.spark.plan.catalyst import Catalyst
 from odfpy.engine.spark.process.session import request_session
-from odfpy.engine.spark.rows.relation import parquet_rows
 
 START = datetime(2024, 1, 1, tzinfo=timezone.utc)
 MICROS = 1_704_067_200_000_000
@@ -88,17 +86,3 @@ def _plans(plan):
     children = plan.children()
     for at in range(children.size()):
         yield from _plans(children.apply(at))
-
-
-@pytest.mark.spark
-def test_a_file_is_asked_for_a_range_of_a_column_that_has_no_nulls(spark, tmp_path):
-    pq.write_table(pa.table({"k": [1, 2, 3]}), tmp_path / "file")
-    catalyst = Catalyst(request_session(spark))
-    schema = StructType([StructField("k", LongType())])
-    rows = parquet_rows(catalyst, schema, [str(tmp_path / "file")], required=["k"])
-    (key,) = columns(rows)
-    assert not key.nullable()
-    found = catalyst.dataframe(within(catalyst, rows, [(key, Range(2, 3))]))
-    assert [row.k for row in found.collect()] == [2, 3]
-    plan = found._jdf.queryExecution().executedPlan().toString()
-    assert "PushedFilters: [GreaterThanOrEqual(k,2), LessThanOrEqual(k,3)]" in plan

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +13,6 @@ from odfpy.errors import EngineError
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-_DATA_TYPE: Final = "org.apache.spark.sql.types.DataType"
 _SOURCES: Final = "org.apache.spark.sql.execution.datasources."
 
 
@@ -25,20 +23,16 @@ def nullable_schema(catalyst: Catalyst, schema: StructType) -> Node:
         catalyst: access to Catalyst.
         schema: the schema.
     """
-    return catalyst.java_class(_DATA_TYPE).fromJson(schema.json()).asNullable()
+    return catalyst.java_class("org.apache.spark.sql.types.DataType").fromJson(schema.json()).asNullable()
 
 
-def parquet_rows(
-    catalyst: Catalyst, schema: StructType, paths: Iterable[str], *, required: Collection[str] = ()
-) -> Node:
-    """The rows of Parquet files of this machine.
+def parquet_rows(catalyst: Catalyst, schema: StructType, paths: Iterable[str]) -> Node:
+    """The rows of Parquet files of this machine, all of whose columns may have nulls.
 
     Args:
         catalyst: access to Catalyst.
-        schema: the schema of the rows; whatever it says of them, all other columns may have nulls.
+        schema: the schema of the rows.
         paths: the files.
-        required: columns that have no nulls. A condition on one of them is compared with the statistics of a file;
-            where the plan has to say so above the file (`KnownNotNull`), it is not.
 
     Raises:
         EngineError: a file is not there.
@@ -52,7 +46,7 @@ def parquet_rows(
         if not Path(path).is_file():
             raise EngineError(f"The file {path} is not there", hint="Has somebody removed it during the run?")
     java, session, none = catalyst.java_class, catalyst.session, catalyst.nothing
-    wanted = _schema_with(catalyst, schema, required)
+    wanted = nullable_schema(catalyst, schema)
     options = catalyst.java_object("scala.collection.immutable.Map").empty()
     no_cache = catalyst.java_object(_SOURCES + "NoopCache")
     no_partitions = java(_SOURCES + "PartitionSpec").emptySpec()
@@ -71,13 +65,3 @@ def parquet_rows(
         session,
     )
     return catalyst.java_object(_SOURCES + "LogicalRelation").apply(relation, False)
-
-
-def _schema_with(catalyst: Catalyst, schema: StructType, required: Collection[str]) -> Node:
-    """A schema as Java has it, with some columns that have no nulls."""
-    if not required:
-        return nullable_schema(catalyst, schema)
-    said = schema.jsonValue()
-    for field in said["fields"]:
-        field["nullable"] = field["name"] not in required
-    return catalyst.java_class(_DATA_TYPE).fromJson(json.dumps(said))

@@ -96,7 +96,7 @@ def scan(catalyst: Catalyst, table: Table, scratch: Path) -> Node:
     if not table.data_paths:
         return catalyst.empty(wanted)
     paths = [_readable(path, schema, table, scratch) for path in table.data_paths]
-    rows = parquet_rows(catalyst, wanted, paths, required=[field.name for field in schema if not field.nullable])
+    rows = parquet_rows(catalyst, wanted, paths)
     if table.interval is None or _has_no_others(table, table.interval):
         return rows
     build, offset = Builder(catalyst), columns(rows)[schema.names.index(table.vocab.offset_column)]

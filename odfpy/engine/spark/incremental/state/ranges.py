@@ -1,7 +1,6 @@
-"""Ranges outside of which no row of before is wanted, so that files and row groups without such rows are not read.
+"""Ranges outside of which no row of before is wanted, so that most of them are left out where they are read.
 
-A join with the rows that are wanted says the same, but only after all rows have been read. A range of a column is
-compared with the statistics of a file first, as in any scan of Parquet.
+A join with the rows that are wanted says the same, but a comparison with two constants takes a tenth of the time.
 """
 
 from __future__ import annotations
