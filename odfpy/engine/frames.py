@@ -13,6 +13,7 @@ from odfpy.engine.sql.projection import SPARK
 from odfpy.errors import SchemaError, UsageError
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column
     from pyspark.sql import DataFrame as DataFrame  # noqa: PLC0414  for those who call this
     from pyspark.sql import SparkSession as SparkSession  # noqa: PLC0414
     from pyspark.sql.types import DataType
@@ -73,7 +74,16 @@ def spark_frame_of_slices(
     rows = read_parquet(session, spark_schema(wanted, table.name), table.data_paths)
     if table.interval is not None:
         rows = rows.where(rows[SPARK.name(offset)] <= table.interval.end)
-    return rows.select([rows[SPARK.name(name)].alias(shown) for name, shown in columns])
+    return rows.select(
+        [_unpruned(rows[SPARK.name(name)], wanted.field(name).type).alias(shown) for name, shown in columns]
+    )
+
+
+def _unpruned(column: Column, kind: pa.DataType) -> Column:
+    """The same values; of fractions, so that Spark does not compare a condition with statistics that know no NaN."""
+    from pyspark.sql import functions
+
+    return functions.nanvl(column, column) if pa.types.is_floating(kind) else column
 
 
 def _is_here(session: SparkSession) -> bool:

@@ -98,6 +98,25 @@ def test_slices_that_spark_does_not_read_come_through_memory(spark: Any, tmp_pat
     assert frame.toArrow().to_pylist() == [{"n": 0}]
 
 
+def test_nan_is_found_in_a_session_that_compares_conditions_with_statistics(spark: Any, tmp_path: Path) -> None:
+    slice_file = tmp_path / "slice.parquet"
+    columns = {
+        "offset": pa.array([0, 1], pa.int64()),
+        "op": pa.array([0, 0], pa.int32()),
+        "system_time": pa.array([0, 0], pa.timestamp("ms", "UTC")),
+        "event_time": pa.array([0, 0], pa.timestamp("ms", "UTC")),
+        "v": pa.array([float("nan"), 0.5]),
+    }
+    pq.write_table(pa.table(columns), slice_file)
+    session = spark.newSession()
+    session.conf.set("spark.sql.parquet.filterPushdown", "true")
+    assert session.read.parquet(str(slice_file)).where("v > 1.0D").count() == 0, "else this tests nothing"
+    source = SqlTable("ds", str(slice_file), (str(slice_file),), DEFAULT_VOCABULARY)
+    frame = spark_frame_of_slices(source, [("offset", "offset"), ("v", "v")], session)
+    assert frame is not None
+    assert [row.offset for row in frame.where("v > 1.0D").collect()] == [0]
+
+
 def test_types_that_spark_does_not_have_are_named(spark: Any) -> None:
     with pytest.raises(SchemaError, match=r"'big' of type decimal256\(76, 2\)"):
         spark_frame(pa.table({"big": pa.array([None], pa.decimal256(76, 2))}), spark)
