@@ -18,9 +18,9 @@ from odfpy.coordinator.maintenance.verify import verify
 from odfpy.coordinator.requests import VerifyRequest
 from odfpy.coordinator.storage.results import ENGINE_ACTIONS, Progress
 from odfpy.coordinator.workspace import Workspace
+from odfpy.engine.control import JobProgress, Stage
 from odfpy.engine.registry import EngineRegistry
 from odfpy.engine.worker.client import SparkEngine
-from odfpy.engine.worker.messages import JobProgress, Stage
 
 MEBI = 1 << 20
 
