@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import SetDataSchema, SetVocab
@@ -112,7 +112,7 @@ def opened(store: ObjectStore, item: SliceOfBlock) -> Iterator[Path]:
         yield slice_paths(store, [item])[0]
         return
     with tempfile.NamedTemporaryFile(prefix="odf-slice-") as file, store.open(name) as stream:
-        copy_hashed(stream, cast("BinaryIO", file), name, item.data.size, store.describe(name))
+        copy_hashed(stream, file.write, name, item.data.size, store.describe(name))
         file.flush()
         yield Path(file.name)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -190,12 +190,14 @@ class ObjectStore(ABC):
         """Remove an object if it is there."""
 
 
-def copy_hashed(source: BinaryIO, target: BinaryIO, name: Multihash, size: int | None, where: str) -> None:
+def copy_hashed(
+    source: BinaryIO, write: Callable[[bytes], object], name: Multihash, size: int | None, where: str
+) -> None:
     """Copy a stream and check that it has the expected hash, and no more than the expected size.
 
     Args:
         source: the bytes.
-        target: where they go.
+        write: takes them, piece by piece.
         name: their expected hash.
         size: most bytes, None for any number.
         where: the place, for messages.
@@ -208,7 +210,7 @@ def copy_hashed(source: BinaryIO, target: BinaryIO, name: Multihash, size: int |
         if size is not None and count > size:
             raise ObjectTooLarge(f"Object {name} of {where}: more than the {size} bytes that were announced")
         hasher.update(chunk)
-        target.write(chunk)
+        write(chunk)
     found = Multihash(name.code, hasher.digest())
     if found != name:
         raise HashMismatch(f"Object {name} of {where}: the {count} bytes received have the hash {found}")
@@ -279,7 +281,7 @@ class LocalObjectStore(ObjectStore):
     def insert_stream(self, stream: BinaryIO, name: Multihash, *, size: int | None = None) -> None:
         # Also where the name is taken: what is there may be damaged, and a repair replaces it in this way.
         with self._placing(name) as temporary, temporary.open("xb") as target:
-            copy_hashed(stream, target, name, size, str(self.folder))
+            copy_hashed(stream, target.write, name, size, str(self.folder))
             target.flush()
             os.fsync(target.fileno())
 
@@ -377,7 +379,7 @@ class MemoryObjectStore(ObjectStore):
 
     def insert_stream(self, stream: BinaryIO, name: Multihash, *, size: int | None = None) -> None:
         target = io.BytesIO()
-        copy_hashed(stream, target, name, size, "memory")
+        copy_hashed(stream, target.write, name, size, "memory")
         self._objects[name] = target.getvalue()
 
     def insert_file(self, path: Path, name: Multihash) -> None:

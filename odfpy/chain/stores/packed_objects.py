@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
 from odfpy.chain.stores.checked_files import CheckedFiles
-from odfpy.chain.stores.object_store import LocalObjectStore, ObjectTooLarge, StoredObject
+from odfpy.chain.stores.object_store import LocalObjectStore, StoredObject, copy_hashed
 from odfpy.data.multihash import Multihash
-from odfpy.errors import HashMismatch, IntegrityError, OdfError
+from odfpy.errors import IntegrityError, OdfError
 from odfpy.files import open_regular
 
 PACKED: Final = "packed"
@@ -65,17 +65,8 @@ class PackedObjectStore(LocalObjectStore):
 
     def insert_stream(self, stream: BinaryIO, name: Multihash, *, size: int | None = None) -> None:
         with self._placing(name) as temporary, temporary.open("xb") as target:
-            hasher, count = name.algorithm.hasher(), 0
             packer = _Packer(target)
-            while chunk := stream.read(FRAME):
-                count += len(chunk)
-                if size is not None and count > size:
-                    raise ObjectTooLarge(f"Object {name} of {self.folder}: more than the {size} announced bytes")
-                hasher.update(chunk)
-                packer.write(chunk)
-            if hasher.digest() != name.digest:
-                found = Multihash(name.code, hasher.digest())
-                raise HashMismatch(f"Object {name} of {self.folder}: the {count} bytes received have the hash {found}")
+            copy_hashed(stream, packer.write, name, size, str(self.folder))
             packer.finish()
             target.flush()
             os.fsync(target.fileno())

@@ -89,7 +89,7 @@ class BucketObjectStore(ObjectStore):
     def insert_stream(self, stream: BinaryIO, name: Multihash, *, size: int | None = None) -> None:
         writer = _Writer(self._bucket, self._key(name))
         try:
-            copy_hashed(stream, cast("BinaryIO", writer), name, size, self._bucket.where(self._folder))
+            copy_hashed(stream, writer.write, name, size, self._bucket.where(self._folder))
             writer.commit()
         except (HashMismatch, ObjectTooLarge):
             writer.discard()

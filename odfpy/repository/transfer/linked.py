@@ -169,7 +169,7 @@ class LinkedCopy:
         path = target.folder / f"{TEMPORARY}{secrets.token_hex(8)}"
         try:
             with open_at(0) as stream, path.open("xb") as file:
-                copy_hashed(stream, file, item.name, item.size, str(target.folder))
+                copy_hashed(stream, file.write, item.name, item.size, str(target.folder))
         except BaseException as error:
             path.unlink(missing_ok=True)
             if isinstance(error, OSError):

@@ -199,6 +199,15 @@ def copy(odf: Odf, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     return other
 
 
+def pushed_ahead(odf: Odf, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Push a block of the copy, and go back to the workspace, which lacks it; returns the head in the place."""
+    ingest(odf, 10)
+    assert odf("push", NAME).code == 0
+    there = head(odf)
+    monkeypatch.chdir(workspace)
+    return there
+
+
 def test_a_forced_pull_drops_nothing_where_this_side_is_only_ahead(odf: Odf, copy: Path, tmp_path: Path) -> None:
     ingest(odf, 10)
     ahead = head(odf)
@@ -211,10 +220,7 @@ def test_a_forced_pull_drops_nothing_where_this_side_is_only_ahead(odf: Odf, cop
 def test_a_forced_pull_says_what_it_has_dropped(
     odf: Odf, workspace: Path, copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ingest(odf, 10)
-    assert odf("push", NAME).code == 0
-    there = head(odf)
-    monkeypatch.chdir(workspace)
+    there = pushed_ahead(odf, workspace, monkeypatch)
     ingest(odf, 20)
     ingest(odf, 21, 22)
     here = head(odf)
@@ -308,10 +314,7 @@ def test_the_hint_for_copies_that_have_diverged_keeps_the_blocks_of_both(
 def test_a_place_that_is_merely_ahead_is_pulled_from(
     odf: Odf, workspace: Path, copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ingest(odf, 10)
-    assert odf("push", NAME).code == 0
-    there = head(odf)
-    monkeypatch.chdir(workspace)
+    there = pushed_ahead(odf, workspace, monkeypatch)
     assert odf("rename", NAME, "com.example.mine").code == 0
     pull = f"odf pull file://{tmp_path}/mirror/{NAME} --as com.example.mine"
     told = odf("push", "com.example.mine").err
