@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import DoubleType, FloatType, IntegerType, StructField, StructType, TimestampType
 
-from odfpy.engine.datafusion.session import name_dataset, name_rows, new_session
+from odfpy.engine.datafusion.datasets import in_one_order, name_dataset
+from odfpy.engine.datafusion.session import name_rows, new_session
 from odfpy.engine.spark.plan.catalyst import Catalyst
 from odfpy.engine.spark.process.session import request_session
 from odfpy.engine.spark.rows.relation import parquet_rows
@@ -62,7 +63,8 @@ def test_datafusion_has_one_order_of_fractions_wherever_a_condition_is_applied(f
     context = new_session(deterministic=False)
     name_rows(context, "known", ROWS.schema, ROWS.to_batches())
     name_dataset(context, "stored", ds.dataset(str(file), ROWS.schema, format="parquet"), ROWS.schema)
-    context.register_parquet("read", file.as_uri(), parquet_pruning=False, file_extension="")
+    context.register_parquet("file", file.as_uri(), file_extension="")
+    context.register_view("read", in_one_order(context, "file", ROWS.schema))
     numbers = [*NUMBERS, "'NaN'::double", "'Infinity'::double"]
     conditions = [f"{column} {op} {number}" for column, op, number in product("vf", OPERATORS, numbers)]
     for condition in [*conditions, *(f"not ({condition})" for condition in conditions)]:

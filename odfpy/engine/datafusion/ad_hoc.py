@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
 from odfpy.data.schemas.arrow import plain_schema
 from odfpy.data.slices.slice import slice_schema
+from odfpy.engine.datafusion.datasets import name_dataset
 from odfpy.engine.datafusion.failures import datafusion_errors
 from odfpy.engine.datafusion.plan import check_is_query
 from odfpy.engine.datafusion.session import (
-    name_dataset,
     name_rows,
     new_session,
     quoted,
@@ -59,23 +59,6 @@ class DataFusionRows:
             yield from within(rows_in_order(self._frame), request.skip, request.limit, request.max_bytes)
 
 
-class _Slices(ds.UnionDataset):  # type: ignore[misc]
-    """Slices as DataFusion reads them: where conditions contradict each other, its filter is a constant instead of an
-    expression, which pyarrow does not take.
-    """
-
-    def scanner(self, **options: Any) -> ds.Scanner:
-        return super().scanner(**{**options, "filter": as_expression(options.get("filter"))})
-
-    def get_fragments(self, filter: Any = None) -> Any:  # noqa: A002  (pyarrow's name)
-        return super().get_fragments(as_expression(filter))
-
-
-def as_expression(condition: Any) -> Any:
-    """A condition of DataFusion, which may be a constant, as pyarrow takes it."""
-    return ds.scalar(condition) if isinstance(condition, pa.Scalar) else condition
-
-
 def _name_table(context: SessionContext, table: SqlTable, log: str) -> None:
     """Let the query see a table: the slices themselves, or a view of them."""
     schema = slice_schema(table.schema_file, vocab=table.vocab)
@@ -83,7 +66,7 @@ def _name_table(context: SessionContext, table: SqlTable, log: str) -> None:
     name = table.name if is_whole else log
     if table.data_paths:
         slices = ds.dataset(list(table.data_paths), schema, format="parquet")
-        name_dataset(context, name, _Slices(schema, [slices]), schema)
+        name_dataset(context, name, slices, schema)
     else:
         name_rows(context, name, schema, [])
     if is_whole:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -12,11 +12,10 @@ import pyarrow.fs
 from pyarrow import csv, json
 
 from odfpy.data.schemas.arrow import plain_schema
-from odfpy.engine.datafusion.ad_hoc import as_expression
+from odfpy.engine.datafusion.datasets import in_one_order, name_dataset
 from odfpy.engine.datafusion.failures import datafusion_errors
 from odfpy.engine.datafusion.plan import check_is_query
 from odfpy.engine.datafusion.session import (
-    name_dataset,
     name_rows,
     new_session,
     quoted,
@@ -59,16 +58,6 @@ class FileRows:
             yield from within(rows_in_order(self._frame), 0, None, self._request.max_bytes)
 
 
-class _Files(ds.UnionDataset):  # type: ignore[misc]
-    """Files as DataFusion reads them, which gives constants where pyarrow takes expressions."""
-
-    def scanner(self, **options: Any) -> ds.Scanner:
-        return super().scanner(**{**options, "filter": as_expression(options.get("filter"))})
-
-    def get_fragments(self, filter: Any = None) -> Any:  # noqa: A002  (pyarrow's name)
-        return super().get_fragments(as_expression(filter))
-
-
 def _name_table(context: SessionContext, table: FileTable) -> None:
     given = table.arrow_schema()
     if not table.paths:
@@ -84,7 +73,7 @@ def _name_table(context: SessionContext, table: FileTable) -> None:
         if table.format == "parquet" and any(_has_views(field.type) for field in schema):
             _name_parquet(context, table, schema)
             return
-        found = _Files(schema, [factory.finish(schema)])
+        found = factory.finish(schema)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InvalidQuery(f"The files of {table.name!r} cannot be read: {error}") from error
     if not is_cast:
@@ -99,11 +88,10 @@ def _name_parquet(context: SessionContext, table: FileTable, schema: pa.Schema) 
     """Let DataFusion read the files itself: pyarrow has no filters for the layouts that arrow-rs writes."""
     parts = []
     for number, path in enumerate(table.paths):
-        name = quoted(f"__odf_files_{table.name}_{number}")
+        name = f"__odf_files_{table.name}_{number}"
         # As a URL, in which no sign stands for several files; the name of a copy does not end with `.parquet`.
-        uri = Path(path).as_uri()
-        context.register_parquet(name, uri, parquet_pruning=False, file_extension="", schema=schema)
-        parts.append(context.table(name))
+        context.register_parquet(quoted(name), Path(path).as_uri(), file_extension="", schema=schema)
+        parts.append(in_one_order(context, name, schema))
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.union(part)

@@ -16,7 +16,6 @@ from odfpy.engine.datafusion.json_functions import register_json_functions
 from odfpy.errors import EngineUnavailable
 
 if TYPE_CHECKING:
-    import pyarrow.dataset as ds
     from datafusion import DataFrame, SessionContext
 
 
@@ -49,9 +48,6 @@ def new_session(*, deterministic: bool) -> SessionContext:
     # When DataFusion 55 exchanges the sides of a join, it pushes conditions below it by the names of columns. Where
     # both sides have a name, outer joins lose or get rows then: https://github.com/apache/datafusion/issues/21246
     config = config.set("datafusion.optimizer.join_reordering", "false")
-    # Statistics of Parquet leave out NaN, which is greater than all numbers here: no row is left out for them.
-    config = config.set("datafusion.execution.parquet.pruning", "false")
-    config = config.set("datafusion.execution.collect_statistics", "false")
     # Names are what is written, as in the reference implementation: `Id` without quotes is not `id`.
     context = SessionContext(config.set("datafusion.sql_parser.enable_ident_normalization", "false"))
     register_json_functions(context)
@@ -78,32 +74,6 @@ def name_rows(context: SessionContext, name: str, schema: pa.Schema, batches: Se
     """
     rows = list(batches) or [pa.RecordBatch.from_pylist([], schema=schema)]
     context.register_record_batches(quoted(name), [rows])
-
-
-def name_dataset(context: SessionContext, name: str, dataset: ds.Dataset, schema: pa.Schema) -> None:
-    """Let queries see a dataset of Arrow under a name.
-
-    DataFusion has Arrow apply conditions, for which NaN is neither less nor greater than anything. A function around
-    fractions, which changes none of them, keeps conditions on these here, where NaN is greater than all numbers.
-
-    Args:
-        context: the session.
-        name: name of the table.
-        dataset: the rows.
-        schema: their schema.
-    """
-    if not any(pa.types.is_floating(field.type) for field in schema):
-        context.register_dataset(quoted(name), dataset)
-        return
-    inner = f"__odf_dataset_{name}"
-    context.register_dataset(quoted(inner), dataset)
-    columns = (
-        f"nanvl({quoted(field.name)}, {quoted(field.name)}) AS {quoted(field.name)}"
-        if pa.types.is_floating(field.type)
-        else quoted(field.name)
-        for field in schema
-    )
-    context.register_view(quoted(name), run_query(context, f"SELECT {', '.join(columns)} FROM {quoted(inner)}"))  # noqa: S608
 
 
 def run_query(context: SessionContext, query: str) -> DataFrame:

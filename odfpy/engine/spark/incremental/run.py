@@ -290,11 +290,10 @@ class _Touched:
 
     @cached_property
     def ranges(self) -> list[Range | None]:
-        """The range of each key; None where it is not known, or not worth a condition."""
-        count = len(columns(self.plan))
-        if self.stored is None or self.stored.is_in_memory:
-            return [None] * count
-        return [range_of(self.stored.column(f"k{at}")) for at in range(count)]
+        """The range of each key, None where it has none; nothing if the keys are not stored."""
+        if self.stored is None:
+            return []
+        return [range_of(self.stored.column(f"k{at}")) for at in range(len(columns(self.plan)))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,6 +362,8 @@ class _InputsAt:
         if not same:
             return plan
         condition = reduce(lambda one, other: catalyst.expression("And", one, other), same)
-        ranges = zip(keys, self.touched.ranges, strict=True)
-        plan = within(catalyst, plan, [(key, found) for key, found in ranges if key is not None and found is not None])
-        return catalyst.semi_join(plan, self.touched.plan, condition, few=is_gathered(catalyst.spark))
+        are_few = is_gathered(catalyst.spark)
+        if not are_few:
+            ranges = zip(keys, self.touched.ranges, strict=False)
+            plan = within(catalyst, plan, [(key, found) for key, found in ranges if key is not None and found])
+        return catalyst.semi_join(plan, self.touched.plan, condition, few=are_few)

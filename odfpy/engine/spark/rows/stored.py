@@ -130,11 +130,6 @@ class Stored:
         self._memory = in_memory(frame)
         self.count = write_parquet(path, frame, even_if_empty=True) if self._memory is None else self._memory.count
 
-    @property
-    def is_in_memory(self) -> bool:
-        """True if the rows are few, and in the memory of Java."""
-        return self._memory is not None
-
     @cached_property
     def plan(self) -> Node:
         """A plan that reads the rows; its columns may have nulls where the data frame has none."""

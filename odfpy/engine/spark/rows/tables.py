@@ -14,9 +14,8 @@ import pyarrow.parquet as pq
 from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.schemas.arrow import plain_schema
 from odfpy.data.slices.parquet_io import open_parquet
-from odfpy.data.slices.slice import iter_slice, slice_schema
+from odfpy.data.slices.slice import iter_slice, slice_schema, slice_stats
 from odfpy.data.vocabulary import DatasetVocabulary
-from odfpy.engine.bounds import bounds_of
 from odfpy.engine.contract import Arrival, InputSchema, SqlTable, TransformRequestInput
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
@@ -114,12 +113,9 @@ def scan(catalyst: Catalyst, table: Table, scratch: Path) -> Node:
 
 def _has_no_others(table: Table, interval: OffsetInterval) -> bool:
     """Return whether the first and the last slice tell that all rows are in an interval: then no offset is read."""
-    offset, first, last = table.vocab.offset_column, table.data_paths[0], table.data_paths[-1]
-    starts = [bounds and bounds[0] for bounds in bounds_of(first, offset)]
-    ends = [bounds and bounds[1] for bounds in bounds_of(last, offset)]
-    return all(one is not None and one >= interval.start for one in starts) and all(
-        one is not None and one <= interval.end for one in ends
-    )
+    first = slice_stats(table.data_paths[0], vocab=table.vocab).offset_start
+    last = slice_stats(table.data_paths[-1], vocab=table.vocab).offset_end
+    return first is not None and last is not None and interval.start <= first and last <= interval.end
 
 
 def name_input(catalyst: Catalyst, table: Table, position: int, scratch: Path) -> None:

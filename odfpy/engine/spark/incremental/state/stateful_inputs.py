@@ -286,7 +286,7 @@ class StatefulRows:
         """The rows of a stateful input that the next pull may need."""
         if stateful_input.retention is Retention.NOTHING:
             return None
-        goes_on = stateful_input.session is None and self._goes_on(stateful_input)
+        goes_on = self._goes_on(stateful_input)
         files = self._files(stateful_input) if goes_on else ()
         staying = num_staying(files) if self.new(stateful_input) is not None else len(files)
         in_files = staying or (goes_on and self.needs_history())
@@ -322,7 +322,7 @@ class StatefulRows:
         Which rows are forgotten depends on themselves and on the watermark. So it makes no difference to those of one
         side of a join that something comes late on the other.
         """
-        if self.pull.is_first or self.pull.kept is None:
+        if self.pull.is_first or self.pull.kept is None or stateful_input.session is not None:
             return False
         return not self.needs_history() or (stateful_input.log is None and stateful_input.best is None)
 
