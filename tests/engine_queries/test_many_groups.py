@@ -7,9 +7,12 @@ many of each.
 from __future__ import annotations
 
 import os
+import zipfile
 from dataclasses import replace
+from pathlib import Path
 from unittest import mock
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from support.queries.arranging import SPOILED, arranged_runner, both, case_of, parts, pulled_with, undisturbed, within
@@ -17,8 +20,10 @@ from support.queries.cases import QUICK, Pull, Runner, Tuned, corpus, locked
 from support.queries.histories import histories
 from support.queries.stories import told_further
 
-from odfpy.engine.spark.incremental.state import arranged_groups, worth_arranging
+from odfpy.engine.checkpoint import read_manifest
+from odfpy.engine.spark.incremental.state import arranged_groups, groups, worth_arranging
 from odfpy.engine.spark.incremental.state.arrangement import Arrangement
+from odfpy.engine.spark.incremental.state.hashes import HASH
 
 pytestmark = pytest.mark.spark
 
@@ -163,3 +168,46 @@ def test_few_groups_stay_in_the_checkpoint(spark, tmp_path):
         for pull in pulls:
             runner.pull(pull)
     assert parts(runner) == (1, 0, 0)
+
+
+# --- First rows in several tasks: their groups have hashes at once ----------------------------------------------------
+
+MANY = {**QUICK, "spark__sql__shuffle__partitions": "3"}
+
+
+def runner_in_tasks(spark, folder):
+    folder.mkdir()
+    return Runner(Tuned(spark, **MANY), case_of(QUERIES["values"]), folder, rows_in_one_task=1, arranged=True)
+
+
+def test_groups_of_many_rows_are_arranged_as_they_were_computed(spark, tmp_path):
+    pulls = told_further(["a"])
+    runner = runner_in_tasks(spark, tmp_path / "many")
+    with mock.patch.object(groups, "sorted_entries", side_effect=AssertionError("computed again")):
+        made = [runner.pull(pull).lines for pull in pulls[:2]]
+    assert parts(runner) == (0, 1, 1)
+    made += [runner.pull(pull).lines for pull in pulls[2:]]
+    assert made == undisturbed(spark, QUERIES["values"], pulls, tmp_path)
+
+
+def test_more_groups_than_are_sorted_in_memory_are_sorted_by_spark(spark, tmp_path):
+    pulls = told_further(["a"])
+    runner = runner_in_tasks(spark, tmp_path / "many")
+    with mock.patch.object(groups, "ROWS_AT_ONCE", 0):
+        made = [runner.pull(pull).lines for pull in pulls[:2]]
+    assert parts(runner) == (0, 1, 1)
+    made += [runner.pull(pull).lines for pull in pulls[2:]]
+    assert made == undisturbed(spark, QUERIES["values"], pulls, tmp_path)
+
+
+def test_few_groups_of_many_rows_are_kept_without_hashes(spark, tmp_path):
+    pulls = told_further(["a"])
+    runner = runner_in_tasks(spark, tmp_path / "many")
+    with within(runner, mock.patch.object(worth_arranging, "LEAST_ROWS", 50)):
+        made = [runner.pull(pull).lines for pull in pulls[:2]]
+        assert parts(runner) == (1, 0, 0)
+        (kept,) = read_manifest(Path(runner.checkpoint)).rows
+        with zipfile.ZipFile(runner.checkpoint) as archive, archive.open(kept.name) as file:
+            assert HASH not in pq.read_schema(file).names
+        made += [runner.pull(pull).lines for pull in pulls[2:]]
+    assert made == undisturbed(spark, QUERIES["values"], pulls, tmp_path)

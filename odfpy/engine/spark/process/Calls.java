@@ -440,7 +440,7 @@ final class OneTask extends Task {
             metrics = serializer.newInstance().serialize(TaskMetrics.registered(), METRICS).array();
         }
         OneTask task = new OneTask(rows, rows.sparkContext().getLocalProperties());
-        TaskMemoryManager own = new TaskMemoryManager(memory, number);
+        TaskMemoryManager own = new SmallPages(memory, number);
         task.setTaskMemoryManager(own);
         running = task;
         try {
@@ -470,6 +470,23 @@ final class OneTask extends Task {
         OneTask task = running;
         if (task != null) {
             task.kill(false, "cancelled");
+        }
+    }
+
+    /**
+     * The memory of a task of few rows.
+     *
+     * Each of its sorts and maps begins with a page, which Java fills with zeros.
+     */
+    private static final class SmallPages extends TaskMemoryManager {
+        private static final long BYTES = 1L << 20;
+
+        SmallPages(MemoryManager memory, long number) {
+            super(memory, number);
+        }
+
+        public long pageSizeBytes() {
+            return BYTES;
         }
     }
 

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 _HADOOP_SETTINGS: Final = ("io.file.buffer.size", "mapreduce.fileoutputcommitter.algorithm.version")
 """Settings of Hadoop that Spark makes for itself."""
 
+_PAGE: Final = "spark.buffer.pageSize"
+_LEAST_PAGE: Final = 1 << 20
+_LARGEST_PAGE: Final = 16 << 20
+_PAGES_A_TASK: Final = 32
+
 _VERSIONS: Final[WeakKeyDictionary[Any, str]] = WeakKeyDictionary()
 """Versions of the engine, by Spark's context."""
 
@@ -36,7 +41,7 @@ def open_session(master: str = "local[*]", extra: Mapping[str, str] | None = Non
         from odfpy.engine.spark.process.known_classes import know_classes
 
         builder = SparkSession.builder.appName("odfpy").master(master)
-        guarded = GUARDED if master.startswith("local") else {}
+        guarded = {**GUARDED, _PAGE: str(_page_bytes())} if master.startswith("local") else {}
         # Pinned settings come last: nothing of a place overrides what results depend on.
         settings = {**TUNING, **(extra or {}), **guarded, **SETTINGS}
         for name, value in settings.items():
@@ -48,6 +53,20 @@ def open_session(master: str = "local[*]", extra: Mapping[str, str] | None = Non
         count_calls(session)
         Calls(session)
         return session
+
+
+def _page_bytes() -> int:
+    """Bytes of a page of memory for tasks of many rows.
+
+    A task adds up groups in one page before it exchanges them, so that a larger one has more groups. But each sort and
+    each map of a task has a page of its own, for which there must be room in all tasks at once.
+    """
+    from pyspark import SparkContext
+
+    SparkContext._ensure_initialized()  # noqa: SLF001
+    runtime = getattr(SparkContext._jvm, "java.lang.Runtime").getRuntime()  # noqa: SLF001
+    share = int(runtime.maxMemory()) // (_PAGES_A_TASK * int(runtime.availableProcessors()))
+    return max(_LEAST_PAGE, min(_LARGEST_PAGE, share))
 
 
 def _forget_hadoop_defaults(session: SparkSession, settings: Mapping[str, str]) -> None:

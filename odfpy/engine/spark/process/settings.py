@@ -81,6 +81,9 @@ TUNING: Final[dict[str, str]] = {
     # kept, the oldest goes first: with Spark's 100, a pull finds none of the pull before, and Java begins each time
     # with code that it has not run.
     "spark.sql.codegen.cache.maxEntries": "2000",
+    # Before rows are exchanged, a task adds up what it has of each group in a map that is compiled for the query. Of
+    # Spark's 65536 groups, the others go to a map that takes twice as long.
+    "spark.sql.codegen.aggregate.fastHashMap.capacityBit": "18",
     # Errors tell places in queries; PySpark would tell Java the place of each of its own calls in Python.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     # Where in a program an RDD was made: Spark would look for it in the stack of Java, for each of them.

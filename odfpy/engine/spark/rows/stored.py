@@ -137,6 +137,11 @@ class Stored:
             return read_plan(self._catalyst, self._frame.schema, [self._path])
         return self._memory.relation()
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return self._frame.columns
+
     @cached_property
     def file(self) -> Path:
         """A Parquet file with the rows."""

@@ -8,10 +8,10 @@ as groups, they are put together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,14 +21,12 @@ from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
 from odfpy.engine.spark.incremental.properties.plan_info import Fragment, StatefulInput
 from odfpy.engine.spark.incremental.state import worth_arranging
 from odfpy.engine.spark.incremental.state.arrangement import Arrangement
-from odfpy.engine.spark.incremental.state.hashes import entries_of, fingerprints, is_hashable, sorted_entries
+from odfpy.engine.spark.incremental.state.hashes import entries_of, fingerprints, is_hashable
 from odfpy.engine.spark.incremental.state.pull import Pull
 from odfpy.engine.spark.plan.catalyst import Node, type_of
 from odfpy.engine.spark.process.shared_files import on_cluster
 from odfpy.stages import stage
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from odfpy.state.fingerprints import Entries
 
 _MOST_NEW: Final = 1_000_000
 """A pull that touches more groups than that had better read and write all: those that it touches are in memory."""
@@ -117,15 +115,14 @@ class ArrangedGroups:
         left = replace(known, only_appends=only_appends)
         return left if new is None else self.arrangement.extended(left, entries_of(new))
 
-    def make(self, rows: DataFrame, count: int, only_appends: bool) -> ArrangedRows | None:
+    def make(self, schema: pa.Schema, parts: Iterator[Entries], only_appends: bool) -> ArrangedRows | None:
         """All partial results, arranged; None if there is no room for them.
 
         Args:
-            rows: the partial results with their hashes, one for each group (and zones, and values).
-            count: about how many there are.
+            schema: of partial results.
+            parts: the partial results in the order of their hashes, one for each group (and zones, and values).
             only_appends: whether all rows that there ever were are appended.
         """
-        schema, parts = sorted_entries(rows, count)
         made = self.arrangement.made(ArrangedRows(self.name, only_appends), schema, parts)
         return made if made.runs else None
 

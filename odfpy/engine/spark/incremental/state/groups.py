@@ -7,10 +7,13 @@ values are kept as well.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
 
 from odfpy.engine.arrangement import ArrangedRows
 from odfpy.engine.checkpoint import Kept, KeptRows
@@ -26,13 +29,21 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
 from odfpy.engine.spark.incremental.state import worth_arranging
 from odfpy.engine.spark.incremental.state.arranged_groups import ArrangedGroups, can_be_arranged
 from odfpy.engine.spark.incremental.state.changes import Changes, no_rows
-from odfpy.engine.spark.incremental.state.hashes import HASH, with_hash
+from odfpy.engine.spark.incremental.state.hashes import (
+    HASH,
+    ROWS_AT_ONCE,
+    entries_of,
+    file_without_hash,
+    sorted_entries,
+    with_hash,
+)
 from odfpy.engine.spark.incremental.state.pull import Pull
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.times import Clock
-from odfpy.engine.spark.rows.effort import gather
+from odfpy.engine.spark.rows.effort import gather, is_gathered
 from odfpy.engine.spark.rows.stored import Stored, read_kept, table_rows
 from odfpy.stages import stage
+from odfpy.state.fingerprints import Entries
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -147,8 +158,10 @@ class GroupRows:
         changes = self.rows.new(self.stateful_input)
         if changes is None:
             return None
-        is_looked_up = self._arranged is not None and self._arranged.known is not None
-        return self._written(f"new-{self._name}", self._groups_of(changes), hashed=is_looked_up)
+        # Few groups are looked up by their hashes; many may be worth being arranged.
+        arranged = self._arranged
+        hashed = arranged is not None and (arranged.known is not None or not is_gathered(self._catalyst.spark))
+        return self._written(f"new-{self._name}", self._groups_of(changes), hashed=hashed)
 
     @cached_property
     def old(self) -> Node | None:
@@ -283,14 +296,15 @@ class GroupRows:
         if arranged is not None and arranged.pays(count, 0 if new is None else new.count):
             if not arranged.too_many:
                 with stage("arrangement"):
-                    made = arranged.make(self._hashed(self._with_group_columns(stored)), count, self.only_appended)
+                    made = arranged.make(*self._in_order(stored), self.only_appended)
                 if made is not None:
                     arranged.arrangement.leave(made)
                     return Kept(arranged={self._name: kept})
             arranged.arrangement.leave(ArrangedRows(self._name, self.only_appended, too_many=count))
         elif arranged is not None and (known := arranged.arrangement.known(self._name)) is not None:
             arranged.arrangement.leave(replace(known, runs=()))
-        return Kept({self._name: (stored.file, kept)})
+        file = file_without_hash(stored, self.rows.pull.scratch / f"groups-{self._name}")
+        return Kept({self._name: (file, kept)})
 
     def _keep_arranged(self, arranged: ArrangedGroups, known: ArrangedRows, kept: KeptRows) -> Kept:
         """Add the partial results of this pull to the arrangement, and add up those of each group now and then."""
@@ -303,7 +317,7 @@ class GroupRows:
                 whole = self._merged(self._catalyst.union([self._all_arranged, self.new]))
                 plan = self._written(name, whole)
                 count = self._stored[name].count
-                left = arranged.make(self._hashed(plan), count, self.only_appended)
+                left = arranged.make(*sorted_entries(self._hashed(plan), count), self.only_appended)
                 if left is not None:
                     arranged.arrangement.leave(left)
                     return Kept(arranged={self._name: KeptRows(self._name, self.only_appended, count)})
@@ -357,6 +371,13 @@ class GroupRows:
             path = self.rows.pull.scratch / name
             self._stored[name] = Stored(self._catalyst, self._hashed(plan) if hashed else frame, path)
         return self._with_group_columns(self._stored[name])
+
+    def _in_order(self, stored: Stored) -> tuple[pa.Schema, Iterator[Entries]]:
+        """Stored partial results in the order of their hashes, and their schema."""
+        if HASH not in stored.names or stored.count > ROWS_AT_ONCE:
+            return sorted_entries(self._hashed(self._with_group_columns(stored)), stored.count)
+        entries = entries_of(stored.table.select([*self._schema.names, HASH]))
+        return entries.rows.schema, iter([entries])
 
     def _with_group_columns(self, stored: Stored) -> Node:
         """Stored partial results, in the order that their columns have in files."""

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node
 from odfpy.engine.spark.plan.templates import Templates
 from odfpy.engine.spark.plan.types import arrow_schema
+from odfpy.engine.spark.rows.batches import write_batches
+from odfpy.engine.spark.rows.stored import Stored
 from odfpy.engine.spark.rows.write import batches_of
 from odfpy.state.arrangement import sorted_by
 from odfpy.state.fingerprints import Entries, Fingerprints
@@ -24,7 +28,8 @@ HASH: Final = "__odf_hash"
 _TEMPLATES: Final = Templates()
 
 _SIGN: Final = np.uint64(1 << 63)
-_ROWS_AT_ONCE: Final = 1_000_000
+ROWS_AT_ONCE: Final = 1_000_000
+"""Rows that are sorted in memory."""
 
 
 def with_hash(catalyst: Catalyst, rows: Node, names: Sequence[str], hash_name: str = HASH) -> Node:
@@ -74,7 +79,7 @@ def sorted_entries(rows: DataFrame, count: int) -> tuple[pa.Schema, Iterator[Ent
         count: about how many there are.
     """
     # In ranges of the hash, one after the other, so that only one of them is in memory while the next is made.
-    ranges = max(1, -(-count // _ROWS_AT_ONCE))
+    ranges = max(1, -(-count // ROWS_AT_ONCE))
     spread = rows.coalesce(1) if ranges == 1 else rows.repartitionByRange(ranges, HASH)
     batches = batches_of(spread.sortWithinPartitions(HASH))
     parts = (
@@ -87,3 +92,18 @@ def without_hash(rows: pa.Table) -> pa.Table:
     """The rows themselves, all of whose columns may have nulls: in some pulls it is known that a column has none."""
     rows = rows.drop_columns([HASH])
     return rows.cast(pa.schema([field.with_nullable(True) for field in rows.schema]))
+
+
+def file_without_hash(stored: Stored, path: Path) -> Path:
+    """A Parquet file with the rows, without their hashes.
+
+    Args:
+        stored: the rows, with hashes or without.
+        path: a file for those without, which is written if there are hashes.
+    """
+    if HASH not in stored.names:
+        return stored.file
+    rows = pq.ParquetFile(stored.file)
+    schema = pa.schema([field for field in rows.schema_arrow if field.name != HASH])
+    write_batches(schema, True, str(path), rows.iter_batches(columns=schema.names))
+    return path
