@@ -269,6 +269,30 @@ public final class Calls {
         session.sparkContext().setLocalProperties(properties);
     }
 
+    /**
+     * Let each sort and each map of later tasks take memory in pages of so many bytes.
+     *
+     * They are smaller where a task would not have room for 32 of them. Spark has one size for all tasks, which it
+     * makes up at its start. Where Java does not let it be changed, it stays, and many groups take longer to add up.
+     */
+    public void usePages(long bytes) throws Throwable {
+        Runtime java = Runtime.getRuntime();
+        long room = java.maxMemory() / (32L * java.availableProcessors());
+        Object memory = OneTask.ofSpark("memoryManager", MemoryManager.class);
+        try {
+            Field size = MemoryManager.class.getDeclaredField("pageSizeBytes");
+            size.setAccessible(true);
+            size.setLong(memory, Math.max(1L << 20, Math.min(bytes, room)));
+        } catch (Exception error) {
+            return;
+        }
+    }
+
+    /** Return the number of bytes of a page of memory. */
+    public long pageBytes() throws Throwable {
+        return ((MemoryManager) OneTask.ofSpark("memoryManager", MemoryManager.class)).pageSizeBytes();
+    }
+
     /** Cancel the task that runs in a thread of its caller, if there is one. */
     public void cancel() {
         OneTask.cancel();
@@ -440,7 +464,7 @@ final class OneTask extends Task {
             metrics = serializer.newInstance().serialize(TaskMetrics.registered(), METRICS).array();
         }
         OneTask task = new OneTask(rows, rows.sparkContext().getLocalProperties());
-        TaskMemoryManager own = new SmallPages(memory, number);
+        TaskMemoryManager own = new TaskMemoryManager(memory, number);
         task.setTaskMemoryManager(own);
         running = task;
         try {
@@ -458,7 +482,7 @@ final class OneTask extends Task {
      * Of its methods, one names a class that Spark does not bring, so that they cannot be called in Java's own way, for
      * which all of them are looked at.
      */
-    private static Object ofSpark(String name, Class type) throws Throwable {
+    static Object ofSpark(String name, Class type) throws Throwable {
         MethodHandles.Lookup methods = MethodHandles.publicLookup();
         Object spark = methods.findStatic(SparkEnv.class, "get", MethodType.methodType(SparkEnv.class))
             .invokeWithArguments(new Object[0]);
@@ -470,23 +494,6 @@ final class OneTask extends Task {
         OneTask task = running;
         if (task != null) {
             task.kill(false, "cancelled");
-        }
-    }
-
-    /**
-     * The memory of a task of few rows.
-     *
-     * Each of its sorts and maps begins with a page, which Java fills with zeros.
-     */
-    private static final class SmallPages extends TaskMemoryManager {
-        private static final long BYTES = 1L << 20;
-
-        SmallPages(MemoryManager memory, long number) {
-            super(memory, number);
-        }
-
-        public long pageSizeBytes() {
-            return BYTES;
         }
     }
 

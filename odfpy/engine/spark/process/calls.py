@@ -63,6 +63,7 @@ class Calls:
         arguments = gateway.new_array(gateway.jvm.java.lang.Object, 1)
         arguments[0] = gateway.java_gateway_server
         self._java = made.newInstance(arguments)
+        self._page = 0
         self._waiting = _Waiting()
         self._deletions = Deletions(spark)
         self._numbers = count()
@@ -138,6 +139,16 @@ class Calls:
         """
         lines = [line for pair in settings.items() for line in pair]
         self._java.change(session._jsparkSession, "\n".join(lines))  # noqa: SLF001
+
+    def use_pages(self, size: int) -> None:
+        """Let later tasks take memory in pages of so many bytes, see `session.use_pages`."""
+        if size != self._page:
+            self._java.usePages(size)
+            self._page = size
+
+    def page_bytes(self) -> int:
+        """Return the number of bytes of a page of memory."""
+        return int(self._java.pageBytes())
 
     def cancel(self) -> None:
         """Cancel the task that `rows` waits for, if there is one; from another thread."""

@@ -56,8 +56,9 @@ _OPTIONS: Final = (
     # Otherwise the part for new objects grows to gigabytes before anything is let go; a pull needs tens of megabytes.
     "-XX:MaxNewSize=512m",
     "-XX:MetaspaceSize=256m",
-    # A sort or a map begins with a page of memory, by default one of 64 MB where memory is plenty, and each broadcast
-    # of a join has its own. Broadcasts ask the properties of the process, tasks the settings of the session.
+    # A sort or a map of a few rows begins with a page of memory; by default one of 64 MB where memory is plenty, and
+    # each broadcast of a join has its own. These ask the properties of the process, not the settings of the session.
+    # Tasks of many rows get larger ones, see `Effort`.
     "-Dspark.buffer.pageSize=1m",
 )
 _OUT_OF_MEMORY: Final = 52

@@ -16,10 +16,8 @@ if TYPE_CHECKING:
 _HADOOP_SETTINGS: Final = ("io.file.buffer.size", "mapreduce.fileoutputcommitter.algorithm.version")
 """Settings of Hadoop that Spark makes for itself."""
 
-_PAGE: Final = "spark.buffer.pageSize"
-_LEAST_PAGE: Final = 1 << 20
-_LARGEST_PAGE: Final = 16 << 20
-_PAGES_A_TASK: Final = 32
+SMALL_PAGE: Final = 1 << 20
+"""Bytes of a page of memory of tasks, as Java is started with."""
 
 _VERSIONS: Final[WeakKeyDictionary[Any, str]] = WeakKeyDictionary()
 """Versions of the engine, by Spark's context."""
@@ -41,7 +39,7 @@ def open_session(master: str = "local[*]", extra: Mapping[str, str] | None = Non
         from odfpy.engine.spark.process.known_classes import know_classes
 
         builder = SparkSession.builder.appName("odfpy").master(master)
-        guarded = {**GUARDED, _PAGE: str(_page_bytes())} if master.startswith("local") else {}
+        guarded = GUARDED if master.startswith("local") else {}
         # Pinned settings come last: nothing of a place overrides what results depend on.
         settings = {**TUNING, **(extra or {}), **guarded, **SETTINGS}
         for name, value in settings.items():
@@ -53,20 +51,6 @@ def open_session(master: str = "local[*]", extra: Mapping[str, str] | None = Non
         count_calls(session)
         Calls(session)
         return session
-
-
-def _page_bytes() -> int:
-    """Bytes of a page of memory for tasks of many rows.
-
-    A task adds up groups in one page before it exchanges them, so that a larger one has more groups. But each sort and
-    each map of a task has a page of its own, for which there must be room in all tasks at once.
-    """
-    from pyspark import SparkContext
-
-    SparkContext._ensure_initialized()  # noqa: SLF001
-    runtime = getattr(SparkContext._jvm, "java.lang.Runtime").getRuntime()  # noqa: SLF001
-    share = int(runtime.maxMemory()) // (_PAGES_A_TASK * int(runtime.availableProcessors()))
-    return max(_LEAST_PAGE, min(_LARGEST_PAGE, share))
 
 
 def _forget_hadoop_defaults(session: SparkSession, settings: Mapping[str, str]) -> None:
@@ -91,6 +75,7 @@ def request_session(spark: SparkSession) -> SparkSession:
     """A session for one request: the pinned settings, and no views of earlier requests."""
     session = spark.newSession()
     change_settings(session, {})
+    use_pages(session, SMALL_PAGE)
     return session
 
 
@@ -106,6 +91,16 @@ def change_settings(session: SparkSession, settings: Mapping[str, str]) -> None:
     from odfpy.engine.spark.process.calls import calls_of
 
     calls_of(session._jvm).change(session, settings)  # noqa: SLF001
+
+
+def use_pages(session: SparkSession, size: int) -> None:
+    """Let each sort and each map of later tasks take memory in pages of so many bytes, if there is room for them.
+
+    The tasks are those of this process: executors of a cluster go by their own settings.
+    """
+    from odfpy.engine.spark.process.calls import calls_of
+
+    calls_of(session._jvm).use_pages(size)  # noqa: SLF001
 
 
 def version_of(spark: SparkSession) -> str:

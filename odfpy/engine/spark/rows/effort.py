@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node
-from odfpy.engine.spark.process.session import change_settings, settings_of
+from odfpy.engine.spark.process.session import SMALL_PAGE, change_settings, settings_of, use_pages
 from odfpy.engine.spark.rows.relation import parquet_rows
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ _ROWS_IN_ONE_PARTITION: Final = 100_000
 _ROWS_TO_INTERPRET: Final = 20_000
 _KEPT_TO_GATHER: Final = 2 << 20
 _KEPT_TO_INTERPRET: Final = 512 << 10
+_LARGE_PAGE: Final = 16 << 20
+"""Bytes of a page of memory of tasks of many rows. What a task adds up before rows are exchanged is in one page, as far
+as it has room; but each sort and each map begins with a page."""
 
 
 class Effort:
@@ -96,6 +99,7 @@ class Effort:
         if changed:
             change_settings(self._spark, changed)
         self._is_set = wanted
+        use_pages(self._spark, SMALL_PAGE if are_few else _LARGE_PAGE)
 
 
 def gather_few(spark: SparkSession, rows: int) -> None:
