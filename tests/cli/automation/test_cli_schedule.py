@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -292,6 +293,7 @@ def test_status_says_what_is_late_and_that_nothing_runs(odf: Odf, workspace: Pat
     assert odf("status", RATES, "-o", "json").json == []
     path = dataset_folder(workspace, RATES) / "info" / "schedule.yaml"
     path.write_text(json.dumps({"kind": "DatasetSchedule", "version": 1, "content": {"maxAge": "1s"}}))
+    time.sleep(1.1)  # the workspace may have been made just now
     late = odf("status", RATES)
     assert late.code == 1
     assert "late" in late.out
