@@ -18,7 +18,7 @@ def page(spark):
 
 def test_tasks_of_many_rows_have_large_pages(spark):
     session = request_session(spark)
-    effort = Effort(Catalyst(session), rows_in_one_task=1_000_000)
+    effort = Effort(Catalyst(session), 1_000_000)
     effort.set(1_000)
     assert page(spark) == SMALL_PAGE
     effort.set(5_000_000)

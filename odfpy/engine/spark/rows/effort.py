@@ -39,8 +39,8 @@ _ROWS_TO_INTERPRET: Final = 20_000
 _KEPT_TO_GATHER: Final = 2 << 20
 _KEPT_TO_INTERPRET: Final = 512 << 10
 _LARGE_PAGE: Final = 16 << 20
-"""Bytes of a page of memory of tasks of many rows. What a task adds up before rows are exchanged is in one page, as far
-as it has room; but each sort and each map begins with a page."""
+"""Bytes of a page of memory where many rows are exchanged. What a task adds up before that is in one page, as far as it
+has room; but each sort and each map begins with a page."""
 
 
 class Effort:
@@ -99,7 +99,7 @@ class Effort:
         if changed:
             change_settings(self._spark, changed)
         self._is_set = wanted
-        use_pages(self._spark, SMALL_PAGE if are_few else _LARGE_PAGE)
+        use_pages(self._spark, SMALL_PAGE if partitions == 1 else _LARGE_PAGE)
 
 
 def gather_few(spark: SparkSession, rows: int) -> None:
