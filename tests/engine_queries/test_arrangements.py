@@ -10,10 +10,8 @@ from dataclasses import replace
 from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from support.queries.arranging import both, case_of
+from support.queries.arranging import both, case_of, hashes_of, in_random_histories
 from support.queries.cases import QUICK, Pull, Runner, Tuned, corpus, locked
-from support.queries.histories import histories
 from support.queries.stories import told_further
 
 from odfpy.engine.spark.incremental.streams import InputStream
@@ -64,12 +62,10 @@ def test_rows_are_the_same(name, spark):
 def test_rows_are_the_same_in_random_histories(name, spark):
     case = case_of(QUERIES[name])
 
-    @settings(max_examples=EXAMPLES or 1, suppress_health_check=list(HealthCheck), deadline=None)
-    @given(histories(tuple(case.inputs), pulls=(3, 6)))
     def law(pulls):
         both(spark, replace(case, pulls=pulls), pulls)
 
-    law()
+    in_random_histories(case, EXAMPLES or 1, law)
 
 
 @pytest.mark.slow_after(1)
@@ -85,9 +81,7 @@ LOOKED_UP = [case for case in corpus() if case.name in ("running-sum", "equi-out
 
 @pytest.mark.parametrize("case", LOOKED_UP, ids=lambda case: case.name)
 def test_a_case_of_the_corpus(case, spark, tmp_path):
-    runner = Runner(Tuned(spark, **QUICK), case, tmp_path, arranged=True)
-    made = [runner.pull(pull) for pull in case.pulls]
-    assert [one.logical_hash or "none" for one in made] == HASHES[case.name]
+    assert hashes_of(spark, case, tmp_path) == HASHES[case.name]
 
 
 @pytest.mark.parametrize("name", TRIED)

@@ -11,10 +11,19 @@ from dataclasses import replace
 from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from support.queries.arranging import SPOILED, arranged_runner, both, case_of, parts, pulled_with, undisturbed, within
-from support.queries.cases import QUICK, Pull, Runner, Tuned, corpus, locked
-from support.queries.histories import histories
+from support.queries.arranging import (
+    SPOILED,
+    arranged_runner,
+    both,
+    case_of,
+    hashes_of,
+    in_random_histories,
+    parts,
+    pulled_with,
+    undisturbed,
+    within,
+)
+from support.queries.cases import Pull, corpus, locked
 from support.queries.stories import only_appended, told_further
 
 from odfpy.engine.spark.incremental.state import arranged, worth_arranging
@@ -65,15 +74,13 @@ def test_rows_are_the_same_in_random_histories(name, most_times, spark):
     """Whether rows are put together in each pull, now and then, or never."""
     case = case_of(QUERIES[name])
 
-    @settings(max_examples=EXAMPLES or 1, suppress_health_check=list(HealthCheck), deadline=None)
-    @given(histories(tuple(case.inputs), pulls=(3, 6)))
     def law(pulls):
         with mock.patch.object(worth_arranging, "MOST_TIMES", most_times):
             both(spark, replace(case, pulls=pulls), pulls)
             appended = only_appended(pulls)
             both(spark, replace(case, pulls=appended), appended)
 
-    law()
+    in_random_histories(case, EXAMPLES or 1, law)
 
 
 @pytest.mark.slow_after(1)
@@ -87,9 +94,7 @@ def test_what_cannot_be_looked_up_is_kept_in_the_checkpoint(name, spark):
 @pytest.mark.slow_after(2)
 @pytest.mark.parametrize("case", [case for case in corpus() if "top" in case.name], ids=lambda case: case.name)
 def test_a_case_of_the_corpus(case, spark, tmp_path):
-    runner = Runner(Tuned(spark, **QUICK), case, tmp_path, arranged=True)
-    made = [runner.pull(pull) for pull in case.pulls]
-    assert [one.logical_hash or "none" for one in made] == HASHES[case.name]
+    assert hashes_of(spark, case, tmp_path) == HASHES[case.name]
 
 
 # --- Where they are ---

@@ -14,10 +14,19 @@ from unittest import mock
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
-from support.queries.arranging import SPOILED, arranged_runner, both, case_of, parts, pulled_with, undisturbed, within
+from support.queries.arranging import (
+    SPOILED,
+    arranged_runner,
+    both,
+    case_of,
+    hashes_of,
+    in_random_histories,
+    parts,
+    pulled_with,
+    undisturbed,
+    within,
+)
 from support.queries.cases import QUICK, Pull, Runner, Tuned, corpus, locked
-from support.queries.histories import histories
 from support.queries.stories import told_further
 
 from odfpy.engine.checkpoint import read_manifest
@@ -72,13 +81,11 @@ def test_rows_are_the_same_in_random_histories(name, most_times, spark):
     """Whether partial results are put together in each pull, now and then, or never."""
     case = case_of(QUERIES[name])
 
-    @settings(max_examples=EXAMPLES or 1, suppress_health_check=list(HealthCheck), deadline=None)
-    @given(histories(tuple(case.inputs), pulls=(3, 6)))
     def law(pulls):
         with mock.patch.object(worth_arranging, "MOST_TIMES", most_times):
             both(spark, replace(case, pulls=pulls), pulls)
 
-    law()
+    in_random_histories(case, EXAMPLES or 1, law)
 
 
 @pytest.mark.slow_after(1)
@@ -105,9 +112,7 @@ AGGREGATES = (
 @pytest.mark.slow_after(2)
 @pytest.mark.parametrize("case", [case for case in corpus() if case.name in AGGREGATES], ids=lambda case: case.name)
 def test_a_case_of_the_corpus(case, spark, tmp_path):
-    runner = Runner(Tuned(spark, **QUICK), case, tmp_path, arranged=True)
-    made = [runner.pull(pull) for pull in case.pulls]
-    assert [one.logical_hash or "none" for one in made] == HASHES[case.name]
+    assert hashes_of(spark, case, tmp_path) == HASHES[case.name]
 
 
 # --- Where they are ---
@@ -180,20 +185,20 @@ def runner_in_tasks(spark, folder):
     return Runner(Tuned(spark, **MANY), case_of(QUERIES["values"]), folder, rows_in_one_task=1, arranged=True)
 
 
-def test_groups_of_many_rows_are_arranged_as_they_were_computed(spark, tmp_path):
+@pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param(
+            mock.patch.object(groups, "sorted_entries", side_effect=AssertionError("computed again")),
+            id="as they were computed",
+        ),
+        pytest.param(mock.patch.object(groups, "ROWS_AT_ONCE", 0), id="by Spark, if they are many"),
+    ],
+)
+def test_groups_of_many_rows_are_arranged(way, spark, tmp_path):
     pulls = told_further(["a"])
     runner = runner_in_tasks(spark, tmp_path / "many")
-    with mock.patch.object(groups, "sorted_entries", side_effect=AssertionError("computed again")):
-        made = [runner.pull(pull).lines for pull in pulls[:2]]
-    assert parts(runner) == (0, 1, 1)
-    made += [runner.pull(pull).lines for pull in pulls[2:]]
-    assert made == undisturbed(spark, QUERIES["values"], pulls, tmp_path)
-
-
-def test_more_groups_than_are_sorted_in_memory_are_sorted_by_spark(spark, tmp_path):
-    pulls = told_further(["a"])
-    runner = runner_in_tasks(spark, tmp_path / "many")
-    with mock.patch.object(groups, "ROWS_AT_ONCE", 0):
+    with way:
         made = [runner.pull(pull).lines for pull in pulls[:2]]
     assert parts(runner) == (0, 1, 1)
     made += [runner.pull(pull).lines for pull in pulls[2:]]

@@ -7,7 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from hypothesis import HealthCheck, given, settings
 from support.queries.cases import QUICK, Case, Runner, Tuned, pull_both
+from support.queries.histories import histories
 from support.queries.stories import FIELDS
 
 from odfpy.engine.arrangement import Manifest
@@ -26,6 +28,23 @@ def both(spark, case, pulls):
         arranged = Runner(Tuned(spark, **QUICK), case, Path(other), arranged=True)
         pull_both(plain, arranged, pulls)
         return arranged.looked_up
+
+
+def hashes_of(spark, case, folder):
+    """The logical hashes of the slices of a case whose pulls look up all that can be, `none` for a pull without rows."""
+    runner = Runner(Tuned(spark, **QUICK), case, folder, arranged=True)
+    return [runner.pull(pull).logical_hash or "none" for pull in case.pulls]
+
+
+def in_random_histories(case, examples, law):
+    """Try a law on so many random histories of the inputs of a case."""
+
+    @settings(max_examples=examples, suppress_health_check=list(HealthCheck), deadline=None)
+    @given(histories(tuple(case.inputs), pulls=(3, 6)))
+    def tried(pulls):
+        law(pulls)
+
+    tried()
 
 
 def parts(runner):

@@ -315,12 +315,12 @@ class GroupRows:
             if are_many and self.new is not None and self._all_arranged is not None:
                 name = f"all-groups-{self._name}"
                 whole = self._merged(self._catalyst.union([self._all_arranged, self.new]))
-                plan = self._written(name, whole)
-                count = self._stored[name].count
-                left = arranged.make(*sorted_entries(self._hashed(plan), count), self.only_appended)
+                self._written(name, whole)
+                stored = self._stored[name]
+                left = arranged.make(*self._in_order(stored), self.only_appended)
                 if left is not None:
                     arranged.arrangement.leave(left)
-                    return Kept(arranged={self._name: KeptRows(self._name, self.only_appended, count)})
+                    return Kept(arranged={self._name: KeptRows(self._name, self.only_appended, stored.count)})
             arranged.arrangement.leave(arranged.extend(known, None if new is None else new.table, self.only_appended))
         return Kept(arranged={self._name: replace(kept, only_appends=self.only_appended)})
 
