@@ -11,12 +11,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.etree import ElementTree as ET
 
 ACCOUNT, KEY = "account", "a2V5"
 
 _PAGE = 2  # blobs of a listing without folders
+
+
+class _Blob(NamedTuple):
+    data: bytes
+    etag: str
+    written: str
 
 
 class _Refused(Exception):
@@ -27,13 +34,13 @@ class _Refused(Exception):
 
 
 class _Server(ThreadingHTTPServer):
-    """Containers with their blobs, which are bytes and an ETag, and the blocks that wait for a list."""
+    """Containers with their blobs, and the blocks that wait for a list."""
 
     request_queue_size = 128  # a client comes with many connections at once
 
     def __init__(self, containers: tuple[str, ...]) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.containers: dict[str, dict[str, tuple[bytes, str]]] = {name: {} for name in containers}
+        self.containers: dict[str, dict[str, _Blob]] = {name: {} for name in containers}
         self.blocks: dict[tuple[str, str, str], bytes] = {}
         self.writes = 0
         self.lock = threading.Lock()
@@ -71,7 +78,7 @@ class _Handler(BaseHTTPRequestHandler):
         except _Refused as error:
             status, headers, data = error.status, {"x-ms-error-code": error.code}, b""
         self.send_response(status)
-        headers = {"Content-Length": str(len(data)), "Last-Modified": formatdate(usegmt=True), **headers}
+        headers = {"Content-Length": str(len(data)), **headers}
         for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
@@ -86,7 +93,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise _Refused(403, "AuthorizationPermissionMismatch")
         self.blobs = self.server.containers[self.container]
 
-    def _blob(self) -> tuple[bytes, str]:
+    def _blob(self) -> _Blob:
         if self.name not in self.blobs:
             raise _Refused(404, "BlobNotFound")
         return self.blobs[self.name]
@@ -94,20 +101,20 @@ class _Handler(BaseHTTPRequestHandler):
     def _get(self) -> tuple[int, dict[str, str], bytes]:
         if self.query.get("comp") == "list":
             return 200, {"Content-Type": "application/xml"}, self._listing()
-        data, etag = self._blob()
+        blob = self._blob()
+        data, headers = blob.data, _headers_of(blob)
         asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("x-ms-range") or self.headers.get("Range") or "")
         if asked is None:
-            return 200, {"ETag": etag}, data
+            return 200, headers, data
         start, end = int(asked[1]), int(asked[2])
         if start >= len(data):
             raise _Refused(416, "InvalidRange")
         part = data[start : end + 1]
-        headers = {"ETag": etag, "Content-Range": f"bytes {start}-{start + len(part) - 1}/{len(data)}"}
-        return 206, headers, part
+        return 206, {**headers, "Content-Range": f"bytes {start}-{start + len(part) - 1}/{len(data)}"}, part
 
     def _head(self) -> tuple[int, dict[str, str], bytes]:
-        data, etag = self._blob()
-        return 200, {"ETag": etag, "Content-Length": str(len(data)), "x-ms-blob-type": "BlockBlob"}, b""
+        blob = self._blob()
+        return 200, {**_headers_of(blob), "Content-Length": str(len(blob.data)), "x-ms-blob-type": "BlockBlob"}, b""
 
     def _put(self) -> tuple[int, dict[str, str], bytes]:
         if self.query.get("comp") == "block":
@@ -119,8 +126,8 @@ class _Handler(BaseHTTPRequestHandler):
             names = [item.text or "" for item in ET.fromstring(data)]
             data = b"".join(self.server.blocks.pop((self.container, self.name, name)) for name in names)
         self.server.writes += 1
-        self.blobs[self.name] = (data, f'"{self.server.writes:#x}"')
-        return 201, {"ETag": self.blobs[self.name][1]}, b""
+        blob = self.blobs[self.name] = _Blob(data, f'"{self.server.writes:#x}"', formatdate(usegmt=True))
+        return 201, _headers_of(blob), b""
 
     def _delete(self) -> tuple[int, dict[str, str], bytes]:
         self._blob()
@@ -132,7 +139,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("If-None-Match") == "*" and self.name in self.blobs:
             raise _Refused(409, "BlobAlreadyExists")
         wanted = self.headers.get("If-Match")
-        if wanted and (self.name not in self.blobs or self.blobs[self.name][1] != wanted):
+        if wanted and (self.name not in self.blobs or self.blobs[self.name].etag != wanted):
             raise _Refused(412, "ConditionNotMet")
 
     def _listing(self) -> bytes:
@@ -141,7 +148,7 @@ class _Handler(BaseHTTPRequestHandler):
         blobs = ET.SubElement(root, "Blobs")
         folders = set()
         marker = ""
-        for name, (data, etag) in sorted(self.blobs.items()):
+        for name, found in sorted(self.blobs.items()):
             if not name.startswith(prefix) or name < self.query.get("marker", ""):
                 continue
             folder, slash, _ = name[len(prefix) :].partition("/")
@@ -154,14 +161,18 @@ class _Handler(BaseHTTPRequestHandler):
             blob = ET.SubElement(blobs, "Blob")
             ET.SubElement(blob, "Name").text = name
             properties = ET.SubElement(blob, "Properties")
-            ET.SubElement(properties, "Last-Modified").text = formatdate(usegmt=True)
-            ET.SubElement(properties, "Etag").text = etag
-            ET.SubElement(properties, "Content-Length").text = str(len(data))
+            ET.SubElement(properties, "Last-Modified").text = found.written
+            ET.SubElement(properties, "Etag").text = found.etag
+            ET.SubElement(properties, "Content-Length").text = str(len(found.data))
             ET.SubElement(properties, "BlobType").text = "BlockBlob"
         for folder in sorted(folders):
             ET.SubElement(ET.SubElement(blobs, "BlobPrefix"), "Name").text = folder
         ET.SubElement(root, "NextMarker").text = marker
         return b'<?xml version="1.0" encoding="utf-8"?>' + ET.tostring(root)
+
+
+def _headers_of(blob: _Blob) -> dict[str, str]:
+    return {"ETag": blob.etag, "Last-Modified": blob.written}
 
 
 @contextmanager
