@@ -56,6 +56,9 @@ _OPTIONS: Final = (
     # Otherwise the part for new objects grows to gigabytes before anything is let go; a pull needs tens of megabytes.
     "-XX:MaxNewSize=512m",
     "-XX:MetaspaceSize=256m",
+    # Names in classes are looked up in a table that grows too slowly when ten thousand classes are loaded at a start.
+    "-XX:+UnlockExperimentalVMOptions",
+    "-XX:SymbolTableSize=262144",
     # A sort or a map of a few rows begins with a page of memory; by default one of 64 MB where memory is plenty, and
     # each broadcast of a join has its own. These ask the properties of the process, not the settings of the session.
     # Tasks of many rows get larger ones, see `Effort`.
@@ -67,6 +70,7 @@ _UNSAFE_ACCESS: Final = "--sun-misc-unsafe-memory-access=allow"
 _UNSAFE_ACCESS_SINCE: Final = 23
 _MAIN: Final = "org.apache.spark.deploy.SparkSubmit"
 _SHELL: Final = "pyspark-shell"
+_LEFT_OUT: Final = "spark-mllib_"
 _POLL_SECONDS: Final = 0.005
 _PR_SET_PDEATHSIG: Final = 1
 
@@ -86,9 +90,11 @@ def spark_home() -> Path:
 def class_path(home: Path) -> list[Path]:
     """Spark's jars, in an order that is always the same: a start-up cache belongs to one exact class path.
 
-    Spark's own come first, since Java looks for a class in one jar after the other.
+    Spark's own come first, since Java looks for a class in one jar after the other. Machine learning is left out: each
+    session would load it to register functions of its own, with a thousand classes that tell Scala's types apart.
     """
-    return sorted((home / "jars").glob("*.jar"), key=lambda jar: (not jar.name.startswith(("spark-", "scala-")), jar))
+    jars = [jar for jar in (home / "jars").glob("*.jar") if not jar.name.startswith(_LEFT_OUT)]
+    return sorted(jars, key=lambda jar: (not jar.name.startswith(("spark-", "scala-")), jar))
 
 
 def java_command(
