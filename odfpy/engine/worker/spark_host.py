@@ -156,10 +156,9 @@ class SparkHost:
         try:
             if self._cluster is not None:
                 return self._open_on_cluster(self._cluster, places, jvm)
-            _be_nobody()
             here = self._settings.host or _HERE
             places |= {"spark.driver.host": here, "spark.driver.bindAddress": here}
-            return open_session(self._settings.master, places)
+            return open_session(self._settings.master, places, is_cold=not self.uses_cache)
         except OdfError:
             raise
         except Exception as error:
@@ -187,7 +186,7 @@ class SparkHost:
         timer.daemon = True
         timer.start()
         try:
-            spark = open_session(cluster.master, places)
+            spark = open_session(cluster.master, places, is_cold=not self.uses_cache)
             waits_for = "to do a first task"
             check_cluster(spark, self._scratch)
         except Exception as error:
@@ -302,12 +301,3 @@ def _calls(spark: SparkSession) -> Calls:
 
 def _say_nothing(_server: object, _request: object, _address: object) -> None:
     """Say nothing where PySpark's server for accumulators would print that Java has gone."""
-
-
-def _be_nobody() -> None:
-    """Have a fixed user name towards Hadoop's libraries, which fail when the system has no name for the user's id."""
-    from pyspark import SparkContext
-
-    SparkContext._ensure_initialized()  # noqa: SLF001
-    users = SparkContext._jvm.org.apache.hadoop.security.UserGroupInformation  # type: ignore[union-attr]  # noqa: SLF001
-    users.setLoginUser(users.createRemoteUser("odf"))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import threading
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib.resources import files
 from itertools import count, starmap
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -24,6 +23,8 @@ from odfpy.engine.spark.process.deletions import Deletions
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+    from odfpy.engine.spark.process.own_classes import OwnClass
 
 _MOST: Final = 1_000
 """So many calls wait."""
@@ -53,16 +54,16 @@ class Calls:
     One thread may build plans; others may make calls that do not wait.
     """
 
-    def __init__(self, spark: SparkSession) -> None:
-        """Let calls wait from now on."""
+    def __init__(self, spark: SparkSession, java: OwnClass) -> None:
+        """Let calls wait from now on.
+
+        Args:
+            spark: the session.
+            java: the side of this class in Java, `Calls.java`.
+        """
         gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
         self._client: Any = gateway._gateway_client  # noqa: SLF001
-        compiler = getattr(gateway.jvm, "org.codehaus.janino.SimpleCompiler")()
-        compiler.cook(files("odfpy.engine.spark.process").joinpath("Calls.java").read_text("utf-8"))
-        (made,) = compiler.getClassLoader().loadClass("odfpy.Calls").getConstructors()
-        arguments = gateway.new_array(gateway.jvm.java.lang.Object, 1)
-        arguments[0] = gateway.java_gateway_server
-        self._java = made.newInstance(arguments)
+        self._java: Any = java.new(gateway.java_gateway_server)
         self._page = 0
         self._waiting = _Waiting()
         self._deletions = Deletions(spark)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
@@ -11,7 +12,11 @@ from odfpy.engine.spark.process.settings import GUARDED, SETTINGS, TUNING, engin
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from py4j.java_gateway import JavaGateway
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
+
+    from odfpy.engine.spark.process.own_classes import OwnClass
 
 _HADOOP_SETTINGS: Final = ("io.file.buffer.size", "mapreduce.fileoutputcommitter.algorithm.version")
 """Settings of Hadoop that Spark makes for itself."""
@@ -23,23 +28,31 @@ _VERSIONS: Final[WeakKeyDictionary[Any, str]] = WeakKeyDictionary()
 """Versions of the engine, by Spark's context."""
 
 
-def open_session(master: str = "local[*]", extra: Mapping[str, str] | None = None) -> SparkSession:
+def open_session(
+    master: str = "local[*]", extra: Mapping[str, str] | None = None, *, is_cold: bool = False
+) -> SparkSession:
     """The session of this process with the pinned settings, on the JVM that PySpark finds or starts.
 
     Args:
         master: Spark's master, for example `local[2]`.
         extra: settings of the place (folders, memory); they must not touch what results depend on.
+        is_cold: whether Java runs without a start-up cache, so that it pays to load classes before they are needed.
     """
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), ThreadPoolExecutor(1) as beside:
         warnings.simplefilter("ignore")  # PySpark's remarks on the version of pandas; pandas is not used
+        from pyspark import SparkContext
         from pyspark.sql import SparkSession
 
         from odfpy.engine.spark.process.calls import Calls
         from odfpy.engine.spark.process.counting import count_calls
         from odfpy.engine.spark.process.known_classes import know_classes
 
+        SparkContext._ensure_initialized()  # noqa: SLF001
+        calls = beside.submit(_prepared, SparkContext._gateway, is_cold=is_cold)  # noqa: SLF001
         builder = SparkSession.builder.appName("odfpy").master(master)
         guarded = GUARDED if master.startswith("local") else {}
+        if guarded:
+            _be_nobody(SparkContext)
         # Pinned settings come last: nothing of a place overrides what results depend on.
         settings = {**TUNING, **(extra or {}), **guarded, **SETTINGS}
         for name, value in settings.items():
@@ -49,8 +62,24 @@ def open_session(master: str = "local[*]", extra: Mapping[str, str] | None = Non
         if guarded:
             _forget_hadoop_defaults(session, settings)
         count_calls(session)
-        Calls(session)
+        Calls(session, calls.result())
         return session
+
+
+def _prepared(gateway: JavaGateway, *, is_cold: bool) -> OwnClass:
+    """Return the side of `Calls` in Java, compiled while Spark starts."""
+    from odfpy.engine.spark.process.own_classes import OwnClass, load_first_classes
+
+    calls = OwnClass(gateway, "Calls")
+    if is_cold:
+        load_first_classes(gateway)
+    return calls
+
+
+def _be_nobody(context: type[SparkContext]) -> None:
+    """Have a fixed user name towards Hadoop's libraries, which fail when the system has no name for the user's id."""
+    users = context._jvm.org.apache.hadoop.security.UserGroupInformation  # type: ignore[union-attr]  # noqa: SLF001
+    users.setLoginUser(users.createRemoteUser("odf"))
 
 
 def _forget_hadoop_defaults(session: SparkSession, settings: Mapping[str, str]) -> None:
