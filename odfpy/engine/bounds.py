@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import date, datetime, time, timedelta, timezone
 from typing import Any, Final
 
-from odfpy.data.slices.parquet_io import open_parquet
+from odfpy.data.slices.parquet_io import extremes, open_parquet
 from odfpy.data.vocabulary import OperationType
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -17,9 +17,7 @@ def bounds_of(path: str, column: str) -> Iterator[tuple[Any, Any] | None]:
     with open_parquet(path) as file:
         metadata = file.metadata
         names = [metadata.schema.column(at).path for at in range(metadata.num_columns)]
-        for group in range(metadata.num_row_groups):
-            found = metadata.row_group(group).column(names.index(column)).statistics if column in names else None
-            yield (found.min, found.max) if found is not None and found.has_min_max else None
+        yield from extremes(metadata, names.index(column)) if column in names else [None] * metadata.num_row_groups
 
 
 def only_appends(paths: Iterable[str], operation_type: str) -> bool:

@@ -10,6 +10,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
 
@@ -24,17 +25,16 @@ def bounds(path: Path, column: str) -> tuple[Any, Any] | None:
 
 @lru_cache(maxsize=1 << 16)  # a slice never changes
 def _bounds(path: Path, column: str) -> tuple[Any, Any] | None:
-    from odfpy.data.slices.parquet_io import open_parquet
+    from odfpy.data.slices.parquet_io import extremes, open_parquet
 
     with open_parquet(path) as file:
         metadata: pq.FileMetaData = file.metadata
         leaf = _leaf(metadata, column)
-        if leaf is None or not metadata.num_row_groups:
+        found = [] if leaf is None else extremes(metadata, leaf)
+        known = [one for one in found if one is not None]
+        if not known or len(known) < len(found):
             return None
-        found = [metadata.row_group(group).column(leaf).statistics for group in range(metadata.num_row_groups)]
-        if not all(one is not None and one.has_min_max for one in found):
-            return None
-        return min(one.min for one in found), max(one.max for one in found)
+        return min(least for least, _ in known), max(greatest for _, greatest in known)
 
 
 def _leaf(metadata: pq.FileMetaData, column: str) -> int | None:
@@ -61,7 +61,7 @@ def system_times(path: Path, vocabulary: DatasetVocabulary) -> tuple[Timestamp, 
     """
     found = bounds(path, vocabulary.system_time_column)
     times = None if found is None else _as_times(found)
-    return times or _as_times(_read(path, vocabulary)) or (_EPOCH, _EPOCH)
+    return times or _read(path, vocabulary)
 
 
 _EPOCH = Timestamp(0)
@@ -75,23 +75,25 @@ def last_row_at(path: Path, vocabulary: DatasetVocabulary, time: Timestamp) -> i
         vocabulary: names of the system columns.
         time: the system time.
     """
-    import pyarrow as pa
     import pyarrow.compute as pc
+
+    return int(pc.sum(pc.less_equal(_system_nanos(path, vocabulary), time.nanos)).as_py()) - 1
+
+
+def _read(path: Path, vocabulary: DatasetVocabulary) -> tuple[Timestamp, Timestamp]:
+    import pyarrow.compute as pc
+
+    found = pc.min_max(_system_nanos(path, vocabulary)).as_py()
+    return (_EPOCH, _EPOCH) if found["min"] is None else (Timestamp(found["min"]), Timestamp(found["max"]))
+
+
+def _system_nanos(path: Path, vocabulary: DatasetVocabulary) -> pa.ChunkedArray:
+    import pyarrow as pa
 
     from odfpy.data.slices.slice import read_slice
 
     column = read_slice(path, [vocabulary.system_time_column], vocab=vocabulary).column(0)
-    nanos = column.cast(pa.timestamp("ns", "UTC")).cast(pa.int64())
-    return int(pc.sum(pc.less_equal(nanos, time.nanos)).as_py()) - 1
-
-
-def _read(path: Path, vocabulary: DatasetVocabulary) -> tuple[Any, Any]:
-    import pyarrow.compute as pc
-
-    from odfpy.data.slices.slice import read_slice
-
-    found = pc.min_max(read_slice(path, [vocabulary.system_time_column], vocab=vocabulary).column(0)).as_py()
-    return found["min"], found["max"]
+    return column.cast(pa.timestamp("ns", "UTC")).cast(pa.int64())
 
 
 def _as_times(values: tuple[Any, Any]) -> tuple[Timestamp, Timestamp] | None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -67,3 +67,26 @@ def open_parquet(path: PathLike) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file; errors inside the block are turned into ours as by `reading`."""
     with reading(path), pq.ParquetFile(path) as file:
         yield file
+
+
+def extremes(metadata: pq.FileMetaData, leaf: int) -> list[tuple[Any, Any] | None]:
+    """The least and the greatest value of a column in each row group, nulls and NaN aside.
+
+    Args:
+        metadata: the footer of a file.
+        leaf: number of the column, which is not nested.
+
+    Returns:
+        None for row groups of which the footer tells nothing. That includes times with nanoseconds, which Python's
+        own cannot have.
+    """
+    known = [metadata.row_group(group).column(leaf).statistics for group in range(metadata.num_row_groups)]
+    return [None if one is None or not one.has_min_max else _values(one) for one in known]
+
+
+def _values(known: pq.Statistics) -> tuple[Any, Any] | None:
+    try:
+        found = known.min, known.max
+    except ValueError:
+        return None
+    return None if any(getattr(value, "nanosecond", 0) for value in found) else found

@@ -106,7 +106,12 @@ def _opened(path: Path, name: str) -> Iterator[pq.ParquetFile | None]:
         try:
             with pq.ParquetFile(source, page_checksum_verification=True) as file:
                 yield file
-        except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError, MemoryError) as error:
+        except MemoryError as error:  # also of pyarrow; a damaged file may ask for any amount
+            raise IngestError(
+                f"Not enough memory to read {name}: {error}",
+                hint="End other programs. If it asks for more than there is in the file, the file is damaged.",
+            ) from error
+        except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError) as error:
             raise IngestError(
                 f"{name} is not a Parquet file that can be read: {error}",
                 hint="If the file is being written or downloaded, try again when it is complete.",

@@ -200,6 +200,16 @@ def test_damaged_file_is_an_error(path: Path, content: bytes):
         read(ReadParquet(), path)
 
 
+def test_want_of_memory_is_not_taken_for_damage(path: Path, monkeypatch: pytest.MonkeyPatch):
+    def refuse(*args: object) -> None:
+        raise pa.ArrowMemoryError("malloc of size 99 failed")
+
+    write(path, pa.table({"v": [1]}))
+    monkeypatch.setattr(pq.ParquetFile, "read", refuse)
+    with pytest.raises(IngestError, match=r"^Not enough memory to read .*malloc of size 99 failed$"):
+        read(ReadParquet(), path)
+
+
 def test_empty_file_is_no_rows(path: Path):
     path.touch()
     assert read(ReadParquet(schema=required(a=Int64())), path).num_rows == 0
