@@ -262,6 +262,21 @@ def check_years(values: pa.Array) -> pa.Array:
     return values
 
 
+def check_times_of_day(values: pa.Array) -> pa.Array:
+    """Times of day as they are, if they lie within a day.
+
+    Raises:
+        Unfit: one does not.
+    """
+    count = values.cast(pa.int32() if values.type.bit_width == 32 else pa.int64())
+    bounds = pc.min_max(count).as_py()
+    if values.null_count < len(values) and not (
+        bounds["min"] >= 0 and bounds["max"] < 86_400 * _PER_SECOND[values.type.unit]
+    ):
+        raise Unfit
+    return values
+
+
 # --- Others ----------------------------------------------------------------------------------------------------------
 
 

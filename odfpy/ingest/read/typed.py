@@ -17,10 +17,20 @@ from odfpy.data.processors import processors
 from odfpy.data.schemas import schema as odf
 from odfpy.data.schemas.arrow import from_arrow_type, plain_array
 from odfpy.errors import BadValue, SchemaError
-from odfpy.ingest.read.text import DEFAULT_FORMATS, TimeFormats, Unfit, check_years, first_unfit, parse_texts, retime
+from odfpy.ingest.read.text import (
+    DEFAULT_FORMATS,
+    TimeFormats,
+    Unfit,
+    check_times_of_day,
+    check_years,
+    first_unfit,
+    parse_texts,
+    retime,
+)
 
 _MANY_ROWS = 100_000  # from here on threads pay
 _LONGEST_SHOWN = 100
+_BITS_OF_DAYS = 32
 
 
 class Misfit(Exception):
@@ -154,7 +164,7 @@ def _fit(array: pa.Array, field: pa.Field, path: str, formats: TimeFormats, need
         return _convert(array, wanted, formats)
     except Unfit:
         row = first_unfit(array, lambda part: _convert(part, wanted, formats))
-        raise Misfit(row, path, type_name(wanted), _show(array[row])) from None
+        raise Misfit(row, path, type_name(wanted), _show(plain_array(array.slice(row, 1))[0])) from None
     except pa.ArrowNotImplementedError as error:
         raise _incompatible(array, wanted, path) from error
 
@@ -162,8 +172,10 @@ def _fit(array: pa.Array, field: pa.Field, path: str, formats: TimeFormats, need
 def _convert(array: pa.Array, wanted: pa.DataType, formats: TimeFormats) -> pa.Array:
     """One leaf. A conversion is exact when the way back gives the same values."""
     array = plain_array(array)
+    if pa.types.is_string(array.type):
+        _check_text(array)
     if array.type.equals(wanted):
-        return array
+        return _check_times(array)
     if pa.types.is_integer(array.type) and pa.types.is_decimal(wanted):
         array = array.cast(pa.string())
     if pa.types.is_string(array.type):
@@ -171,7 +183,7 @@ def _convert(array: pa.Array, wanted: pa.DataType, formats: TimeFormats) -> pa.A
     try:
         if pa.types.is_timestamp(array.type) and pa.types.is_timestamp(wanted):
             return check_years(retime(array, wanted))
-        converted = array.cast(wanted)
+        converted = _check_times(array.cast(wanted))
         back = converted.cast(array.type)
     except pa.ArrowInvalid as error:
         raise Unfit from error
@@ -181,6 +193,23 @@ def _convert(array: pa.Array, wanted: pa.DataType, formats: TimeFormats) -> pa.A
     if not pc.all(same).as_py() and array.null_count < len(array):
         raise Unfit
     return converted
+
+
+def _check_text(array: pa.Array) -> None:
+    """Check that texts are UTF-8: a file may say that they are, and nobody could read such a slice."""
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise Unfit from error
+
+
+def _check_times(array: pa.Array) -> pa.Array:
+    """The array, if dates and timestamps in it lie between the years 1 and 9999, and times within a day."""
+    if pa.types.is_date(array.type) or pa.types.is_timestamp(array.type):
+        return check_years(array)
+    if pa.types.is_time(array.type):
+        return check_times_of_day(array)
+    return array
 
 
 # --- Nested columns --------------------------------------------------------------------------------------------------
@@ -243,10 +272,17 @@ def _compact(array: pa.Array) -> pa.Array:
 
 
 def _show(value: pa.Scalar) -> str:
+    kind = value.type
     try:
-        return str(value.as_py())
+        if not pa.types.is_time(kind):  # of which Python takes what is left of whole days
+            return str(value.as_py())
+    except UnicodeDecodeError:
+        return str(value.as_buffer().to_pybytes().decode(errors="backslashreplace"))
     except (ValueError, OverflowError):  # a time that Python cannot hold
-        return str(value)
+        pass
+    count = value.cast(pa.int32() if kind.bit_width == _BITS_OF_DAYS else pa.int64()).as_py()
+    since = "midnight" if pa.types.is_time(kind) else "1970"
+    return f"{count} {'days' if pa.types.is_date32(kind) else kind.unit} since {since}"
 
 
 def _incompatible(array: pa.Array, wanted: pa.DataType, path: str) -> SchemaError:

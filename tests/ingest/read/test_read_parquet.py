@@ -200,6 +200,45 @@ def test_damaged_file_is_an_error(path: Path, content: bytes):
         read(ReadParquet(), path)
 
 
+def texts(*values: bytes) -> pa.Array:
+    """What a file calls texts, whatever the bytes are."""
+    return pa.array(values, pa.binary()).view(pa.string())
+
+
+NO_TEXT = texts(b"good", b"\xff\xfe")
+
+
+@pytest.mark.parametrize(
+    ("column", "where", "shown", "wanted"),
+    [
+        (NO_TEXT, "v", r"\xff\xfe", "String"),
+        (NO_TEXT.dictionary_encode(), "v", r"\xff\xfe", "String"),
+        (pa.ListArray.from_arrays([0, 1, 2], NO_TEXT), "v[]", r"\xff\xfe", "String"),
+        (pa.StructArray.from_arrays([NO_TEXT], ["m"]), "v.m", r"\xff\xfe", "String"),
+        (pa.MapArray.from_arrays([0, 1, 2], texts(b"a", b"\xff"), pa.array([1, 2])), "v{}", r"\xff", "String"),
+        (pa.array([0, 2**31 - 1], pa.int32()).cast(pa.date32()), "v", "2147483647 days since 1970", "Date"),
+        (pa.array([0, 253402300800000]).cast(pa.timestamp("ms")), "v", "253402300800000 ms since 1970", "Timestamp"),
+        (pa.array([0, -(10**15)]).cast(pa.timestamp("s")), "v", "-1000000000000000000 ms since 1970", "Timestamp"),
+        (pa.array([0, 10**13]).cast(pa.time64("us")), "v", "10000000000000 us since midnight", "Time"),
+        (pa.array([0, -1]).cast(pa.time64("ns")), "v", "-1 ns since midnight", "Time"),
+    ],
+)
+def test_values_that_their_type_cannot_have_are_refused(
+    path: Path, column: pa.Array, where: str, shown: str, wanted: str
+):
+    """Nobody could read a slice with them again."""
+    write(path, pa.table({"v": column}))
+    with pytest.raises(BadValue) as caught:
+        read(ReadParquet(), path)
+    assert f"row 2: column {where!r} has {shown!r}, which is no {wanted}" in caught.value.message
+
+
+def test_bytes_that_are_no_text_become_nothing_else(path: Path):
+    write(path, pa.table({"v": NO_TEXT}))
+    with pytest.raises(BadValue, match="which is no Int64"):
+        read(ReadParquet(schema=optional(v=Int64())), path)
+
+
 def test_want_of_memory_is_not_taken_for_damage(path: Path, monkeypatch: pytest.MonkeyPatch):
     def refuse(*args: object) -> None:
         raise pa.ArrowMemoryError("malloc of size 99 failed")
