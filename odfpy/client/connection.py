@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +18,7 @@ from odfpy.client.dataset import Dataset
 from odfpy.client.moments import PointInTime
 from odfpy.client.rows import Rows
 from odfpy.data.rows.html_table import table
-from odfpy.errors import UsageError, did_you_mean
+from odfpy.errors import DatasetNotFound, InvalidValue, UsageError, did_you_mean
 from odfpy.http.url import without_user
 from odfpy.query.dialects import dialect_named
 from odfpy.query.query import Query
@@ -119,7 +119,7 @@ class Connection:
             timeout: seconds, None for no limit.
         """
         dialect = dialect_named(engine or self.engine)
-        _check(text, parameters, limit, timeout)
+        _check(parameters)
         query = Query(text, dialect.name, limit=limit, timeout=timeout, parameters=tuple(parameters))
         return Rows(self._source, query if as_at is None else self._source.as_at(query, as_at))
 
@@ -128,11 +128,23 @@ class Connection:
 
         Raises:
             DatasetNotFound: with a suggestion.
+            UsageError: it is no text.
         """
+        if not isinstance(name, str):
+            raise UsageError(f"A dataset is known by its name or id, a text, and {name!r:.100} is none")
         return Dataset(self._source, self._source.dataset(name).name, self._views)
 
     def __getitem__(self, name: str) -> Dataset:
         return self.dataset(name)
+
+    def __contains__(self, name: object) -> bool:
+        """True if a dataset has that name or id, or is that one."""
+        if isinstance(name, Dataset):
+            return any(name == one for one in self)
+        try:
+            return isinstance(name, str) and bool(self.dataset(name))
+        except (DatasetNotFound, InvalidValue):
+            return False
 
     def __iter__(self) -> Iterator[Dataset]:
         """The datasets, by name."""
@@ -159,16 +171,10 @@ class Connection:
         return table(["Dataset", "Kind", "Rows", "Watermark"], rows)
 
 
-def _check(text: Any, parameters: Any, limit: Any, timeout: Any) -> None:
-    """Make sure that arguments are such, as neither servers nor engines have words for it."""
-    if not isinstance(text, str):
-        raise UsageError(f"A query is a text, not a value of type {type(text).__name__}", hint="Write SQL.")
-    if isinstance(parameters, (str, bytes, Mapping)):
+def _check(parameters: Any) -> None:
+    """Make sure that parameters are several."""
+    if isinstance(parameters, (str, bytes, Mapping)) or not isinstance(parameters, Iterable):
         raise UsageError("Parameters are a list of values, one for each `?`", hint=f"Write [{parameters!r}].")
-    if limit is not None and not (isinstance(limit, int) and limit >= 0):
-        raise UsageError(f"A limit of {limit!r} makes no sense", hint="It is a number of rows, 0 or more.")
-    if timeout is not None and not (isinstance(timeout, (int, float)) and timeout > 0):
-        raise UsageError(f"A timeout of {timeout!r} makes no sense", hint="It is a number of seconds, more than 0.")
 
 
 def _source(place: Workspace | str | Path, token: str | None) -> Backend:
@@ -197,4 +203,8 @@ def _local(place: Workspace | str | Path, token: str | None) -> Backend:
 
     if token is not None:
         raise UsageError("A workspace on this machine takes no token", hint="Tokens are for servers.")
+    if not isinstance(place, (Workspace, str, Path)):
+        raise UsageError(
+            f"{place!r:.100} is no place to ask", hint="Give a workspace, the path of one, or the URL of a server."
+        )
     return LocalBackend(place if isinstance(place, Workspace) else Workspace.open(Path(place).expanduser()))

@@ -35,6 +35,15 @@ class Dataset:
         self._dialect = dialect_named(engine)
         self.name = name
 
+    def __eq__(self, other: object) -> bool:
+        """True if both are of one connection and have one name."""
+        if not isinstance(other, Dataset):
+            return NotImplemented
+        return self._source is other._source and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     # --- What it is ---
 
     @property

@@ -11,6 +11,7 @@ from odfpy.client.backend import Backend
 from odfpy.client.frames import pandas_frame, polars_frame
 from odfpy.data.rows.html_table import cell, table
 from odfpy.data.rows.plain_values import columns_of, plain
+from odfpy.data.scalars import count_given
 from odfpy.query.query import Query
 
 if TYPE_CHECKING:
@@ -59,7 +60,12 @@ class Rows:
             yield from stream
 
     def head(self, num_rows: int = SHOWN_ROWS) -> Rows:
-        """The first of them."""
+        """The first of them.
+
+        Raises:
+            UsageError: `num_rows` is no whole number, or a negative one.
+        """
+        num_rows = count_given(num_rows, "num_rows")
         limit = num_rows if self.query.limit is None else min(num_rows, self.query.limit)
         found = Rows(self._source, replace(self.query, limit=limit))
         if self._is_here:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.coordinator.ingest.allowed import NOTHING, Allowed
 from odfpy.data.link_filter import LinkFilter
+from odfpy.data.scalars import count_given
 from odfpy.dataset.names import DatasetAlias, all_of
 from odfpy.errors import UsageError
 from odfpy.values import dataclass
@@ -218,6 +219,10 @@ class ExportRequest:
 
     def __post_init__(self) -> None:
         _take_one_as_several(self, "partition_by")
+        if self.rows_per_file is not None:
+            object.__setattr__(self, "rows_per_file", count_given(self.rows_per_file, "rows_per_file", least=1))
+        if not isinstance(self.to, (str, Path)):
+            raise UsageError(f"`to` is the path of a file, not a value of type {type(self.to).__name__}")
         if (self.ref is None) == (self.sql is None):
             raise UsageError("Either a dataset or a query", hint="Name one dataset, or give one query.")
 

@@ -39,20 +39,21 @@ U32 = Annotated[int, IntRange(32, signed=False)]
 U64 = Annotated[int, IntRange(64, signed=False)]
 
 
-def count_given(value: int, name: str) -> int:
+def count_given(value: int, name: str, *, least: int = 0) -> int:
     """Return a count that a caller has given.
 
     Args:
-        value: the count.
+        value: the count, also of numpy.
         name: of the parameter, for the message.
+        least: the least count that makes sense.
 
     Raises:
-        UsageError: it is no whole number, or a negative one.
+        UsageError: it is no whole number, or less than that.
     """
     try:
         number = index(value)
     except TypeError:
-        number = -1
-    if number < 0:
-        raise UsageError(f"{name} wants a whole number from 0 on, not {value!r}")
+        number = least - 1
+    if number < least:
+        raise UsageError(f"{name} wants a whole number from {least} on, not {value!r}")
     return number

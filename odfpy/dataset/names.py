@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId
-from odfpy.errors import InvalidValue, nearest
+from odfpy.errors import InvalidValue, UsageError, nearest
 from odfpy.values import dataclass
 
 _Given = TypeVar("_Given", bound="str | Path")
@@ -160,8 +160,21 @@ AnyRemoteRef: TypeAlias = RemoteRef | RemoteUrl
 
 
 def all_of(given: _Given | Iterable[_Given]) -> tuple[_Given, ...]:
-    """Names or paths that a program gives: one by itself, or several."""
-    return (given,) if isinstance(given, (str, Path)) else tuple(given)
+    """Names or paths that a program gives: one by itself, or several.
+
+    Raises:
+        UsageError: something else is among them.
+    """
+    if isinstance(given, (str, Path)):
+        return (given,)
+    several = tuple(given) if isinstance(given, Iterable) else (given,)
+    for one in several:
+        if not isinstance(one, (str, Path)):
+            raise UsageError(
+                f"Names are texts, and {one!r:.100} is a value of type {type(one).__name__}",
+                hint="Give one text, or a list of them.",
+            )
+    return several
 
 
 def is_url(text: str) -> bool:

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 _DECIMAL_DIGITS: Final = 38
 
 
+_BIGGER: Final = 1 << 63
+"""Whole numbers of so many and more would be doubles to some engines."""
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """An SQL and its engine.
@@ -70,6 +74,10 @@ class Dialect:
                 return "NULL"
             case bool():
                 return "TRUE" if value else "FALSE"
+            case int() if value == -_BIGGER:
+                return f"CAST('{value}' AS BIGINT)"
+            case int() if not -_BIGGER < value < _BIGGER:
+                return _exact(Decimal(value))
             case int():
                 return f"({value})" if value < 0 else str(value)
             case Decimal() if value.is_finite():
@@ -80,6 +88,8 @@ class Dialect:
                 return exp.Literal.string(value).sql(dialect=self.sqlglot)
             case bytes():
                 return f"X'{value.hex()}'"
+            case datetime() if value != value:  # noqa: PLR0124  pandas' missing time
+                return "NULL"
             case datetime():
                 return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
             case date():
@@ -101,7 +111,10 @@ def dialect_named(name: str) -> Dialect:
 
     Raises:
         EngineNotFound: with a suggestion.
+        UsageError: it is no text.
     """
+    if not isinstance(name, str):
+        raise UsageError(f"An engine is known by its name, a text, and {name!r:.100} is none")
     if name.lower() not in DIALECTS:
         known = f"Engines of this release: {', '.join(sorted(DIALECTS))}."
         raise EngineNotFound(f"No engine is called {name!r}", hint=did_you_mean(name, DIALECTS, otherwise=known))

@@ -7,8 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from odfpy.data.multihash import Multihash
+from odfpy.data.scalars import count_given
 from odfpy.data.sql_text import OWN, TextLimits
 from odfpy.dataset.identity import DatasetId
+from odfpy.errors import UsageError
+
+_MOST_SECONDS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,9 @@ class Query:
         names: datasets under other names than those of the workspace.
         blocks: what names that say a block themselves (`rates@v1`) stand for; other such names are looked up.
         text_limits: how large the text may be.
+
+    Raises:
+        UsageError: an option makes no sense.
     """
 
     text: str
@@ -40,3 +47,16 @@ class Query:
     names: Mapping[str, DatasetId] = field(default_factory=dict)
     blocks: Mapping[str, Multihash] = field(default_factory=dict)
     text_limits: TextLimits = OWN
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str):
+            raise UsageError(f"A query is a text, not a value of type {type(self.text).__name__}", hint="Write SQL.")
+        object.__setattr__(self, "skip", count_given(self.skip, "skip"))
+        if self.limit is not None:
+            object.__setattr__(self, "limit", count_given(self.limit, "limit"))
+        seconds = self.timeout
+        if seconds is not None and not (isinstance(seconds, (int, float)) and 0 < seconds <= _MOST_SECONDS):
+            raise UsageError(
+                f"A timeout of {seconds!r} makes no sense",
+                hint=f"It is a number of seconds, more than 0 and at most {_MOST_SECONDS}; None for no limit.",
+            )

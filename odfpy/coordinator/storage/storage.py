@@ -68,7 +68,10 @@ class Storage(WorkspaceFolder):
 
         Raises:
             DatasetNotFound: with a suggestion.
+            UsageError: it is neither, or that of a block.
         """
+        if not isinstance(ref, (str, DatasetId, DatasetAlias)):
+            raise _no_name(ref)
         if isinstance(ref, str) and "@" in ref:
             raise UsageError(
                 f"{ref} is what a dataset was at a block, which can be looked at and not be changed",
@@ -102,7 +105,10 @@ class Storage(WorkspaceFolder):
 
         Raises:
             DatasetNotFound, BlockNotFound: with a suggestion.
+            UsageError: it is no name.
         """
+        if not isinstance(ref, str):
+            raise _no_name(ref)
         name, at, block = ref.partition("@")
         dataset = self.get(name)
         if not at:
@@ -275,3 +281,10 @@ def lost_name_of(folder: Path) -> DatasetAlias | None:
             with suppress(OdfError):
                 return DatasetAlias.parse(place.rstrip("/").rpartition("/")[2])
     return None
+
+
+def _no_name(ref: object) -> UsageError:
+    return UsageError(
+        f"A dataset is known by its name or id, a text, and {ref!r:.100} is a value of type {type(ref).__name__}",
+        hint="`odf list` shows the datasets of the workspace.",
+    )

@@ -63,9 +63,14 @@ class WorkspaceFolder:
         """The workspace that a folder is in.
 
         Raises:
-            WorkspaceNotFound: there is none.
+            WorkspaceNotFound: there is none, or no such folder.
             UnsupportedVersion: a newer release has made it.
         """
+        if not os.path.isdir(folder):  # noqa: PTH112  of Path, it fails for names that no folder can have
+            raise WorkspaceNotFound(
+                f"There is no folder {str(folder)[:100]!r} that a workspace could be in",
+                hint="Name one that is there. `odf init FOLDER` makes a new one, with a workspace in it.",
+            )
         start = folder.resolve()
         for candidate in (start, *start.parents):
             version = candidate / ODF_FOLDER / "version"
