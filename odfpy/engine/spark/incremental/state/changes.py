@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, asked_once, columns, type_of
+from odfpy.engine.spark.plan.step import RESERVED_PREFIX
 from odfpy.engine.spark.plan.templates import Templates
 from odfpy.engine.spark.plan.types import struct_of
 from odfpy.engine.spark.rows.effort import gather
@@ -109,8 +110,13 @@ def multiset(catalyst: Catalyst, changes: Changes, wanted: Sequence[Node]) -> No
     # both aliases out and pushes this projection into the branches of `together`, but refuses a union of branches that
     # have a column twice.
     pairs = enumerate(zip(columns(plan), wanted, strict=False))
-    named = [same_nulls(catalyst, one, other, f"__odf_{at}") for at, (one, other) in pairs]
+    named = [same_nulls(catalyst, one, other, _name(other, at)) for at, (one, other) in pairs]
     return catalyst.project(named, plan)
+
+
+def _name(wanted: Node, at: int) -> str:
+    """A name of its own for a column; one of the engine's own stays that, since only others decide among equal rows."""
+    return f"{RESERVED_PREFIX if wanted.name().startswith(RESERVED_PREFIX) else 'c'}{at}"
 
 
 def _each(rows: DataFrame) -> DataFrame:
