@@ -23,6 +23,7 @@ from odfpy.engine.spark.batch.near import Nearness
 from odfpy.engine.spark.batch.request import BatchAnswer, Difference, Kind
 from odfpy.engine.spark.batch.tables import WEIGHT, Log, in_one_form, quoted, read_log, sort_key, state_of
 from odfpy.engine.spark.plan.catalyst import Catalyst
+from odfpy.engine.spark.plan.same_bytes import summed_by_row
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.session import request_session
 from odfpy.engine.spark.rows.tables import Table
@@ -60,7 +61,7 @@ def differences(
     both = found.select(*names, weight.alias(_FOUND), nothing.alias(_EXPECTED)).union(
         expected.select(*names, nothing, weight)
     )
-    counted = both.groupBy(*names).agg(functions.sum(_FOUND).alias(_FOUND), functions.sum(_EXPECTED).alias(_EXPECTED))
+    counted = summed_by_row(both, names, {one: functions.sum(one) for one in (_FOUND, _EXPECTED)})
     counted = counted.persist(StorageLevel.DISK_ONLY)
     try:
         ((here, there),) = counted.agg(functions.sum(_FOUND), functions.sum(_EXPECTED)).collect()

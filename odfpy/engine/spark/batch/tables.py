@@ -19,6 +19,7 @@ from odfpy.engine.bounds import bounds_of
 from odfpy.engine.lateness.policy import Late
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
+from odfpy.engine.spark.plan.same_bytes import summed_by_row
 from odfpy.engine.spark.rows.tables import Table, scan
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def net(rows: DataFrame) -> DataFrame:
     from pyspark.sql import functions
 
     names = [name for name in rows.columns if name != WEIGHT]
-    summed = rows.groupBy(*names).agg(functions.sum(WEIGHT).alias(WEIGHT))
+    summed = summed_by_row(rows, names, {WEIGHT: functions.sum(WEIGHT)})
     return summed.where(functions.col(WEIGHT) != 0)
 
 

@@ -24,6 +24,7 @@ from odfpy.engine.spark.incremental.run import FragmentRun
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, Changes, net, weight_of
 from odfpy.engine.spark.incremental.streams import HistoryNeeded
 from odfpy.engine.spark.plan.catalyst import columns
+from odfpy.engine.spark.plan.same_bytes import summed_by_row
 from odfpy.engine.spark.plan.types import spark_schema
 from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK
 from odfpy.engine.spark.rows.effort import gathered_rows
@@ -212,7 +213,7 @@ def _changed(before: DataFrame, after: DataFrame) -> DataFrame:
     lost = before.withColumn(WEIGHT, -functions.col(WEIGHT))
     gained = after.withColumn(WEIGHT, functions.lit(1))
     rows = gathered_rows(gained.union(lost))
-    summed = rows.groupBy(*after.columns).agg(functions.sum(WEIGHT).cast("int").alias(WEIGHT))
+    summed = summed_by_row(rows, after.columns, {WEIGHT: functions.sum(WEIGHT).cast("int")})
     return summed.where(functions.col(WEIGHT) != 0)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, asked_once, columns, type_of
+from odfpy.engine.spark.plan.same_bytes import summed_by_row
 from odfpy.engine.spark.plan.step import RESERVED_PREFIX
 from odfpy.engine.spark.plan.templates import Templates
 from odfpy.engine.spark.plan.types import struct_of
@@ -81,7 +82,7 @@ def net_rows(catalyst: Catalyst, plan: Node) -> Node:
 def _left(rows: DataFrame) -> DataFrame:
     from pyspark.sql import functions
 
-    summed = rows.groupBy(*rows.columns[:-1]).agg(functions.sum(WEIGHT).alias(WEIGHT))
+    summed = summed_by_row(rows, rows.columns[:-1], {WEIGHT: functions.sum(WEIGHT)})
     return summed.where(functions.col(WEIGHT) != 0)
 
 

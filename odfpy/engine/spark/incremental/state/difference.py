@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.spark.incremental.state.changes import WEIGHT
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
+from odfpy.engine.spark.plan.same_bytes import summed_by_row
 from odfpy.engine.spark.plan.step import CARRIED_OFFSET, CARRIED_OPERATION
 from odfpy.engine.spark.plan.storable_types import has_map
 from odfpy.engine.spark.plan.templates import Templates
@@ -66,7 +67,7 @@ def _net(rows: DataFrame) -> DataFrame:
     names = [name for name in rows.columns if name != WEIGHT]
     # As multisets, not joined by a key: results may lack one, and may have a row several times. What has not changed
     # cancels out, so that it does no harm to look at too many keys.
-    summed = rows.groupBy(*names).agg(functions.sum(WEIGHT).cast("int").alias(WEIGHT))
+    summed = summed_by_row(rows, names, {WEIGHT: functions.sum(WEIGHT).cast("int")})
     return summed.where(functions.col(WEIGHT) != 0)
 
 

@@ -1,0 +1,51 @@
+"""Groups of rows that are the same to the bit: texts by their bytes, whatever their collation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
+
+
+def summed_by_row(rows: DataFrame, names: Sequence[str], totals: Mapping[str, Column]) -> DataFrame:
+    """Each row that is there, once, with sums over those that are the same.
+
+    Spark takes texts for equal that are equal by their collation, such as `a` and `A`, and keeps one of them.
+
+    Args:
+        rows: the rows.
+        names: the columns of a row.
+        totals: the sums, by their names.
+    """
+    from pyspark.sql import functions
+
+    types = {field.name: field.dataType for field in rows.schema.fields}
+    plain = {column: _by_bytes(types[column]) for column in names}
+    collated = [column for column in names if plain[column] != types[column]]
+    groups = [functions.col(one).cast(plain[one]).alias(one) if one in collated else one for one in names]
+    summed = rows.groupBy(*groups).agg(*(total.alias(name) for name, total in totals.items()))
+    if not collated:
+        return summed
+    restored = [functions.col(one).cast(types[one]).alias(one) if one in collated else one for one in names]
+    return summed.select(*restored, *totals)
+
+
+def _by_bytes(data_type: DataType) -> DataType:
+    """The type with texts that are compared by their bytes."""
+    from pyspark.sql.types import ArrayType, MapType, StringType, StructField, StructType
+
+    if type(data_type) is StringType:
+        return StringType()
+    if isinstance(data_type, ArrayType):
+        return ArrayType(_by_bytes(data_type.elementType), data_type.containsNull)
+    if isinstance(data_type, MapType):
+        return MapType(_by_bytes(data_type.keyType), _by_bytes(data_type.valueType), data_type.valueContainsNull)
+    if isinstance(data_type, StructType):
+        fields = data_type.fields
+        return StructType(
+            [StructField(one.name, _by_bytes(one.dataType), one.nullable, one.metadata) for one in fields]
+        )
+    return data_type
