@@ -30,7 +30,7 @@ from odfpy.coordinator.ingest.allowed import NOTHING, Allowed
 from odfpy.coordinator.ingest.event_times import warnings_of_future, warnings_of_rows
 from odfpy.coordinator.ingest.keyed_state import DatasetKeys
 from odfpy.coordinator.ingest.lanes import choose_lane, ingest_by_spark, read_rows
-from odfpy.coordinator.ingest.new_columns import new_columns, warnings_of_new_columns
+from odfpy.coordinator.ingest.new_columns import new_columns, warnings_of_absent_columns, warnings_of_new_columns
 from odfpy.coordinator.ingest.snapshots import require_whole, retraction_limit
 from odfpy.coordinator.ingest.watermarks import policy_of
 from odfpy.coordinator.storage.approvals import Approvals
@@ -194,6 +194,7 @@ def _ingest_file(
         keys.extend(result.new_head, ingested.schema)
     counts, odd = _outcome(ingested.statistics, source.merge)
     warnings = (*result.warnings, *ingested.warnings)
+    warnings += warnings_of_absent_columns(source, file.path, file.name, dataset.state.vocab.event_time_column)
     warnings += warnings_of_future(dataset, result.watermark, system_time)
     before = dataset.state.schema
     if before is not None and (names := new_columns(before, ingested.schema)):

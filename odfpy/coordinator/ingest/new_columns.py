@@ -1,9 +1,14 @@
-"""Columns that a dataset gets because a file has them, and that it keeps for ever."""
+"""Columns that a dataset gets because a file has them, and keeps for ever; columns that a file does not have."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from odfpy.chain.events import AddPushSource, SetPollingSource
+from odfpy.chain.read_steps import ReadParquet
 from odfpy.data.data_warning import DataWarning, WarningKind
 from odfpy.data.schemas.schema import DataSchema, alike_name
+from odfpy.errors import nearest
 
 
 def new_columns(before: DataSchema, after: DataSchema | None) -> tuple[str, ...]:
@@ -27,3 +32,38 @@ def warnings_of_new_columns(new: tuple[str, ...], before: DataSchema) -> tuple[D
     told = "; ".join(f"{name!r} differs from {other!r} in case or spaces only" for name, other in alike)
     message = f"new columns: {told}. Columns stay for ever: if these are the same, declare them in the source's schema"
     return (DataWarning(WarningKind.COLUMNS, message, len(alike), tuple(name for name, _ in alike)),)
+
+
+def warnings_of_absent_columns(
+    source: SetPollingSource | AddPushSource, path: Path, name: str, event_time: str
+) -> tuple[DataWarning, ...]:
+    """Return what to say of columns that a source declares and a file of Parquet does not have: they become null.
+
+    Text with a header is refused then. Members of JSON may be absent, which is how JSON says that there is nothing.
+
+    Args:
+        source: the source.
+        path: the file.
+        name: what messages call it.
+        event_time: name of the column with the event time, of which other warnings tell.
+
+    Raises:
+        IngestError: the file cannot be read.
+    """
+    if not isinstance(source.read, ReadParquet):
+        return ()
+    from odfpy.ingest.read import schema_of
+    from odfpy.ingest.read.parquet import column_names
+
+    declared, there = schema_of(source.read), column_names(path, name)
+    if declared is None or there is None:
+        return ()
+    absent = [column for column in declared.names if column not in there and column != event_time]
+    if not absent:
+        return ()
+    others = [column for column in there if column not in declared.names]
+    what = "column" if len(absent) == 1 else "columns"
+    message = f"{name} has no {what} {', '.join(map(repr, absent))}: null in each of its rows"
+    if meant := [column for one in absent for column in nearest(one, others)]:
+        message += f"; it has {', '.join(map(repr, dict.fromkeys(meant)))}, which is not taken in"
+    return (DataWarning(WarningKind.COLUMNS, message, len(absent), tuple(absent)),)

@@ -80,6 +80,20 @@ def parquet_parts(step: ReadParquet, schema: DataSchema | None, path: Path, name
         return parts_between(bounds)
 
 
+def column_names(path: Path, name: str) -> tuple[str, ...] | None:
+    """The names of the columns of a file; None if it has no rows.
+
+    Args:
+        path: the file.
+        name: what messages call it.
+
+    Raises:
+        IngestError: it cannot be read.
+    """
+    with _opened(path, name) as file:
+        return None if file is None or not file.metadata.num_rows else tuple(file.schema_arrow.names)
+
+
 def _read_table(path: Path, name: str, columns: tuple[str, ...] | None, part: FilePart) -> tuple[int, pa.Table]:
     """Rows before the part, and its rows."""
     with _opened(path, name) as file:
