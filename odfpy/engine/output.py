@@ -38,12 +38,14 @@ class OutputForm:
         schema: all columns of the slice.
         sources: for each column from the event time on, its position in the result.
         operation_type: position of the operation type in the result, if the query selects it.
+        key: positions in the result of the columns by which rows are known.
     """
 
     vocab: DatasetVocabulary
     schema: pa.Schema
     sources: tuple[int, ...]
     operation_type: int | None
+    key: frozenset[int] = frozenset()
 
 
 def output_form(result: pa.Schema, vocab: DatasetVocabulary, recorded: DataSchema | None = None) -> OutputForm:
@@ -166,7 +168,9 @@ class OutputSlice(AbstractContextManager["OutputSlice"]):
             where: says of a row, by its position in the batch, which input row it stands for.
 
         Raises:
-            InvalidQuery: a row has no event time; SchemaError: a value does not fit.
+            InvalidQuery: a row has no event time.
+            UnsupportedQuery: rows are known by a time that is finer than what is stored.
+            SchemaError: a value does not fit.
         """
         if not rows.num_rows:
             return
@@ -201,15 +205,28 @@ class OutputSlice(AbstractContextManager["OutputSlice"]):
 
 
 def final_columns(rows: pa.RecordBatch, form: OutputForm) -> list[pa.Array]:
-    """The columns of a slice from the event time on, of rows as `OutputSlice.write` takes them."""
+    """The columns of a slice from the event time on, of rows as `OutputSlice.write` takes them.
+
+    Raises:
+        UnsupportedQuery: rows are known by a time that is finer than what is stored, so that two would have one key.
+    """
     return [
-        _final(rows.column(at), form.schema.field(position).type) for position, at in enumerate(form.sources, start=3)
+        _final(rows.column(at), form.schema.field(position), is_key=at in form.key)
+        for position, at in enumerate(form.sources, start=3)
     ]
 
 
-def _final(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _final(array: pa.Array, wanted: pa.Field, *, is_key: bool) -> pa.Array:
     """Values in plain layout; timestamps cut to milliseconds, downwards also before 1970."""
     plain = plain_array(array)
     if pa.types.is_timestamp(plain.type) and plain.type.unit in ("us", "ns"):
-        plain = pc.floor_temporal(plain, unit="millisecond")
-    return plain if plain.type.equals(wanted) else plain.cast(wanted)
+        cut = pc.floor_temporal(plain, unit="millisecond")
+        if is_key and not cut.equals(plain):
+            raise UnsupportedQuery(
+                f"Rows are known by the time `{wanted.name}`, of which parts of a millisecond are cut off when it is"
+                " stored: different rows would be known by the same time",
+                hint=f"Use date_trunc('MILLISECOND', ...) where `{wanted.name}` is made, or a whole number such as"
+                " unix_micros(...).",
+            )
+        plain = cut
+    return plain if plain.type.equals(wanted.type) else plain.cast(wanted.type)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -114,6 +114,8 @@ def stateful(
             f"The column `{name}` of the result is made by the engine, which finds out what has changed",
             hint="Leave it out, or give the column another name with AS.",
         )
+    unique, known = steps.last.info.unique or (), steps.last.info.columns
+    form = replace(form, key=frozenset(at for at, column in enumerate(known) if column_id(column) in unique))
     return Stateful(catalyst, steps, form, policy, scratch)
 
 
