@@ -14,9 +14,9 @@ from odfpy.query.query import Query
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odfpy.client.moments import PointInTime
     from odfpy.coordinator.storage.results import LineageNode
     from odfpy.provenance.model import Provenance
+    from odfpy.query.moments import PointInTime
     from odfpy.query.stored_rows import StoredRows
 
 

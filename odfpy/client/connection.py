@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.client.backend import Backend
 from odfpy.client.dataset import Dataset
-from odfpy.client.moments import PointInTime
 from odfpy.client.rows import Rows
 from odfpy.data.rows.html_table import table
 from odfpy.errors import DatasetNotFound, InvalidValue, UsageError, did_you_mean
 from odfpy.http.url import without_user
 from odfpy.query.dialects import dialect_named
+from odfpy.query.moments import PointInTime
 from odfpy.query.query import Query
 
 if TYPE_CHECKING:

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 from odfpy.client.backend import Backend, DatasetFacts
 from odfpy.client.html import facts, sparkline
 from odfpy.client.lineage import Lineage
-from odfpy.client.moments import Instant, PointInTime, instant_text, moment_text
+from odfpy.client.moments import moment_text
 from odfpy.client.rows import SHOWN_ROWS, Rows
 from odfpy.data.rows.html_table import cell, table
 from odfpy.data.scalars import count_given
 from odfpy.data.schemas.schema import DataSchema, Option
 from odfpy.data.schemas.type_text import type_text
+from odfpy.data.timestamp import Instant, Timestamp
 from odfpy.errors import OdfError
 from odfpy.query.dialects import Dialect, dialect_named
+from odfpy.query.moments import PointInTime
 from odfpy.query.query import Query
 
 if TYPE_CHECKING:
@@ -141,7 +143,7 @@ class Dataset:
         Raises:
             InvalidValue: it is no time.
         """
-        return self._shown("odf_as_of", self._dialect.literal(instant_text(time)))
+        return self._shown("odf_as_of", self._dialect.literal(str(Timestamp.of(time))))
 
     def rows_per_day(self) -> Mapping[date, int]:
         """Return the number of log rows by day (UTC) of their event time, in order, without empty days."""
@@ -207,7 +209,7 @@ class AsAt(Rows):
             InvalidValue: it is no time.
         """
         dialect: Dialect = self._dataset._dialect  # noqa: SLF001
-        return self._dataset._shown("odf_as_at_of", self._moment, dialect.literal(instant_text(time)))  # noqa: SLF001
+        return self._dataset._shown("odf_as_at_of", self._moment, dialect.literal(str(Timestamp.of(time))))  # noqa: SLF001
 
 
 def _columns(found: DatasetFacts) -> str:

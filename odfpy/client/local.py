@@ -6,10 +6,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from odfpy.client.backend import DatasetFacts, RowStream
-from odfpy.client.moments import PointInTime, moment_word
 from odfpy.coordinator.storage.results import DatasetSummary, LineageNode
 from odfpy.coordinator.workspace import Workspace
 from odfpy.provenance.model import Provenance
+from odfpy.query.moments import PointInTime, moment_word
 from odfpy.query.query import Query
 from odfpy.query.stored_rows import StoredRows, stored_rows
 

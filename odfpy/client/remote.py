@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odfpy.client.moments import PointInTime
 from odfpy.errors import UsageError
+from odfpy.query.moments import PointInTime
 from odfpy.query.query import Query
 
 if TYPE_CHECKING:

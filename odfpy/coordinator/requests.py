@@ -20,6 +20,8 @@ from odfpy.values import dataclass
 
 if TYPE_CHECKING:
     from odfpy.data.rows.files import RowFileOptions
+    from odfpy.data.timestamp import Instant
+    from odfpy.query.moments import PointInTime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,8 +212,8 @@ class ExportRequest:
     sql: str | None = None
     engine: str | None = None
     current: bool = False
-    as_at: str | None = None
-    as_of: str | None = None
+    as_at: PointInTime | None = None
+    as_of: Instant | None = None
     files: RowFileOptions | None = None
     partition_by: tuple[str, ...] = ()
     rows_per_file: int | None = None

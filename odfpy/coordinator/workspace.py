@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from odfpy.coordinator.reading.export import Exported
     from odfpy.coordinator.storage.config import Config
     from odfpy.coordinator.storage.results import AddResult, LineageNode, PullResult
-    from odfpy.data.timestamp import Timestamp
+    from odfpy.data.timestamp import Instant, Timestamp
     from odfpy.provenance.model import Provenance
+    from odfpy.query.moments import PointInTime
     from odfpy.query.service import QueryService
 
 
@@ -256,7 +257,7 @@ class Workspace(Subjects):
         request = IngestRequest.of(ref, **options)
         return self.updates.watch(request, folder, pattern=pattern, settle=settle, pause=pause, progress=progress)
 
-    def set_watermark(self, ref: str, watermark: Timestamp) -> PullResult:
+    def set_watermark(self, ref: str, watermark: Instant) -> PullResult:
         """Declare that no row at or before a time will come to a root dataset; see `updates.set_watermark`."""
         return self.updates.set_watermark(ref, watermark)
 
@@ -366,7 +367,7 @@ class Workspace(Subjects):
 
         return self.queries.export(ExportRequest(ref=ref, to=to, **options), progress)
 
-    def compare(self, ref: str, old: str, new: str, *, key: str | Sequence[str] = ()) -> Comparison:
+    def compare(self, ref: str, old: PointInTime, new: PointInTime, *, key: str | Sequence[str] = ()) -> Comparison:
         """Return what has changed in the state of a dataset between two moments; see `queries.compare`."""
         return self.queries.compare(ref, old, new, key=key)
 

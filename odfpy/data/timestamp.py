@@ -10,6 +10,7 @@ import re
 import time
 from calendar import isleap
 from datetime import date, datetime, timedelta, timezone
+from typing import TypeAlias
 
 from odfpy.errors import InvalidValue
 from odfpy.values import dataclass
@@ -44,6 +45,25 @@ class Timestamp:
     def now(cls) -> Timestamp:
         """The wall clock. Only the coordinator asks for it, once per commit."""
         return cls(time.time_ns())
+
+    @classmethod
+    def of(cls, time: Instant) -> Timestamp:
+        """A time as programs have it.
+
+        Raises:
+            InvalidValue: it is none.
+        """
+        match time:
+            case Timestamp():
+                return time
+            case str():
+                return cls.parse(time)
+            case date():  # pandas has nanoseconds in it, and says so in `isoformat` alone
+                return cls.parse(time.isoformat())
+        raise InvalidValue(
+            f"Not a time: a value of type {type(time).__name__}",
+            hint="Times are texts such as '2024-03-01T12:00:00Z', or of the types datetime and date.",
+        )
 
     @classmethod
     def parse(cls, text: str) -> Timestamp:
@@ -140,3 +160,7 @@ def _zone_seconds(zone: str | None) -> int:
 
 _MIN_NANOS = (date.min.toordinal() - _EPOCH_ORDINAL) * SECONDS_PER_DAY * NANOS_PER_SECOND
 _MAX_NANOS = (date.max.toordinal() - _EPOCH_ORDINAL + 1) * SECONDS_PER_DAY * NANOS_PER_SECOND - 1
+
+
+Instant: TypeAlias = str | date | datetime | Timestamp
+"""A time; one without a zone is in UTC, a day is its beginning."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from support.chains.connecting import RATES
+from support.chains.workspaces import workspace_with
 
 import odfpy
+from odfpy.chain.rules import WatermarkWentBack
 from odfpy.client.connection import Connection
 from odfpy.coordinator.workspace import Workspace
-from odfpy.errors import UsageError, WorkspaceNotFound
+from odfpy.data.timestamp import Timestamp
+from odfpy.errors import InvalidValue, UsageError, WorkspaceNotFound
 
 ODD_COUNTS = (-1, 1.5, "2", b"2", float("nan"), [1])
 
@@ -96,6 +101,64 @@ def test_workspace_is_in_a_folder_that_is_there(tmp_path: Path, monkeypatch: pyt
 )
 def test_parameters_keep_their_value(here: Connection, value: Any, answer: object) -> None:
     assert here.sql("select ? as a", [value]).to_arrow().to_pylist() == [{"a": answer}]
+
+
+NO_TIMES = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: r
+  kind: Root
+  metadata:
+    - kind: AddPushSource
+      sourceName: default
+      read: {kind: NdJson, ddlSchema: [id BIGINT]}
+      merge: {kind: Append}
+"""
+
+
+def times_of(year: int) -> tuple[Any, ...]:
+    """One time as programs have it."""
+    return (
+        f"{year}-01-01",
+        date(year, 1, 1),
+        datetime(year, 1, 1, tzinfo=timezone.utc),
+        pd.Timestamp(f"{year}-01-01", tz="UTC"),
+        Timestamp.parse(f"{year}-01-01"),
+    )
+
+
+@pytest.mark.parametrize("time", times_of(2200), ids=repr)
+def test_times_are_taken_as_programs_have_them(workspace: Workspace, tmp_path: Path, time: Any) -> None:
+    with workspace.compare(RATES, time, "head") as compared:
+        assert list(compared) == []
+    there = workspace.export(RATES, to=tmp_path / "there.csv", as_of=time, as_at=time)
+    assert there.num_rows == workspace.sql(f'select * from odf_current("{RATES}")', engine="datafusion").num_rows
+
+
+@pytest.mark.parametrize("time", times_of(2020), ids=repr)
+def test_times_are_taken_by_what_is_written(tmp_path: Path, time: Any) -> None:
+    workspace = workspace_with(tmp_path / "w", NO_TIMES)
+    file = tmp_path / "rows.ndjson"
+    file.write_text('{"id": 1}\n')
+    (result,) = workspace.ingest("r", file, event_time=time)
+    assert result.error is None
+    expected = Timestamp.of(time)
+    assert Timestamp.of(workspace.tail("r").column("event_time").to_pylist()[0]) == expected
+    with pytest.raises(WatermarkWentBack):
+        workspace.set_watermark("r", date(1999, 1, 1))
+
+
+@pytest.mark.parametrize("time", [5.0, b"2024-01-01", [], True], ids=repr)
+def test_what_is_no_time_is_told(workspace: Workspace, tmp_path: Path, time: Any) -> None:
+    for ask in (
+        lambda: workspace.compare(RATES, time, "head"),
+        lambda: workspace.export(RATES, to=tmp_path / "there.csv", as_of=time),
+        lambda: list(workspace.ingest(RATES, tmp_path / "rows", event_time=time)),
+        lambda: workspace.set_watermark(RATES, time),
+    ):
+        with pytest.raises(InvalidValue, match="Not a time: a value of type"):
+            ask()
 
 
 def test_numbers_that_no_type_holds(here: Connection) -> None:

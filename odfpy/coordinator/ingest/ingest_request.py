@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from odfpy.coordinator.ingest.allowed import NOTHING, Allowed
-from odfpy.data.timestamp import Timestamp
+from odfpy.data.timestamp import Instant, Timestamp
 from odfpy.dataset.names import all_of
 from odfpy.values import dataclass
 
@@ -38,14 +38,26 @@ class IngestRequest:
 
     @classmethod
     def of(
-        cls, ref: str, files: str | Path | Sequence[str | Path] = (), *, allow_retractions: bool = False, **options: Any
+        cls,
+        ref: str,
+        files: str | Path | Sequence[str | Path] = (),
+        *,
+        event_time: Instant | None = None,
+        allow_retractions: bool = False,
+        **options: Any,
     ) -> IngestRequest:
         """Make a request of the arguments of `Workspace.ingest`; `options` are fields as they are.
 
         Args:
             ref: name or id of the dataset.
             files: the files.
+            event_time: of rows that have none.
             allow_retractions: whether a state may retract most rows.
             options: other fields of the request.
+
+        Raises:
+            InvalidValue: the event time is none.
         """
-        return cls(ref, tuple(map(Path, all_of(files))), allowed=Allowed(retractions=allow_retractions), **options)
+        time = None if event_time is None else Timestamp.of(event_time)
+        allowed = Allowed(retractions=allow_retractions)
+        return cls(ref, tuple(map(Path, all_of(files))), event_time=time, allowed=allowed, **options)

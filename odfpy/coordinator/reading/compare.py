@@ -16,6 +16,7 @@ from odfpy.coordinator.storage.storage import Storage
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.errors import NoSuchKey, ResultTooLarge, did_you_mean
 from odfpy.query.dialects import DIALECTS
+from odfpy.query.moments import PointInTime
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -170,8 +171,8 @@ def compare(
     storage: Storage,
     service: QueryService,
     ref: str,
-    old: str,
-    new: str,
+    old: PointInTime,
+    new: PointInTime,
     key: Sequence[str] = (),
     control: Control | None = None,
 ) -> Comparison:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from odfpy.coordinator.storage.references import find_block
 from odfpy.coordinator.storage.storage import Storage
-from odfpy.data.timestamp import Timestamp
+from odfpy.data.timestamp import Instant, Timestamp
 from odfpy.errors import InvalidValue, NotYetThen, UsageError
 from odfpy.query.dialects import Dialect
+from odfpy.query.moments import PointInTime, moment_word
 
 
 def table_of(
@@ -15,8 +16,8 @@ def table_of(
     dialect: Dialect,
     *,
     current: bool = False,
-    as_at: str | None = None,
-    as_of: str | None = None,
+    as_at: PointInTime | None = None,
+    as_of: Instant | None = None,
 ) -> str:
     """Return what stands behind FROM for a dataset; its log, unless something else is asked for.
 
@@ -39,7 +40,7 @@ def table_of(
             "Either the current state or an earlier one", hint="--as-at and --as-of give a state: leave out --current."
         )
     at = None if as_at is None else moment(storage, name, as_at)
-    of = None if as_of is None else str(Timestamp.parse(as_of))
+    of = None if as_of is None else str(Timestamp.of(as_of))
     arguments = [name, *(one for one in (at, of) if one is not None)]
     function = {(True, True): "odf_as_at_of", (True, False): "odf_as_at", (False, True): "odf_as_of"}.get(
         (at is not None, of is not None), "odf_current"
@@ -49,20 +50,20 @@ def table_of(
     return f"{function}({', '.join(map(dialect.literal, arguments))})"
 
 
-def moment(storage: Storage, name: str, text: str) -> str:
+def moment(storage: Storage, name: str, point: PointInTime) -> str:
     """A system time, or the hash of the block that a number, tag, branch or hash means.
 
     Args:
         storage: the workspace.
         name: name of the dataset.
-        text: what the person wrote.
+        point: what the person wrote, or the program gave.
 
     Raises:
         BlockNotFound: there is none, with a suggestion.
         InvalidValue: it was to be a time.
         NotYetThen: the dataset had not begun by then.
     """
-    dataset = storage.look(name)
+    dataset, text = storage.look(name), moment_word(point)
     try:
         time = Timestamp.parse(text)
     except InvalidValue:

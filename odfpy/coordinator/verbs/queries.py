@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.reading.export import Exported
     from odfpy.coordinator.requests import ExportRequest
     from odfpy.provenance.model import Provenance
+    from odfpy.query.moments import PointInTime
     from odfpy.query.query import Query
     from odfpy.query.service import QueryService
 
@@ -104,7 +105,7 @@ class Queries:
                 return pinned
         return query
 
-    def compare(self, ref: str, old: str, new: str, *, key: str | Sequence[str] = ()) -> Comparison:
+    def compare(self, ref: str, old: PointInTime, new: PointInTime, *, key: str | Sequence[str] = ()) -> Comparison:
         """Return what has changed in the state of a dataset between two moments.
 
         Args:

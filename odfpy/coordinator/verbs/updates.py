@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.pull import Puller
     from odfpy.coordinator.requests import PullRequest
     from odfpy.coordinator.status import DatasetStatus
-    from odfpy.data.timestamp import Timestamp
+    from odfpy.data.timestamp import Instant
 
 
 class Updates:
@@ -151,17 +151,19 @@ class Updates:
             progress=progress,
         ).run()
 
-    def set_watermark(self, ref: str, watermark: Timestamp) -> PullResult:
+    def set_watermark(self, ref: str, watermark: Instant) -> PullResult:
         """Declare that no row at or before a time will come to a root dataset.
 
         Raises:
             UsageError: the dataset is derivative, or a copy: its watermark follows from others.
+            InvalidValue: it is no time.
             WatermarkWentBack: the watermark is later already.
         """
         from odfpy.coordinator.ingest.watermarks import set_watermark
+        from odfpy.data.timestamp import Timestamp
 
         with self._storage.get(ref).writing() as dataset:
-            return set_watermark(dataset, watermark)
+            return set_watermark(dataset, Timestamp.of(watermark))
 
     def _puller(self, request: PullRequest, progress: ProgressSink) -> Puller:
         from odfpy.coordinator.ingest.fetch_limits import fetch_limits

@@ -1,0 +1,24 @@
+"""Moments as at which datasets are read, as programs have them."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Instant, Timestamp
+
+PointInTime: TypeAlias = Instant | Multihash | int
+"""A system time, a block (its hash, a tag, a branch), or an offset."""
+
+
+def moment_word(moment: PointInTime) -> str:
+    """A time, block, tag or offset as one writes it on the command line.
+
+    Raises:
+        InvalidValue: it is none.
+    """
+    if isinstance(moment, str):
+        return moment
+    if isinstance(moment, Multihash) or (isinstance(moment, int) and not isinstance(moment, bool)):
+        return str(moment)
+    return str(Timestamp.of(moment))  # type: ignore[arg-type]  # which says so of what is none
