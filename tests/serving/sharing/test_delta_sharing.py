@@ -308,7 +308,7 @@ def test_some_rows(shared: Shared) -> None:
     lines = shared.lines(f"{RATES}/query", "eur", {})
     assert state_of(table_of(shared, lines, "eur")) == {"EUR": (1.75, 3)}
     assert not {"offset", "op"} & set(table_of(shared, lines, "eur").column_names)  # gaps tell of others
-    text = json.dumps(lines)
+    text = re.sub(r'"url": "[^"]*"', "", json.dumps(lines))  # in the random part of which any three letters may stand
     assert "USD" not in text
     assert "GBP" not in text
     for version in range(3):
