@@ -25,16 +25,12 @@ def bounds(path: Path, column: str) -> tuple[Any, Any] | None:
 
 @lru_cache(maxsize=1 << 16)  # a slice never changes
 def _bounds(path: Path, column: str) -> tuple[Any, Any] | None:
-    from odfpy.data.slices.parquet_io import extremes, open_parquet
+    from odfpy.data.slices.parquet_io import open_parquet, overall_extremes
 
     with open_parquet(path) as file:
         metadata: pq.FileMetaData = file.metadata
         leaf = _leaf(metadata, column)
-        found = [] if leaf is None else extremes(metadata, leaf)
-        known = [one for one in found if one is not None]
-        if not known or len(known) < len(found):
-            return None
-        return min(least for least, _ in known), max(greatest for _, greatest in known)
+        return None if leaf is None else overall_extremes(metadata, leaf)
 
 
 def _leaf(metadata: pq.FileMetaData, column: str) -> int | None:

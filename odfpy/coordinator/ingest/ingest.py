@@ -175,6 +175,7 @@ def _ingest_file(
         engines.expect(source.preprocess.engine)
     limit = retraction_limit(dataset, source.merge, allowed)
     require_whole(source, file.path, file.name)
+    absent = warnings_of_absent_columns(source, file.path, file.name, dataset.state.vocab.event_time_column)
     policy = policy_of(dataset)
     lane = choose_lane(Config.load(dataset.workspace_folder.root), dataset.state, source, file.path)
     system_time = commit_time(dataset.state)
@@ -193,8 +194,7 @@ def _ingest_file(
     with stage("index of keys"):
         keys.extend(result.new_head, ingested.schema)
     counts, odd = _outcome(ingested.statistics, source.merge)
-    warnings = (*result.warnings, *ingested.warnings)
-    warnings += warnings_of_absent_columns(source, file.path, file.name, dataset.state.vocab.event_time_column)
+    warnings = (*absent, *result.warnings, *ingested.warnings)
     warnings += warnings_of_future(dataset, result.watermark, system_time)
     before = dataset.state.schema
     if before is not None and (names := new_columns(before, ingested.schema)):

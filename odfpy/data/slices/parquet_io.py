@@ -84,6 +84,20 @@ def extremes(metadata: pq.FileMetaData, leaf: int) -> list[tuple[Any, Any] | Non
     return [None if one is None or not one.has_min_max else _values(one) for one in known]
 
 
+def overall_extremes(metadata: pq.FileMetaData, leaf: int) -> tuple[Any, Any] | None:
+    """The least and the greatest value of a column in a file; None if a row group does not tell, or there is none.
+
+    Args:
+        metadata: the footer of the file.
+        leaf: number of the column, which is not nested.
+    """
+    found = extremes(metadata, leaf)
+    known = [one for one in found if one is not None]
+    if not known or len(known) < len(found):
+        return None
+    return min(least for least, _ in known), max(greatest for _, greatest in known)
+
+
 def _values(known: pq.Statistics) -> tuple[Any, Any] | None:
     try:
         found = known.min, known.max

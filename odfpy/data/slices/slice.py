@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from odfpy.data.schemas.arrow import plain_array, plain_schema
 from odfpy.data.slices.bounded_batches import bounded_batches
-from odfpy.data.slices.parquet_io import PathLike, extremes, open_parquet, reading
+from odfpy.data.slices.parquet_io import PathLike, open_parquet, overall_extremes, reading
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary
 from odfpy.errors import IntegrityError, SchemaError, did_you_mean
 from odfpy.values import dataclass
@@ -154,9 +154,9 @@ def slice_stats(path: PathLike, *, vocab: DatasetVocabulary = DEFAULT_VOCABULARY
         if metadata.num_rows == 0:
             return SliceStats(0, None, None)
         leaf = metadata.schema.names.index(vocab.offset_column)
-        known = [one for one in extremes(metadata, leaf) if one is not None]
-        if len(known) == metadata.num_row_groups:
-            return SliceStats(metadata.num_rows, min(least for least, _ in known), max(most for _, most in known))
+        known = overall_extremes(metadata, leaf)
+        if known is not None:
+            return SliceStats(metadata.num_rows, *known)
     import pyarrow.compute as pc
 
     bounds = pc.min_max(read_slice(path, [vocab.offset_column], vocab=vocab).column(0)).as_py()

@@ -246,35 +246,27 @@ def _with_nulls(values: np.ndarray, texts: pa.Array) -> pa.Array:
     return pa.array(values, mask=texts.is_null().to_numpy(zero_copy_only=False))
 
 
-def check_years(values: pa.Array) -> pa.Array:
-    """Dates and timestamps as they are, if they lie between the years 1 and 9999.
+def check_times(values: pa.Array) -> pa.Array:
+    """Values as they are, if dates and timestamps lie between the years 1 and 9999, and times of day within a day.
 
     Raises:
         Unfit: one does not.
     """
-    count = values.cast(pa.int32()) if pa.types.is_date(values.type) else values.cast(pa.int64())
-    per_day = 1 if pa.types.is_date(values.type) else 86_400 * _PER_SECOND[values.type.unit]
-    bounds = pc.min_max(count).as_py()
-    if values.null_count < len(values) and not (
-        _FIRST_DAY * per_day <= bounds["min"] and bounds["max"] < (_LAST_DAY + 1) * per_day
-    ):
+    kind = values.type
+    is_date, is_time = pa.types.is_date(kind), pa.types.is_time(kind)
+    if not (is_date or is_time or pa.types.is_timestamp(kind)) or values.null_count == len(values):
+        return values
+    first, last = (0, 0) if is_time else (_FIRST_DAY, _LAST_DAY)
+    per_day = 1 if is_date else 86_400 * _PER_SECOND[kind.unit]
+    bounds = pc.min_max(counts(values)).as_py()
+    if not first * per_day <= bounds["min"] <= bounds["max"] < (last + 1) * per_day:
         raise Unfit
     return values
 
 
-def check_times_of_day(values: pa.Array) -> pa.Array:
-    """Times of day as they are, if they lie within a day.
-
-    Raises:
-        Unfit: one does not.
-    """
-    count = values.cast(pa.int32() if values.type.bit_width == 32 else pa.int64())
-    bounds = pc.min_max(count).as_py()
-    if values.null_count < len(values) and not (
-        bounds["min"] >= 0 and bounds["max"] < 86_400 * _PER_SECOND[values.type.unit]
-    ):
-        raise Unfit
-    return values
+def counts(values: pa.Array | pa.Scalar) -> pa.Array | pa.Scalar:
+    """Dates, times and timestamps as the whole numbers that they are stored as."""
+    return values.cast(pa.int32() if values.type.bit_width == 32 else pa.int64())
 
 
 # --- Others ----------------------------------------------------------------------------------------------------------
@@ -306,11 +298,11 @@ _Parser = Callable[[pa.Array, pa.DataType, TimeFormats], pa.Array]
 _PARSERS: tuple[tuple[Callable[[pa.DataType], bool], _Parser], ...] = (
     (pa.types.is_string, _strings),
     (pa.types.is_integer, _integers),
-    (pa.types.is_timestamp, lambda *args: check_years(_timestamps(*args))),
+    (pa.types.is_timestamp, lambda *args: check_times(_timestamps(*args))),
     (pa.types.is_floating, _floats),
     (pa.types.is_decimal, _decimals),
     (pa.types.is_boolean, _bools),
-    (pa.types.is_date, lambda *args: check_years(_dates(*args))),
+    (pa.types.is_date, lambda *args: check_times(_dates(*args))),
     (pa.types.is_time, _times),
     (pa.types.is_duration, _durations),
     (lambda wanted: pa.types.is_binary(wanted) or pa.types.is_fixed_size_binary(wanted), _binaries),

@@ -21,8 +21,8 @@ from odfpy.ingest.read.text import (
     DEFAULT_FORMATS,
     TimeFormats,
     Unfit,
-    check_times_of_day,
-    check_years,
+    check_times,
+    counts,
     first_unfit,
     parse_texts,
     retime,
@@ -30,7 +30,6 @@ from odfpy.ingest.read.text import (
 
 _MANY_ROWS = 100_000  # from here on threads pay
 _LONGEST_SHOWN = 100
-_BITS_OF_DAYS = 32
 
 
 class Misfit(Exception):
@@ -175,15 +174,15 @@ def _convert(array: pa.Array, wanted: pa.DataType, formats: TimeFormats) -> pa.A
     if pa.types.is_string(array.type):
         _check_text(array)
     if array.type.equals(wanted):
-        return _check_times(array)
+        return check_times(array)
     if pa.types.is_integer(array.type) and pa.types.is_decimal(wanted):
         array = array.cast(pa.string())
     if pa.types.is_string(array.type):
         return parse_texts(array, wanted, formats)
     try:
         if pa.types.is_timestamp(array.type) and pa.types.is_timestamp(wanted):
-            return check_years(retime(array, wanted))
-        converted = _check_times(array.cast(wanted))
+            return check_times(retime(array, wanted))
+        converted = check_times(array.cast(wanted))
         back = converted.cast(array.type)
     except pa.ArrowInvalid as error:
         raise Unfit from error
@@ -201,15 +200,6 @@ def _check_text(array: pa.Array) -> None:
         array.validate(full=True)
     except pa.ArrowInvalid as error:
         raise Unfit from error
-
-
-def _check_times(array: pa.Array) -> pa.Array:
-    """The array, if dates and timestamps in it lie between the years 1 and 9999, and times within a day."""
-    if pa.types.is_date(array.type) or pa.types.is_timestamp(array.type):
-        return check_years(array)
-    if pa.types.is_time(array.type):
-        return check_times_of_day(array)
-    return array
 
 
 # --- Nested columns --------------------------------------------------------------------------------------------------
@@ -280,9 +270,8 @@ def _show(value: pa.Scalar) -> str:
         return str(value.as_buffer().to_pybytes().decode(errors="backslashreplace"))
     except (ValueError, OverflowError):  # a time that Python cannot hold
         pass
-    count = value.cast(pa.int32() if kind.bit_width == _BITS_OF_DAYS else pa.int64()).as_py()
     since = "midnight" if pa.types.is_time(kind) else "1970"
-    return f"{count} {'days' if pa.types.is_date32(kind) else kind.unit} since {since}"
+    return f"{counts(value)} {'days' if pa.types.is_date32(kind) else kind.unit} since {since}"
 
 
 def _incompatible(array: pa.Array, wanted: pa.DataType, path: str) -> SchemaError:

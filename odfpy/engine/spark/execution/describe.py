@@ -11,9 +11,8 @@ from odfpy.data.schemas.schema import DataSchema
 from odfpy.engine.contract import ROW_BY_ROW, AnalyzeResponseSuccess, StepAnalysis
 from odfpy.engine.lateness.policy import Late, LatePolicy
 from odfpy.engine.spark.analysis.event_time import watermark_passes
-from odfpy.engine.spark.execution.stateful import Stateful
+from odfpy.engine.spark.execution.stateful import Stateful, key_positions
 from odfpy.engine.spark.incremental.properties.plan_info import PlanInfo
-from odfpy.engine.spark.plan.catalyst import column_id
 from odfpy.engine.spark.plan.times import (
     DerivedWatermark,
     FirstOpenWindow,
@@ -84,12 +83,8 @@ def output_schema(ready: PreparedTransform | Stateful) -> DataSchema:
 def primary_key(ready: PreparedTransform | Stateful) -> tuple[str, ...] | None:
     """The columns of which no two rows of the output's state have the same values, as far as the query tells."""
     final = {at: ready.form.schema.field(3 + number).name for number, at in enumerate(ready.form.sources)}
-    if not isinstance(ready, Stateful):
-        return None if ready.plan.key is None else tuple(final[at] for at in ready.plan.key)
-    info = ready.steps.last.info
-    if info.unique is None:
-        return None
-    return tuple(final[at] for at, column in enumerate(info.columns) if column_id(column) in info.unique)
+    positions = key_positions(ready.steps.last.info) if isinstance(ready, Stateful) else ready.plan.key
+    return None if positions is None else tuple(final[at] for at in positions)
 
 
 def _stateful_step(alias: str | None, text: str, info: PlanInfo) -> StepAnalysis:

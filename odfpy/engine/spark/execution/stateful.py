@@ -114,8 +114,7 @@ def stateful(
             f"The column `{name}` of the result is made by the engine, which finds out what has changed",
             hint="Leave it out, or give the column another name with AS.",
         )
-    unique, known = steps.last.info.unique or (), steps.last.info.columns
-    form = replace(form, key=frozenset(at for at, column in enumerate(known) if column_id(column) in unique))
+    form = replace(form, key=frozenset(key_positions(steps.last.info) or ()))
     return Stateful(catalyst, steps, form, policy, scratch)
 
 
@@ -300,10 +299,16 @@ def _clocks(catalyst: Catalyst, sources: Sequence[TransformRequestInput]) -> tup
     return before, Clock(catalyst, [_micros(input_watermark(source)) for source in sources])
 
 
+def key_positions(info: PlanInfo) -> list[int] | None:
+    """The positions of the columns by which a row is known, in their order; None when none are known."""
+    unique = info.unique
+    return None if unique is None else [at for at, column in enumerate(info.columns) if column_id(column) in unique]
+
+
 def key_of(info: PlanInfo) -> list[str] | None:
     """The columns by which a row is known, in the order of the columns; None when none are known."""
-    positions = {column_id(column): at for at, column in enumerate(info.columns)}
-    return None if info.unique is None else [f"c{at}" for at in sorted(positions[column] for column in info.unique)]
+    positions = key_positions(info)
+    return None if positions is None else [f"c{at}" for at in positions]
 
 
 def in_final_order(catalyst: Catalyst, changed: Node, key: list[str] | None, event_time: int | None) -> DataFrame:

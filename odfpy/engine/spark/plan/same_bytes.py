@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 def summed_by_row(rows: DataFrame, names: Sequence[str], totals: Mapping[str, Column]) -> DataFrame:
-    """Each row that is there, once, with sums over those that are the same.
+    """Each row that is there, once, with aggregates of those that are the same, sums for example.
 
     Spark takes texts for equal that are equal by their collation, such as `a` and `A`, and keeps one of them.
 
     Args:
         rows: the rows.
         names: the columns of a row.
-        totals: the sums, by their names.
+        totals: the aggregates, by their names.
     """
     from pyspark.sql import functions
 

@@ -31,6 +31,7 @@ from odfpy.engine.spark.plan.catalyst import (
     operator_name,
     selected,
 )
+from odfpy.engine.spark.plan.same_bytes import summed_by_row
 from odfpy.engine.spark.plan.step import CARRIED_INPUT, CARRIED_OFFSET, CARRIED_OPERATION
 from odfpy.engine.spark.plan.times import MILLISECOND, Clock
 from odfpy.engine.spark.provenance.annotate import Annotator
@@ -177,10 +178,11 @@ class TransformAt:
         if only_appends:
             return self._named(wanted, catalyst.plan(frame.select(*names, functions.array(number).alias(IDS))))
         gained = functions.when(column(WEIGHT) > 0, number)
-        there = frame.groupBy(*names).agg(
-            functions.sum(WEIGHT).cast("int").alias(WEIGHT),
-            functions.sort_array(functions.collect_list(gained)).alias(IDS),
-        )
+        totals = {
+            WEIGHT: functions.sum(WEIGHT).cast("int"),
+            IDS: functions.sort_array(functions.collect_list(gained)),
+        }
+        there = summed_by_row(frame, names, totals)
         last = functions.slice(column(IDS), -column(WEIGHT), column(WEIGHT))
         each = there.where(column(WEIGHT) > 0).select(*names, functions.explode(last).alias(IDS))
         return self._named(wanted, catalyst.plan(each.withColumn(IDS, functions.array(IDS))))
