@@ -24,6 +24,9 @@ QUERIES = {
     "window": f"SELECT event_time, v, {TEXT} AS s, count(*) OVER (PARTITION BY k, v) AS n FROM a",
     "join": f"SELECT a.event_time, a.v, a.{TEXT} AS s, b.n FROM a LEFT JOIN (SELECT k, max(v) AS n FROM a GROUP BY k) b"
     " ON a.k = b.k",
+    "ties": f"SELECT event_time, v, {TEXT} AS s, row_number() OVER (PARTITION BY k, v ORDER BY event_time) AS n FROM a",
+    "ties of the text itself": f"SELECT event_time, v, s, row_number() OVER (PARTITION BY k ORDER BY s) AS n"
+    f" FROM (SELECT * EXCEPT (s), {TEXT} AS s FROM a)",
     "array": f"SELECT event_time, v, array({TEXT}) AS s, count(*) OVER (PARTITION BY k, v) AS n FROM a",
     "struct": f"SELECT event_time, v, named_struct('t', {TEXT}).t AS s, count(*) OVER (PARTITION BY k) AS n FROM a",
     "below a window": f"SELECT event_time, v, s, count(*) OVER (PARTITION BY k) AS n FROM (SELECT *  EXCEPT (s), {TEXT} AS s FROM a)",

@@ -38,9 +38,14 @@ def with_ties_in_window(catalyst: Catalyst, window: Node) -> Node:
 
 
 def _more(build: Builder, child: Node, order: Sequence[Node]) -> list[Node]:
-    """Sort keys of all columns that are none yet."""
-    keys = [build.ascending(column) for column in columns(child)]
-    return [key for key in keys if key.checkInputDataTypes().isSuccess() and not _is_in(key.child(), order)]
+    """Sort keys of all columns that are none yet; texts that are equal by their collation follow by their bytes."""
+    keys: list[Node] = []
+    for column in columns(child):
+        if not _is_in(column, order):
+            keys.append(build.ascending(column))
+        if "COLLATE" in column.dataType().sql():
+            keys.append(build.ascending(build.cast(column, "string")))
+    return [key for key in keys if key.checkInputDataTypes().isSuccess()]
 
 
 def _is_in(column: Node, order: Sequence[Node]) -> bool:
