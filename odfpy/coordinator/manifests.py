@@ -17,7 +17,7 @@ from odfpy.chain.state import ChainState
 from odfpy.codec.tree import TreeError
 from odfpy.coordinator.schedules.scheduled_snapshot import with_schedule
 from odfpy.dataset.names import DatasetAlias
-from odfpy.errors import MalformedManifest, NotFound, OdfError, UsageError
+from odfpy.errors import InvalidValue, MalformedManifest, NotFound, OdfError, UsageError
 
 LARGEST_MANIFEST: Final = 16 << 20
 """Bytes of one source of manifests; they carry documentation, so that there is room for some."""
@@ -104,13 +104,20 @@ def refuse_impossible(snapshot: DatasetSnapshot) -> None:
     Raises:
         TreeError: it has; the message names the place.
     """
-    vocabulary = next((event for event in snapshot.metadata if isinstance(event, SetVocab)), None)
+    set_vocab = next((event for event in snapshot.metadata if isinstance(event, SetVocab)), None)
+    vocabulary = replace(ChainState(), set_vocab=set_vocab).vocab
     for number, event in enumerate(snapshot.metadata):
-        if not isinstance(event, SetPollingSource | AddPushSource):
+        if not isinstance(event, SetPollingSource | AddPushSource | SetVocab):
             continue
-        from odfpy.ingest.impossible import faults_of
+        from odfpy.ingest.impossible import check_vocabulary, faults_of
 
-        for fault in faults_of(event, replace(ChainState(), set_vocab=vocabulary).vocab):
+        if isinstance(event, SetVocab):
+            try:
+                check_vocabulary(replace(ChainState(), set_vocab=event).vocab)
+            except InvalidValue as error:
+                raise TreeError(("content", "metadata", number), error.message, hint=error.hint) from error
+            continue
+        for fault in faults_of(event, vocabulary):
             path = ("content", "metadata", number, *fault.path)
             raise TreeError(path, fault.error.message, hint=fault.error.hint) from fault.error
 

@@ -27,12 +27,13 @@ from odfpy.chain.sources import (
 )
 from odfpy.data.schemas import schema as types
 from odfpy.data.schemas.schema import DataSchema, DataType
-from odfpy.data.vocabulary import DatasetVocabulary
+from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary
 from odfpy.errors import InvalidValue, OdfError, UsageError, did_you_mean
 
 Path: TypeAlias = tuple[str | int, ...]
 
 _TEMPLATE: Final = "${{"
+_DEFAULT_NAMES: Final = ", ".join(f"`{name}`" for name in DEFAULT_VOCABULARY.columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,21 @@ def faults_of(source: SetPollingSource | AddPushSource, vocabulary: DatasetVocab
     yield from read
     if not read:
         yield from _in_merge(source, vocabulary)
+
+
+def check_vocabulary(vocabulary: DatasetVocabulary) -> None:
+    """Check that the system columns of a dataset can stand side by side.
+
+    Raises:
+        InvalidValue: two have the same name.
+    """
+    names = vocabulary.columns
+    twice = next((name for number, name in enumerate(names) if name in names[:number]), None)
+    if twice is not None:
+        raise InvalidValue(
+            f"two system columns have the name {twice!r}",
+            hint=f"Those that are not named are {_DEFAULT_NAMES}.",
+        )
 
 
 def _tried(path: Path, attempt: Callable[[], object]) -> Iterator[Fault]:
@@ -170,7 +186,7 @@ def _declared(step: ReadStep) -> DataSchema | None:
     """The schema that a step declares.
 
     Raises:
-        _InSchema: it cannot be used.
+        _InSchema: it cannot be used, or has a column without a name.
     """
     from odfpy.data.schemas.arrow import to_arrow
     from odfpy.data.schemas.ddl import parse_ddl
@@ -180,6 +196,8 @@ def _declared(step: ReadStep) -> DataSchema | None:
         schema = schema_of(step)
         if schema is not None:
             to_arrow(schema)
+            if "" in schema.names:
+                raise InvalidValue("a column has no name", hint="Give it one, even if no query is to use it.")
     except OdfError as error:
         path: Path = ("schema",) if step.ddl_schema is None else ("ddlSchema",)
         bad = (at for at, line in enumerate(step.ddl_schema or ()) if any(_tried((), partial(parse_ddl, [line]))))
@@ -212,6 +230,9 @@ def _in_merge(source: SetPollingSource | AddPushSource, vocabulary: DatasetVocab
     merge, schema = source.merge, schema_of(source.read)
     if isinstance(merge, MergeAppend):
         return
+    if not merge.primary_key:
+        hint = "List the columns by which a row is known, or say `kind: Append`."
+        yield Fault(("merge", "primaryKey"), InvalidValue("there is no primary key column", hint=hint))
     known: Sequence[str] | None = None if schema is None else schema.names
     if source.preprocess is not None:
         from odfpy.engine.sql.output_names import output_names

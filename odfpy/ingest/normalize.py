@@ -143,8 +143,11 @@ def _check_columns(names: Sequence[str], strategy: MergeStrategy, vocabulary: Da
         system.append(vocabulary.operation_type_column)
     conflicts = [name for name in system if name in names]
     if conflicts:
+        what = f"Column {_quoted(conflicts)} of the data has the name of a system column"
+        if len(conflicts) > 1:
+            what = f"Columns {_quoted(conflicts)} of the data have the names of system columns"
         raise IngestError(
-            f"Column {_quoted(conflicts)} of the data has the name of a system column",
+            what,
             hint="Rename it in the source's schema or preprocessing query, or give the system column another name "
             "with SetVocab.",
         )

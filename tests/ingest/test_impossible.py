@@ -33,7 +33,7 @@ GOOD = {
     "merge": "{kind: Ledger, primaryKey: [id]}",
     "vocab": "{kind: SetVocab, eventTimeColumn: at}",
 }
-LINES = {"fetch": 8, "prepare": 9, "read": 10, "preprocess": 11, "merge": 12}
+LINES = {"fetch": 8, "prepare": 9, "read": 10, "preprocess": 11, "merge": 12, "vocab": 13}
 
 
 def taken(folder: Path, **parts: str) -> None:
@@ -241,6 +241,13 @@ def test_columns_that_the_merge_strategy_names_must_be_read(tmp_path: Path, merg
     assert found == hint
 
 
+@pytest.mark.parametrize("kind", ["Ledger", "Snapshot", "UpsertStream", "ChangelogStream"])
+def test_a_merge_by_key_needs_one(tmp_path: Path, kind: str):
+    message, hint = refused(tmp_path, merge=f"{{kind: {kind}, primaryKey: []}}")
+    assert message == "there is no primary key column at `content.metadata[0].merge.primaryKey`"
+    assert hint == "List the columns by which a row is known, or say `kind: Append`."
+
+
 def test_the_event_time_can_always_be_compared(tmp_path: Path):
     merge = "{kind: Snapshot, primaryKey: [id], compareColumns: [event_time]}"
     taken(tmp_path, merge=merge, vocab="{kind: SetInfo}")
@@ -301,3 +308,25 @@ def test_without_a_schema_nobody_can_tell(tmp_path: Path):
             tmp_path, merge="{kind: Ledger, primaryKey: [x]}", read="{kind: Csv}", preprocess=sql("select a from input")
         )[0]
     )
+
+
+# --- Names -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("columns", ["ddlSchema: ['`` INT', 'id INT']", "schema: {fields: [{name: '', type: Int64}]}"])
+def test_columns_have_names(tmp_path: Path, columns: str):
+    assert refused(tmp_path, read=f"{{kind: Csv, {columns}}}")[0].startswith("a column has no name at ")
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ("eventTimeColumn: offset", "two system columns have the name 'offset'"),
+        ("offsetColumn: at, eventTimeColumn: at", "two system columns have the name 'at'"),
+    ],
+)
+def test_system_columns_have_names_of_their_own(tmp_path: Path, names: str, words: str):
+    message, hint = refused(tmp_path, vocab=f"{{kind: SetVocab, {names}}}")
+    assert message == f"{words} at `content.metadata[1]`"
+    assert hint is not None
+    assert "`offset`, `op`, `system_time`, `event_time`" in hint
