@@ -1,10 +1,13 @@
-"""Memory of Arrow: the size of values, and a pool while a lot of them come and go."""
+"""Memory of Arrow: the size of values, arrays of numpy as they are, and a pool while a lot of values come and go."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 
@@ -36,3 +39,13 @@ def bytes_of(values: pa.Array | pa.ChunkedArray | pa.RecordBatch | pa.Table) -> 
         return int(values.nbytes)
     except (pa.ArrowTypeError, pa.ArrowNotImplementedError):
         return int(values.get_total_buffer_size())
+
+
+def from_numpy(values: npt.NDArray[Any]) -> pa.Array:
+    """The same numbers or booleans as an Arrow array of their type, without nulls; numbers are not copied.
+
+    `pa.array` does it, too, but looks first whether they are a masked array: for that, numpy loads a module that takes
+    a small command a fortieth of its time.
+    """
+    data = np.packbits(values, bitorder="little") if values.dtype == np.bool_ else np.ascontiguousarray(values)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(data)])

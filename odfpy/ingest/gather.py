@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from odfpy.data.memory import bytes_of
+from odfpy.data.memory import bytes_of, from_numpy
 
 _LARGEST = 1 << 30
 """Bytes of an array, far enough from where offsets end."""
@@ -37,12 +37,12 @@ def gather(column: pa.ChunkedArray, positions: pa.Array) -> pa.ChunkedArray:
     by_chunk = np.argsort(chunk_of, kind="stable")
     bounds = np.searchsorted(chunk_of[by_chunk], np.arange(column.num_chunks + 1))
     taken = [
-        chunk.take(pa.array(places[by_chunk[bounds[at] : bounds[at + 1]]] - starts[at]))
+        chunk.take(from_numpy(places[by_chunk[bounds[at] : bounds[at + 1]]] - starts[at]))
         for at, chunk in enumerate(column.chunks)
     ]
     back = np.empty(len(places), np.int64)
     back[by_chunk] = np.arange(len(places))
-    return pa.chunked_array([pa.concat_arrays(taken).take(pa.array(back))], type=column.type)
+    return pa.chunked_array([pa.concat_arrays(taken).take(from_numpy(back))], type=column.type)
 
 
 def _groups(chunks: list[pa.Array]) -> Iterator[list[pa.Array]]:

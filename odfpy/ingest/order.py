@@ -6,6 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from odfpy.data.memory import from_numpy
+
 _WORD = 64
 
 
@@ -24,13 +26,13 @@ def time_order(event_time: pa.ChunkedArray | pa.Array) -> pa.Array | None:
     first = int(times.min())
     place_bits = (len(times) - 1).bit_length()
     if (int(times.max()) - first).bit_length() + place_bits > _WORD:
-        return pa.array(np.argsort(times, kind="stable"))
+        return from_numpy(np.argsort(times, kind="stable"))
     # Time and place in one number: sorting these takes a third of the time of sorting places by their times.
     packed = (times - first).view(np.uint64) << np.uint64(place_bits)
     packed |= np.arange(len(times), dtype=np.uint64)
     packed.sort()
     packed &= np.uint64((1 << place_bits) - 1)
-    return pa.array(packed.view(np.int64))
+    return from_numpy(packed.view(np.int64))
 
 
 def as_numbers(event_time: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.int64]:

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from odfpy.chain.sources import MergeSnapshot, MergeStrategy
 from odfpy.data.data_warning import DataWarning
 from odfpy.data.lateness import late_rows
+from odfpy.data.memory import from_numpy
 from odfpy.data.scalars import U64
 from odfpy.data.schemas.arrow import to_arrow
 from odfpy.data.schemas.schema import DataSchema
@@ -173,7 +174,7 @@ def ingest_rows(
 def _retracted_keys(rows: OrderedRows, strategy: MergeSnapshot, most: int) -> list[dict[str, Any]]:
     """The primary keys of the first retracted rows."""
     ranks = np.flatnonzero(rows.operations.to_numpy() == int(OperationType.RETRACT))[:most]
-    places = pa.array(ranks) if rows.positions is None else rows.positions.take(pa.array(ranks))
+    places = from_numpy(ranks) if rows.positions is None else rows.positions.take(from_numpy(ranks))
     keys: list[dict[str, Any]] = rows.columns.select(list(strategy.primary_key)).take(places).to_pylist()
     return keys
 

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from odfpy.data.memory import from_numpy
 from odfpy.state.fingerprints import Entries, Fingerprints
 from odfpy.state.merging import IndexSizes, num_staying, ranges
 from odfpy.state.run_file import RunInfo, RunWriter, SortedRun
@@ -25,7 +26,7 @@ SIZES: Final = IndexSizes(block_rows=512, least_rows=16_384)
 def sorted_by(fingerprints: Fingerprints, rows: pa.Table) -> Entries:
     """Entries of rows in any order; equal ones stay in theirs."""
     order = np.argsort(fingerprints, kind="stable")
-    return Entries(fingerprints[order], rows.combine_chunks().take(pa.array(order)))
+    return Entries(fingerprints[order], rows.combine_chunks().take(from_numpy(order)))
 
 
 def write_run(path: Path, parts: Iterable[Entries], schema: pa.Schema, sizes: IndexSizes = SIZES) -> RunInfo:

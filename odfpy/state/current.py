@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import pyarrow as pa
 
+from odfpy.data.memory import from_numpy
 from odfpy.data.schemas.arrow import plain_array, plain_type, to_arrow
 from odfpy.data.schemas.fit import fit_table
 from odfpy.data.schemas.schema import DataSchema
@@ -185,12 +186,12 @@ class ScannedState:
                 parts.append(self._take(path, ascending[first:last] - stats.offset_start))
         table = pa.concat_tables(parts)
         found = table.column(self._vocabulary.offset_column).cast(pa.int64())
-        if not found.combine_chunks().equals(pa.array(ascending, pa.int64())):
+        if not found.combine_chunks().equals(from_numpy(ascending)):
             raise IntegrityError(
                 "The data slices do not hold all offsets from 0 on, in order",
                 hint="`odf verify --integrity` names what is damaged.",
             )
-        return table.take(pa.array(np.argsort(order, kind="stable")))
+        return table.take(from_numpy(np.argsort(order, kind="stable")))
 
     def check(self) -> None:
         """Decode all slices."""
@@ -210,7 +211,7 @@ class ScannedState:
         # Places count from the start of the file, but the groups read stand one behind the other.
         read_starts = np.concatenate([[0], np.cumsum(np.array(sizes)[groups])])
         among_read = places - starts[group_of] + read_starts[np.searchsorted(groups, group_of)]
-        taken = read.take(pa.array(among_read))
+        taken = read.take(from_numpy(among_read))
         plain = [
             pa.chunked_array([plain_array(chunk) for chunk in column.chunks], plain_type(column.type))
             for column in taken.columns

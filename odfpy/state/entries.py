@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from odfpy.data.memory import from_numpy
 from odfpy.data.schemas.fit import fit_table
 from odfpy.state.comparable import comparable, comparable_type
 from odfpy.state.fingerprints import Entries, Fingerprints, Places, places_of
@@ -143,7 +144,7 @@ def is_superseded(db: duckdb.DuckDBPyConnection, keys: KeyColumns, parts: Sequen
     places = np.flatnonzero(superseded)
     if len(places):
         rows = pa.concat_tables([part.rows.select(keys.names) for part in parts])
-        superseded[places[keys.last_of_each(db, rows.take(pa.array(places)))]] = False
+        superseded[places[keys.last_of_each(db, rows.take(from_numpy(places)))]] = False
     return superseded
 
 
@@ -156,12 +157,12 @@ def _latest(
     if repeated.any():
         # Only keys that share their fingerprint have to be compared.
         shared = np.sort(order[repeated])
-        last = shared[keys.last_of_each(db, rows.select(keys.names).take(pa.array(shared)))]
+        last = shared[keys.last_of_each(db, rows.select(keys.names).take(from_numpy(shared)))]
         is_last = np.zeros(len(order), np.bool_)
         is_last[last] = True
         keep = ~repeated | is_last[order]
         order, ascending = order[keep], ascending[keep]
-    return Entries(ascending, rows.combine_chunks().take(pa.array(order)))
+    return Entries(ascending, rows.combine_chunks().take(from_numpy(order)))
 
 
 def _repeated(ascending: Fingerprints) -> npt.NDArray[np.bool_]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 import duckdb
 import pyarrow as pa
 
+from odfpy.data.memory import from_numpy
 from odfpy.data.schemas.arrow import to_arrow
 from odfpy.data.schemas.fit import fit_table
 from odfpy.data.schemas.schema import DataSchema
@@ -136,7 +137,7 @@ class IndexedState:
         places = {
             "pos": pa.arange(first, first + rows.num_rows),
             "living": is_living(rows, self._index.purpose.vocabulary),
-            "superseded": pa.array(is_superseded(db, columns, parts)) if parts else pa.array([], pa.bool_()),
+            "superseded": from_numpy(is_superseded(db, columns, parts)) if parts else pa.array([], pa.bool_()),
         }
         # Not sooner: an entry that ends its key is not living, but supersedes what older runs say of the key.
         current = _relation(db, [*keys, *values], rows, places).filter("living AND NOT superseded")

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from odfpy.data.memory import from_numpy
 from odfpy.data.multihash import BLAKE3
 from odfpy.data.scalars import U64
 from odfpy.state.fingerprints import Entries, Fingerprints, Places, places_of
@@ -190,7 +191,7 @@ class SortedRun:
         read, block_of = np.unique(np.searchsorted(ends, places, side="right"), return_inverse=True)
         left_out = ends[read] - np.cumsum(sizes[read])
         rows = pa.Table.from_batches(map(self._rows, blocks[read]), self.schema)
-        return Entries(known[places], rows.take(pa.array(places - left_out[block_of])))
+        return Entries(known[places], rows.take(from_numpy(places - left_out[block_of])))
 
     # --- Blocks ---
 

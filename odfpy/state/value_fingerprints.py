@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
+from odfpy.data.memory import from_numpy
 from odfpy.state.comparable import comparable
 from odfpy.state.database import literal
 
@@ -31,7 +32,7 @@ def value_fingerprints(db: duckdb.DuckDBPyConnection, rows: pa.Table) -> pa.Arra
     """
     fingerprints = np.zeros(rows.num_rows, np.uint64)
     if not rows.num_columns:
-        return pa.array(fingerprints)
+        return from_numpy(fingerprints)
     roles = [f"v{at}" for at in range(rows.num_columns)]
     columns = {role: comparable(column) for role, column in zip(roles, rows.columns, strict=True)}
     # The database may give rows in any order, so that each brings its place along.
@@ -46,4 +47,4 @@ def value_fingerprints(db: duckdb.DuckDBPyConnection, rows: pa.Table) -> pa.Arra
     places = hashed.column("place").to_numpy()
     for role in roles:
         fingerprints[places] ^= hashed.column(role).to_numpy()
-    return pa.array(fingerprints)
+    return from_numpy(fingerprints)
