@@ -127,6 +127,11 @@ class KeyRevocation:
         """Return when the key has ended, where no block says so."""
         return self.expires or self.time
 
+    @property
+    def ends_all(self) -> bool:
+        """Return whether nothing that the key has ever signed counts."""
+        return self.reason is Reason.COMPROMISED and self.expires is None
+
     def has_come(self, now: Timestamp) -> bool:
         """Return whether the key has ended by a time: what is no expiry has come when it was said."""
         return self.expires is None or now > self.expires
@@ -235,7 +240,7 @@ class RevokedKeys:
         """Return the statement by which a signature of a block does not count, None where it does."""
         time = max(signature.time, hashed.block.system_time)
         for one in self._about(signature.signer):
-            if (one.reason is Reason.COMPROMISED and one.expires is None) or self._is_after(one, hashed, time):
+            if one.ends_all or self._is_after(one, hashed, time):
                 return one
         return None
 
@@ -380,6 +385,9 @@ def require_entitled(statements: Iterable[KeyRevocation], key: ActorId, dataset_
 def add(side: SideFiles, statements: Iterable[KeyRevocation]) -> bool:
     """Keep statements in a place, beside those that are there; gives whether any was new.
 
+    There is room for `MAX_STATEMENTS` about a key. Of more, the strongest stay: whoever holds a stolen key can sign any
+    number of harmless ones, and must not keep out those that end it.
+
     Raises:
         OdfError: they cannot be written.
     """
@@ -393,8 +401,19 @@ def add(side: SideFiles, statements: Iterable[KeyRevocation]) -> bool:
         there: tuple[KeyRevocation, ...] = ()
         with suppress(MalformedSignature):
             there = decode(data, path) if data is not None else ()
-        together = tuple(dict.fromkeys((*there, *new)))[:MAX_STATEMENTS]
+        together = _strongest(tuple(dict.fromkeys((*there, *new))))
         if together != there:
             files[path] = encode(together)
     side.write_all(files)
     return bool(files)
+
+
+def _strongest(statements: tuple[KeyRevocation, ...]) -> tuple[KeyRevocation, ...]:
+    """As many as there is room for, in the order in which they are."""
+
+    def weakness(one: KeyRevocation) -> tuple[bool, bool, Timestamp]:
+        is_by_itself = one.proof.verification_method == one.key
+        return is_by_itself, not one.ends_all, one.end
+
+    kept = frozenset(sorted(statements, key=weakness)[:MAX_STATEMENTS])
+    return tuple(one for one in statements if one in kept)

@@ -57,14 +57,15 @@ def say(
         only: the datasets that are meant; all in which the key has signed if None.
 
     Raises:
-        OdfError: it cannot be written down.
+        OdfError: it cannot be written down, or there is no room for it beside a dataset.
     """
     now = Timestamp.now()
     general = KeyRevocation.made_by(holder or me, key, reason, now, expires=expires)
     if only is None:
         RevokedKeysFile().add(made=[general])
     datasets = only if only is not None else storage.datasets() if storage is not None else ()
-    written = []
+    written: list[StoredDataset] = []
+    full: list[StoredDataset] = []
     for dataset in datasets:
         if only is None and not _has_signed(dataset, key):
             continue
@@ -75,7 +76,14 @@ def say(
                 RevokedKeysFile().add(made=statements)
             elif locked.layout.side is not None:
                 revocations.add(locked.layout.side, statements)
-                written.append(dataset)
+                there = revocations.honoured_in(locked.layout.side, dataset.handle.id, [key])
+                (written if there and set(statements) <= set(there) else full).append(dataset)
+    if full:
+        names = ", ".join(str(dataset.handle.alias) for dataset in full)
+        raise OdfError(
+            f"As much as there is room for is said of {key} in {names} already",
+            hint="With `--reason compromised` it takes the place of weaker statements.",
+        )
     return Revoked(key, holder is not None, tuple(written))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from support.servers.static_server import static_server
 
 from odfpy.chain import revocations
 from odfpy.chain.block import HashedBlock
+from odfpy.chain.encoding import load_snapshots
 from odfpy.chain.events import Seed, SetInfo
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.required_signers import NotSigned, RequiredSigners
@@ -33,12 +35,14 @@ from odfpy.chain.signatures import (
     BLOCK_SIGNATURES,
     HEAD_PATH,
     HEAD_SIGNATURES,
+    MAX_SIGNATURES,
     MalformedSignature,
     SignatureReport,
     SignedBlock,
     encode,
     path_of,
     read_head_signatures,
+    read_signatures,
     says_signed,
 )
 from odfpy.chain.state import ChainState
@@ -55,12 +59,14 @@ from odfpy.errors import OdfError
 from odfpy.repository.exchange import fetch_dataset, send_dataset
 from odfpy.repository.peer_errors import PeerFailed
 from odfpy.repository.places.http import http_dataset
+from odfpy.repository.transfer.incoming_signatures import IncomingSignatures
 from odfpy.repository.transfer.simple import HistoryTakenBack, transfer
 from odfpy.serving.callers.tokens import Scope, Tokens
 
 OWNER, CAROL = KeyPair(b"o" * 32), KeyPair(b"c" * 32)
 ID = OWNER.dataset_id
 LATER = Timestamp.parse("2024-06-01T00:00:00Z")
+FAR = Timestamp.parse("2999-01-01T00:00:00Z")
 NAME = "com.example.rates"
 ANYBODY = RequiredSigners("", frozenset(), owner=False)
 BY_ALICE = RequiredSigners("alice", frozenset({ALICE.actor}), owner=False)
@@ -530,6 +536,77 @@ def test_a_key_is_revoked_and_another_one_goes_on(
         path.name for path in (Path(copy) / "info" / "revocations").iterdir()
     ]
     assert odf("key", "list", "-o", "json") == 0
+
+
+def test_a_process_that_goes_on_signs_with_a_revoked_key_no_more(workspace: Workspace) -> None:
+    stolen = UserKeys().own().actor
+    feed(workspace, NAME, "2 b")  # the workspace knows the key now
+    assert odf("key", "revoke", "--reason", "compromised", "--yes") == 0
+    feed(workspace, NAME, "3 c")
+    (entry,) = workspace.add(load_snapshots(root("new"), "manifest"))
+    for ref in (NAME, str(entry.handle.alias)):
+        newest = next(workspace.datasets.log(ref))
+        signers = {signer.key for signer in workspace.datasets.signers(ref).of(newest).signers}
+        assert stolen not in signers
+        assert UserKeys().own().actor in signers
+    assert odf("config", "set", "signatures.sign", "false") == 0
+    feed(workspace, NAME, "4 d")
+    assert not workspace.datasets.signers(NAME).of(next(workspace.datasets.log(NAME))).signers
+
+
+def test_remarks_are_on_the_commits_of_the_own_thread(workspace: Workspace) -> None:
+    assert odf("key", "expire", "--on", "2999-01-01", "--yes") == 0
+    signing = workspace.storage.signing
+    signing._say("not signed", OdfError("in this thread"))  # noqa: SLF001
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(signing.remarks).result() == ()
+    assert signing.remarks() == ("not signed: in this thread",)
+
+
+@pytest.mark.parametrize("expires", [LATER, None])
+@pytest.mark.parametrize("by", [ALICE, OWNER], ids=["the key", "the owner"])
+def test_harmless_statements_keep_none_out_that_ends_a_key(
+    there: DatasetLayout, by: KeyPair, expires: Timestamp | None
+) -> None:
+    """Whoever has stolen the key may sign as many as they like."""
+    for number in range(2 * revocations.MAX_STATEMENTS):
+        reason = Reason.SUPERSEDED if expires is None else Reason.COMPROMISED
+        end = Timestamp(LATER.nanos + (number + 1) * 1_000_000)
+        put(there, KeyRevocation.made_by(ALICE, ALICE.actor, reason, end, expires=expires and end))
+    last = KeyRevocation.made_by(by, ALICE.actor, Reason.COMPROMISED, LATER)
+    put(there, last)
+    said = honoured_in(there.side, ID, [ALICE.actor])
+    assert len(said) == revocations.MAX_STATEMENTS
+    assert last in said
+    put(there, KeyRevocation.made_by(ALICE, ALICE.actor, Reason.RETIRED, LATER, expires=FAR))
+    assert honoured_in(there.side, ID, [ALICE.actor]) == said
+
+
+def test_signatures_of_others_do_not_keep_out_that_of_the_owner(tmp_path: Path) -> None:
+    layout = dataset(tmp_path / "crowded", "one")
+    sign(layout, *(KeyPair(bytes([number]) * 32) for number in range(MAX_SIGNATURES)))
+    assert layout.side is not None
+    hashed = layout.chain.in_order()[-1]
+    incoming = IncomingSignatures(ID, KnownRevocations(), LATER, lambda _: None)
+    owners = encode(about(hashed).signed_by([OWNER], BLOCK_SIGNATURES, TIME), BLOCK_SIGNATURES)
+    incoming.take(path_of(hashed.hash), owners, hashed)
+    incoming.store(layout)
+    signed = read_signatures(layout.side, ID, hashed)
+    assert signed is not None
+    assert len(signed.signers) == MAX_SIGNATURES
+    assert OWNER.actor in signed.signers
+
+
+def test_a_statement_for_which_there_is_no_room_is_told(
+    workspace: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pair, dataset = UserKeys().own(), workspace.storage.get(NAME)
+    assert dataset.layout.side is not None
+    for number in range(revocations.MAX_STATEMENTS):
+        early = Timestamp(TIME.nanos + number * 1_000_000)
+        revocations.add(dataset.layout.side, [KeyRevocation.made_by(pair, pair.actor, Reason.RETIRED, early)])
+    assert odf("key", "revoke", "--reason", "superseded", "--yes") == 1
+    assert f"in {NAME} already" in capsys.readouterr().err
 
 
 def test_what_a_thief_pushes_to_a_shared_folder_is_not_pulled(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -49,13 +50,14 @@ class RevokedKeysFile:
         Raises:
             MalformedManifest: the file is damaged; the message names it.
         """
-        document = load_document(self._path, _KIND, _Document)
-        if document is None:
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
             return KnownRevocations()
-        forged = next((one for one in (*document.made, *document.learnt) if not one.is_honest()), None)
-        if forged is not None:
-            raise MalformedManifest(f"{self._path}: a statement about {forged.key} is not signed by whom it says")
-        return KnownRevocations(document.made, document.learnt)
+        except OSError:
+            return _loaded.__wrapped__(self._path)
+        # Each commit asks for it, and signatures take longer to check than a file to look at.
+        return _loaded(self._path, found.st_ino, found.st_mtime_ns, found.st_size)
 
     def add(
         self,
@@ -85,6 +87,17 @@ class RevokedKeysFile:
             )
             if new != known:
                 save_document(self._path, _KIND, _Document(new.made, new.learnt))
+
+
+@lru_cache(maxsize=4)
+def _loaded(path: Path, *_stamp: int) -> KnownRevocations:
+    document = load_document(path, _KIND, _Document)
+    if document is None:
+        return KnownRevocations()
+    forged = next((one for one in (*document.made, *document.learnt) if not one.is_honest()), None)
+    if forged is not None:
+        raise MalformedManifest(f"{path}: a statement about {forged.key} is not signed by whom it says")
+    return KnownRevocations(document.made, document.learnt)
 
 
 def end_of_key(

@@ -6,15 +6,15 @@ committed all the same, and the person is told.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.new_blocks import NewBlocks
 from odfpy.chain.references import ReferenceView
-from odfpy.chain.revocations import KnownRevocations, RevokedKey
+from odfpy.chain.revocations import KeyRevocation, RevokedKey
 from odfpy.chain.signatures import BLOCK_SIGNATURES, HEAD_PATH, HEAD_SIGNATURES, SignedBlock, encode, path_of
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.keys import UserKeys
@@ -25,16 +25,27 @@ from odfpy.errors import OdfError
 from odfpy.settings.sections import SignaturesSection
 
 
+class _Remarks(threading.local):
+    """What is to be said of the commits of a thread."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+
 class Signing:
-    """Signs the commits of one workspace."""
+    """Signs the commits of one workspace.
+
+    The keys, those that have ended and the setting are read anew for each commit: a server lives long, and a key that
+    is revoked must sign nothing from that moment on.
+    """
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._remarks: list[str] = []
+        self._remarks = _Remarks()
 
     def remarks(self) -> tuple[str, ...]:
-        """Return what was to be said of the commits since the last time, each once."""
-        said, self._remarks = tuple(dict.fromkeys(self._remarks)), []
+        """Return what was to be said of this thread's commits since the last time, each once."""
+        said, self._remarks.texts = tuple(dict.fromkeys(self._remarks.texts)), []
         return said
 
     def sign(self, layout: DatasetLayout, owner: Callable[[], KeyPair | None], new: NewBlocks) -> None:
@@ -76,12 +87,15 @@ class Signing:
     ) -> None:
         side = layout.side
         try:
-            if side is None or not self._is_wanted:
+            if side is None or not Config.load(self._root).section(SignaturesSection).sign:
                 return
-            time, known = Timestamp.now(), self._known
-            found = [("you", self._at_hand("you", lambda: self._key)), ("the owner", self._at_hand("the owner", owner))]
+            users = UserKeys()
+            time, known = Timestamp.now(), users.revoked
             keys = [
-                pair for who, pairs in found for pair in pairs if self._may_sign(who, pair, layout, dataset_id, time)
+                pair
+                for who, key in (("you", users.own), ("the owner", owner))
+                for pair in self._at_hand(who, key)
+                if self._may_sign(who, end_of_key(pair.actor, dataset_id, layout, known, time))
             ]
             for pair in keys:
                 announce(pair.actor, layout, dataset_id, known)
@@ -96,18 +110,13 @@ class Signing:
         except OdfError as error:
             self._say("not signed", error)
 
-    def _may_sign(self, who: str, pair: KeyPair, layout: DatasetLayout, dataset_id: DatasetId, time: Timestamp) -> bool:
+    def _may_sign(self, who: str, end: KeyRevocation | None) -> bool:
         """Return whether a key has not ended; if it has, there is a remark on it."""
-        said = end_of_key(pair.actor, dataset_id, layout, self._known, time)
-        if said is not None:
-            what = f"expired at {said.expires}" if said.expires is not None else f"was revoked at {said.time}"
+        if end is not None:
+            what = f"expired at {end.expires}" if end.expires is not None else f"was revoked at {end.time}"
             hint = "`odf key revoke me --reason superseded` puts it away, and another one is made."
             self._say(f"not signed by {who}", RevokedKey(f"the key {what}", hint=hint if who == "you" else None))
-        return said is None
-
-    @cached_property
-    def _known(self) -> KnownRevocations:
-        return UserKeys().revoked
+        return end is None
 
     def _at_hand(self, who: str, key: Callable[[], KeyPair | None]) -> Iterator[KeyPair]:
         """A key, if it can be had; where it should be and cannot, there is a remark on it."""
@@ -118,13 +127,5 @@ class Signing:
         else:
             yield from (pair,) if pair is not None else ()
 
-    @cached_property
-    def _key(self) -> KeyPair:
-        return UserKeys().own()
-
-    @cached_property
-    def _is_wanted(self) -> bool:
-        return Config.load(self._root).section(SignaturesSection).sign
-
     def _say(self, what: str, error: OdfError) -> None:
-        self._remarks.append(f"{what}: {error.message}" + (f"\nhint: {error.hint}" if error.hint else ""))
+        self._remarks.texts.append(f"{what}: {error.message}" + (f"\nhint: {error.hint}" if error.hint else ""))

@@ -113,7 +113,7 @@ class IncomingSignatures:
         self._require_room(side)
         revocations.add(side, self._statements)
         files = {
-            path: encode(_together(self._there(side, path, kind, hashed), signed), kind)
+            path: encode(_together(self._there(side, path, kind, hashed), signed, self.dataset_id), kind)
             for path, kind, hashed, signed in self._signed
         }
         side.write_all(files)
@@ -136,13 +136,15 @@ class IncomingSignatures:
         return None
 
 
-def _together(known: SignedBlock | None, new: SignedBlock) -> SignedBlock:
-    """Both, each signer once: those that were there stay as they are."""
+def _together(known: SignedBlock | None, new: SignedBlock, dataset_id: DatasetId) -> SignedBlock:
+    """Both, each signer once: those that were there stay as they are, but nobody takes the place of the owner."""
     found: dict[ActorId, Signature] = {}
     for signed in (known, new):
         for signer, one in zip(signed.signers, signed.signatures, strict=True) if signed is not None else ():
             found.setdefault(signer, one)
-    return replace(new, signatures=tuple(found.values())[:MAX_SIGNATURES])
+    owner = ActorId.owner_of(dataset_id)
+    kept = sorted(found, key=lambda signer: signer != owner)[:MAX_SIGNATURES]
+    return replace(new, signatures=tuple(one for signer, one in found.items() if signer in kept))
 
 
 def files_of(source: SideFiles, dataset_id: DatasetId, signed: Mapping[str, SignedBlock | None]) -> dict[str, bytes]:
