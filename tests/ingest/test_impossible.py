@@ -100,6 +100,7 @@ FETCHES = {
     "no scheme": ("{kind: Url, url: 'a/b.csv'}", "a/b.csv is no URL"),
     "nothing": ("{kind: Url, url: ''}", "an empty text is no URL"),
     "a file of another machine": ("{kind: Url, url: 'file://there/b.csv'}", "names a file on another machine"),
+    "a file with a NUL": ("{kind: Url, url: 'file:a%00b'}", "is no name of a file"),
     "an impossible port": ("{kind: Url, url: 'https://x:99999/'}", "is no URL"),
     "a path to nothing": ("{kind: FilesGlob, path: ''}", "an empty path matches no file"),
     "a path to folders": ("{kind: FilesGlob, path: 'in/'}", "'in/' matches folders, never a file"),

@@ -557,7 +557,7 @@ def test_a_process_that_goes_on_signs_with_a_revoked_key_no_more(workspace: Work
 def test_remarks_are_on_the_commits_of_the_own_thread(workspace: Workspace) -> None:
     assert odf("key", "expire", "--on", "2999-01-01", "--yes") == 0
     signing = workspace.storage.signing
-    signing._say("not signed", OdfError("in this thread"))  # noqa: SLF001
+    signing._say("not signed", OdfError("in this thread"))
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(signing.remarks).result() == ()
     assert signing.remarks() == ("not signed: in this thread",)

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from odfpy.chain.events import SetPollingSource
 from odfpy.chain.sources import FetchContainer, FetchEthereumLogs, FetchFilesGlob, FetchMqtt, FetchStep, FetchUrl
@@ -102,19 +102,31 @@ def _fetching(fetch: FetchStep, root: Path) -> Iterator[Action]:
 def _of_url(url: str, root: Path) -> Iterator[Action]:
     shown = without_secrets(url)
     if shown.lower().startswith("file:"):
-        yield _of_files(urlsplit(shown).path, root)
+        yield _of_file(urlsplit(shown).path, root)
     else:
         yield Action(f"fetches {shown}", reaches_out=False)
 
 
-def _of_files(path: str, root: Path) -> Action:
-    """A pattern: what stands before its first wildcard is where it looks."""
-    plain = path.split("*", 1)[0].split("?", 1)[0].split("[", 1)[0]
-    place = (root / plain).resolve()
-    leads_up = ".." in PurePosixPath(path[len(plain) :]).parts
-    is_inside = place.is_relative_to(root.resolve()) and "${{" not in path and not leads_up
+def _of_files(pattern: str, root: Path) -> Action:
+    """What stands before the first wildcard of a pattern is where it looks."""
+    plain = pattern.split("*", 1)[0].split("?", 1)[0].split("[", 1)[0]
+    leads_up = ".." in PurePosixPath(pattern[len(plain) :]).parts
+    return _reading(pattern, is_inside=not leads_up and _is_inside(plain, root) and "${{" not in pattern)
+
+
+def _of_file(path: str, root: Path) -> Action:
+    """The path of a URL: nothing in it is a wildcard, and %2e%2e leads up, too."""
+    decoded = unquote(path)
+    return _reading(path, is_inside=_is_inside(decoded, root) and "${{" not in decoded)
+
+
+def _is_inside(path: str, root: Path) -> bool:
+    return "\0" not in path and (root / path).resolve().is_relative_to(root.resolve())
+
+
+def _reading(shown: str, *, is_inside: bool) -> Action:
     where = "in the workspace" if is_inside else "outside of the workspace"
-    return Action(f"reads the files {path}, {where}", reaches_out=not is_inside)
+    return Action(f"reads the files {shown}, {where}", reaches_out=not is_inside)
 
 
 def _settings(texts: list[str], to: str) -> Iterator[Action]:

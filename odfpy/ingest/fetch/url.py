@@ -155,6 +155,8 @@ def _check_is_here(url: SplitResult, shown: str) -> None:
             f"{shown} names a file on another machine",
             hint="Write file:folder/name.csv for a file below the workspace, file:///folder/name.csv for any other.",
         )
+    if "%00" in url.path or "\0" in url.path:
+        raise FetchError(f"{shown} is no name of a file", hint="%00 cannot be part of one.")
 
 
 def _fetch_file(step: FetchUrl, url: SplitResult, shown: str, context: FetchContext) -> Iterator[FetchedFile]:

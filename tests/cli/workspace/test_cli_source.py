@@ -70,6 +70,11 @@ def test_whoever_trusts_a_manifest_at_a_url_says_so(odf: Odf, here: Path, tmp_pa
         ("{kind: Url, url: 'https://a.org/x?key=${{ env.KEY }}'}", "gives the environment variable KEY to a.org"),
         ("{kind: FilesGlob, path: '/etc/pass*'}", "reads the files /etc/pass*, outside of the workspace"),
         ("{kind: Url, url: 'file:///etc/passwd'}", "reads the files /etc/passwd, outside of the workspace"),
+        ("{kind: Url, url: 'file:%2e%2e/a.csv'}", "reads the files %2e%2e/a.csv, outside of the workspace"),
+        (
+            "{kind: Url, url: 'file:in/x%3f/%2E./../../a'}",
+            "reads the files in/x%3f/%2E./../../a, outside of the workspace",
+        ),
         ("{kind: Container, image: a.org/b, args: [c d]}", "runs the image a.org/b with 'c d'"),
         (
             "{kind: Container, image: b, env: [{name: KEY}, {name: B, value: '${{ env.TOKEN }}'}]}",
