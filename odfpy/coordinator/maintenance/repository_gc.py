@@ -88,7 +88,7 @@ class RepositoryGarbage:
                 f"{without_user(self.url)}: this place can only be read from here",
                 hint="A folder or a bucket can be tidied up; on a node, `odf gc` does it in its workspace.",
             )
-        datasets = _is_needed(list_datasets(self.url), names)
+        datasets = _chosen(list_datasets(self.url), names)
         for number, dataset in enumerate(datasets):
             name = str(dataset.alias)
             self.progress(Progress(name, "looking for what is of no use", number, len(datasets)))
@@ -107,6 +107,7 @@ class RepositoryGarbage:
             left = iter(found)
             while some := list(islice(left, _AT_ONCE)):
                 if _tips(layout) != tips:
+                    _require_all(layout, name, removed)  # who runs it again does not learn what is missing
                     raise ConcurrentUpdate(f"{name} was written to meanwhile", hint="Run the command again.")
                 run_all([partial(_remove, layout, item) for item in some])
                 removed += some
@@ -174,7 +175,7 @@ def _require_all(layout: DatasetLayout, name: str, removed: list[StrayObject | U
             raise ConcurrentUpdate(f"{problem}: {item.path} is missing", hint=hint)
 
 
-def _is_needed(listed: list[ListedDataset], names: Iterable[str]) -> list[ListedDataset]:
+def _chosen(listed: list[ListedDataset], names: Iterable[str]) -> list[ListedDataset]:
     found: dict[DatasetAlias, ListedDataset] = {}
     for name in names:
         fits = DatasetPattern(name).matches if is_pattern(name) else DatasetAlias.parse(name).__eq__

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 
 from odfpy.chain.block import HashedBlock
-from odfpy.chain.events import AddData, AddPushSource, SetPollingSource
+from odfpy.chain.events import AddData, AddPushSource, DisablePollingSource, DisablePushSource, SetPollingSource
 from odfpy.chain.sources import (
     FetchContainer,
     FetchEthereumLogs,
@@ -20,20 +21,25 @@ from odfpy.provenance.model import Origin
 
 
 def origins_of(dataset: StoredDataset, offsets: Sequence[int]) -> Mapping[int, Origin]:
-    """Return how rows came in, by offset."""
+    """Return how rows came in, by offset: from the source that was in force then."""
+    wanted = sorted(set(offsets))
     found: dict[int, Origin] = {}
     fetch: FetchStep | None = None
-    pushed: list[str] = []
+    pushed: dict[str, None] = {}  # a set in order
     for hashed in dataset.chain.in_order():
-        event = hashed.block.event
-        if isinstance(event, SetPollingSource):
-            fetch = event.fetch
-        elif isinstance(event, AddPushSource):
-            pushed.append(event.source_name)
-        elif isinstance(event, AddData) and event.new_data is not None:
-            interval = event.new_data.offset_interval
-            origin = _origin(hashed, event, fetch, pushed)
-            found |= {offset: origin for offset in offsets if interval.start <= offset <= interval.end}
+        match hashed.block.event:
+            case SetPollingSource(fetch=step):
+                fetch = step
+            case DisablePollingSource():
+                fetch = None
+            case AddPushSource(source_name=name):
+                pushed[name] = None
+            case DisablePushSource(source_name=name):
+                pushed.pop(name, None)
+            case AddData(new_data=data) as event if data is not None:
+                first, last = data.offset_interval.start, data.offset_interval.end
+                origin = _origin(hashed, event, fetch, list(pushed))
+                found |= dict.fromkeys(wanted[bisect_left(wanted, first) : bisect_right(wanted, last)], origin)
     return found
 
 

@@ -16,12 +16,14 @@ from support.servers.serving import workspace_at
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.references import ReferenceKind, ReferenceName
+from odfpy.coordinator.maintenance import repository_gc
 from odfpy.coordinator.maintenance.gc import GcReport
 from odfpy.coordinator.maintenance.repository_gc import GOOD_WHILE, RepositoryGarbage
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.duration import ZERO, Duration
 from odfpy.data.multihash import Multihash
 from odfpy.errors import ConcurrentUpdate, DatasetNotFound, IntegrityError, UsageError
+from odfpy.repository.objects import run_all
 from odfpy.repository.places.open import open_dataset
 from odfpy.repository.transfer.simple import transfer
 
@@ -132,6 +134,22 @@ def test_when_somebody_pushes_meanwhile_nothing_goes(repository: str) -> None:
     assert isinstance(report.error, ConcurrentUpdate)
     assert report.found == ()
     assert b"gone" in contents(layout.data).values()
+
+
+def test_what_was_removed_before_somebody_pushed_is_told(repository: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    layout = open_dataset(f"{repository}/{NAME}")
+    data, _, block = rewritten(layout)
+    monkeypatch.setattr(repository_gc, "_AT_ONCE", 1)
+
+    def then_somebody_pushes(work: list[Callable[[], None]]) -> None:
+        run_all(work)
+        layout.refs.compare_and_swap("head", layout.chain.head(), block)
+
+    monkeypatch.setattr(repository_gc, "run_all", then_somebody_pushes)
+    error = collected(repository, NAME)[NAME].error
+    assert isinstance(error, ConcurrentUpdate)
+    assert error.message.startswith(f"{NAME} was pushed to in the moment of the removal: ")
+    assert str(data) in error.message
 
 
 def test_push_that_finds_old_garbage_of_use_makes_it_young(tmp_path: Path) -> None:
