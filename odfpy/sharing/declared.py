@@ -11,7 +11,7 @@ recipients:
 groups:
   partners: [acme]
 grants:
-  - {to: partners, on: sales.eu, rows: "country = recipient('country')"}
+  - {to: partners, path: sales.eu, rows: "country = recipient('country')"}
 """
 
 from __future__ import annotations
@@ -228,8 +228,11 @@ class _Planned:
         shares = self._sharing.shares
         for name, one in self._declared.shares.items():
             share = one or DeclaredShare()
-            if folded(name) not in self._shares:
+            there = self._shares.get(folded(name))
+            if there is None:
                 yield Step("+", f"share {name}", partial(shares.add_share, name, share.comment))
+            elif there.comment != share.comment:
+                yield Step("~", f"share {name}: its comment", partial(shares.change_share, name, share.comment))
             for key, wanted in share.tables.items():
                 path = SharePath.parse(f"{name}/{key.replace('.', '/')}")
                 source = self._resolve(wanted)
@@ -247,29 +250,34 @@ class _Planned:
             known = self._people.get(folded(name))
             there = {folded(one): one for one in principals.members(known.name)} if known else {}
             members = {folded(one): one for one in wanted}
-            for key in members.keys() - there.keys():
+            for key in sorted(members.keys() - there.keys()):
                 yield Step("+", f"{members[key]} in {name}", partial(principals.join, name, members[key]))
-            for key in there.keys() - members.keys():
+            for key in sorted(there.keys() - members.keys()):
                 yield Step("-", f"{there[key]} in {name}", partial(principals.leave, name, there[key]))
 
-    def grants(self) -> Iterator[Step]:
-        grants = self._sharing.grants
+    def _wanted_grants(self) -> dict[tuple[Any, ...], DeclaredGrant]:
+        """The grants as the store has them: each once, each column once."""
+        found = {}
         for one in self._declared.grants:
-            path = SharePath.parse(one.path)
+            columns = None if one.columns is None else tuple(dict.fromkeys(one.columns))
+            found[_grant_key(one.to, SharePath.parse(one.path), columns, one.rows)] = one
+        return found
+
+    def grants(self) -> Iterator[Step]:
+        for key, one in self._wanted_grants().items():
             if one.rows is not None:
                 check_condition(one.rows)
-            columns = None if one.columns is None else tuple(dict.fromkeys(one.columns))
-            if _grant_key(one.to, path, columns, one.rows) not in self._grants:
-                text = _grant_text(one.to, path, columns, one.rows)
-                yield Step("+", text, partial(grants.add, one.to, path, columns=one.columns, rows=one.rows))
+            if key not in self._grants:
+                path = SharePath.parse(one.path)
+                text = _grant_text(one.to, path, key[2], one.rows)
+                yield Step(
+                    "+", text, partial(self._sharing.grants.add, one.to, path, columns=one.columns, rows=one.rows)
+                )
 
     def removals(self) -> Iterator[Step]:
         """Steps that remove what is not declared: grants first, then tables, shares and principals."""
         declared, sharing = self._declared, self._sharing
-        wanted = {
-            _grant_key(one.to, SharePath.parse(one.path), None if one.columns is None else tuple(one.columns), one.rows)
-            for one in declared.grants
-        }
+        wanted = self._wanted_grants()
         for key, grant in self._grants.items():
             if key not in wanted:
                 text = _grant_text(grant.principal, grant.path, grant.columns, grant.rows)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odfpy.errors import InvalidValue, MalformedManifest
+from odfpy.sharing import declared
 from odfpy.sharing.declared import DeclaredTable, load_declared, steps
 from odfpy.sharing.errors import InvalidCondition, SharedObjectNotFound
 from odfpy.sharing.model import SourceKind, TableSource
@@ -33,7 +34,8 @@ TREES = st.fixed_dictionaries(
                             optional={"shown": st.sampled_from(["current", "changelog"])},
                         ),
                     )
-                }
+                },
+                optional={"comment": st.sampled_from(["", "rates of banks"])},
             ),
         ),
         "recipients": st.dictionaries(
@@ -58,7 +60,7 @@ TREES = st.fixed_dictionaries(
                         "path": st.sampled_from(sorted(tree["shares"])),
                     },
                     optional={
-                        "columns": st.lists(st.sampled_from(["x", "y"]), min_size=1, unique=True),
+                        "columns": st.lists(st.sampled_from(["x", "y"]), min_size=1, max_size=3),
                         "rows": st.just("x = 1"),
                     },
                 ),
@@ -77,8 +79,8 @@ def resolve(table: DeclaredTable) -> TableSource:
 
 
 def applied(sharing: Sharing, tree: dict[str, Any], *, prune: bool) -> list[str]:
-    declared = load_declared(json.dumps(tree).encode(), "shares.yaml")
-    found = steps(sharing, declared, resolve, prune=prune)
+    wanted = load_declared(json.dumps(tree).encode(), "shares.yaml")
+    found = steps(sharing, wanted, resolve, prune=prune)
     for step in found:
         step.take()
     return [f"{step.sign} {step.text}" for step in found]
@@ -87,7 +89,7 @@ def applied(sharing: Sharing, tree: dict[str, Any], *, prune: bool) -> list[str]
 def seen(sharing: Sharing) -> dict[str, Any]:
     return {
         "tables": sorted((str(one.path), one.source) for one in sharing.shares.tables()),
-        "shares": sorted(one.name for one in sharing.shares.shares()),
+        "shares": sorted((one.name, one.comment) for one in sharing.shares.shares()),
         "people": sorted(
             (one.name, one.kind.value, tuple(sorted(one.attributes.items()))) for one in sharing.principals.all()
         ),
@@ -110,6 +112,30 @@ def test_the_last_file_holds_whatever_was_there(trees: list[dict[str, Any]]) -> 
         }
         assert applied(changed, trees[-1], prune=True) == []
         assert applied(fresh, trees[-1], prune=False) == []
+
+
+def test_members_come_and_go_in_order(tmp_path: Path) -> None:
+    sharing = Sharing.of_workspace(tmp_path, None)
+    people = [f"p{number}" for number in range(20)]
+    tree = {"kind": "Shares", "version": 1, "recipients": dict.fromkeys(people), "groups": {"all": people[::-1]}}
+    joined = [line for line in applied(sharing, tree, prune=False) if " in all" in line]
+    assert joined == sorted(joined)
+    left = applied(sharing, tree | {"groups": {"all": []}}, prune=False)
+    assert left == sorted(left)
+
+
+def test_the_comment_of_a_share_follows(tmp_path: Path) -> None:
+    sharing = Sharing.of_workspace(tmp_path, None)
+    tree = {"kind": "Shares", "version": 1, "shares": {"fx": {"comment": "old"}}}
+    applied(sharing, tree, prune=False)
+    assert applied(sharing, tree | {"shares": {"FX": {"comment": "new"}}}, prune=False) == ["~ share FX: its comment"]
+    assert [one.comment for one in sharing.shares.shares()] == ["new"]
+
+
+def test_the_example_in_the_docstring_is_one(tmp_path: Path) -> None:
+    example = (declared.__doc__ or "").partition("\n\n")[2]
+    found = steps(Sharing.of_workspace(tmp_path, None), load_declared(example.encode(), "here"), resolve, prune=True)
+    assert [step.text for step in found][-1] == "grant: partners reads sales.eu, rows country = recipient('country')"
 
 
 def test_what_is_not_declared_stays_without_prune(tmp_path: Path) -> None:

@@ -105,6 +105,16 @@ class Shares:
             connection.execute(sa.insert(SHARED_TABLES).values(schema_id=schema_id, **row))
             return _table(self._table_row(connection, path))
 
+    def change_share(self, name: str, comment: str) -> None:
+        """Give a share another comment.
+
+        Raises:
+            SharedObjectNotFound: there is no such share.
+        """
+        with self._database.writing() as connection:
+            share, _, _ = self.ids(connection, SharePath(name))
+            connection.execute(sa.update(SHARES).where(SHARES.c.id == share).values(comment=comment))
+
     def change_table(self, path: SharePath, source: TableSource, comment: str) -> None:
         """Put something else behind a table, whose id and grants stay.
 
