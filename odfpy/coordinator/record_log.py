@@ -266,6 +266,8 @@ class RecordLog:
             self._warn("taken in", error.message)
         except OSError as error:
             self._warn("taken in", error.strerror or str(error))
+        except Exception:  # the thread must live on: what is handed in later would be lost with it
+            logging.getLogger("odfpy").exception("%s log not taken in", self._dataset.folder)
 
     def _warn(self, what: str, why: str) -> None:
         logging.getLogger("odfpy").warning("%s log not %s: %s", self._dataset.folder, what, why)

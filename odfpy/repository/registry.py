@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -22,6 +23,7 @@ from odfpy.errors import (
     UsageError,
     did_you_mean,
 )
+from odfpy.files import locked_folder
 from odfpy.http.url import without_user
 from odfpy.repository.documents import load_document, save_document
 from odfpy.repository.places.open import is_path, normalize_url
@@ -161,8 +163,7 @@ class Aliases:
             InvalidValue: not a remote reference, path or URL.
         """
         remote = normalize_remote(remote)
-        others = tuple(known for known in self.list(kind) if _normal(known) != remote)
-        self._save(kind, (remote, *others))
+        self._change(kind, lambda known: (remote, *(one for one in known if _normal(one) != remote)))
         return remote
 
     def kinds_of(self, remote: str) -> tuple[AliasKind, ...]:
@@ -181,18 +182,19 @@ class Aliases:
             UsageError: it is not among those remembered.
         """
         remote = normalize_remote(remote)
-        known = self.list(kind)
-        if remote not in map(_normal, known):
+        if remote not in map(_normal, self.list(kind)):
             hint = did_you_mean(remote, self.shown(kind), otherwise="`odf show` lists them.")
             raise UsageError(f"No {kind} alias {remote}", hint=hint)
-        self._save(kind, tuple(item for item in known if _normal(item) != remote))
+        self._change(kind, lambda known: tuple(item for item in known if _normal(item) != remote))
 
     def _load(self) -> _AliasesDocument:
         return load_document(self._path, "DatasetAliases", _AliasesDocument) or _AliasesDocument()
 
-    def _save(self, kind: AliasKind, remotes: tuple[str, ...]) -> None:
-        if self.list(kind) != remotes:
-            document = self._load()
+    def _change(self, kind: AliasKind, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> None:
+        if change(self.list(kind)) == self.list(kind):
+            return
+        with locked_folder(self._path.parent):  # pushes to several places go on at once
+            document, remotes = self._load(), change(self.list(kind))
             changed = replace(document, pull=remotes) if kind == "pull" else replace(document, push=remotes)
             save_document(self._path, "DatasetAliases", changed)
 

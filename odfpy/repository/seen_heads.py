@@ -9,6 +9,7 @@ from pathlib import Path
 
 from odfpy.data.multihash import Multihash
 from odfpy.errors import InvalidValue, MalformedManifest
+from odfpy.files import locked_folder
 from odfpy.http.url import without_user
 from odfpy.repository.documents import load_document, save_document
 from odfpy.values import dataclass
@@ -52,12 +53,12 @@ class SeenHeads:
 
     def remember(self, url: str, head: Multihash) -> None:
         """A place has been seen to have a head."""
-        url = without_user(url)
-        places = self._places()
-        others = tuple(place for place in places if place.url != url)
-        found = (_Place(url, str(head)), *others)
-        if found != places:
-            save_document(self._path, _KIND, _PlacesDocument(found))
+        place = _Place(without_user(url), str(head))
+        if place in self._places()[:1]:
+            return
+        with locked_folder(self._path.parent):  # pushes to several places go on at once
+            others = (one for one in self._places() if one.url != place.url)
+            save_document(self._path, _KIND, _PlacesDocument((place, *others)))
 
     def _places(self) -> tuple[_Place, ...]:
         document = load_document(self._path, _KIND, _PlacesDocument)

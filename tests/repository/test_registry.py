@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odfpy.data.multihash import Multihash
 from odfpy.errors import (
     AlreadyExists,
     InvalidValue,
@@ -18,6 +21,7 @@ from odfpy.errors import (
     UsageError,
 )
 from odfpy.repository.registry import Aliases, RepositoryRegistry, resolve_remote
+from odfpy.repository.seen_heads import SeenHeads
 
 
 @pytest.fixture
@@ -260,3 +264,20 @@ def test_unknown_repository_that_is_a_folder_gets_a_hint(registry: RepositoryReg
     with pytest.raises(RepositoryNotFound) as caught:
         resolve_remote("other/rates", registry)
     assert "odf repo add other" in (caught.value.hint or "")
+
+
+def test_places_that_are_remembered_at_once_are_all_remembered(tmp_path: Path):
+    """Pushes to several places may end at the same moment."""
+    places, seen = tmp_path / "info" / "aliases.yaml", tmp_path / "info" / "remotes.yaml"
+    urls = [f"https://example.com/{number}" for number in range(20)]
+    barrier, head = Barrier(len(urls)), Multihash.of(b"head")
+
+    def remember(url: str) -> None:
+        barrier.wait(60)
+        Aliases(places).add("push", url)
+        SeenHeads(seen).remember(url, head)
+
+    with ThreadPoolExecutor(len(urls)) as pool:
+        list(pool.map(remember, urls))
+    assert set(Aliases(places).list("push")) == set(urls)
+    assert {SeenHeads(seen).get(url) for url in urls} == {head}

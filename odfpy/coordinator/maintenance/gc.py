@@ -141,7 +141,7 @@ class GarbageCollector:
         yield from temporary(dataset.folder)
         if self.options.checkpoints:
             store = dataset.layout.checkpoints
-            for name in known.checkpoints - known.last_checkpoints:
+            for name in sorted(known.checkpoints - known.last_checkpoints, key=str):
                 path = store.local_path(name)
                 if path is not None and path.is_file():
                     yield Useless(path, size_of(path), Garbage.CHECKPOINT, name)
@@ -199,8 +199,11 @@ def _scratch(storage: Storage) -> Iterator[Useless]:
 
 
 def _unused(storage: Storage, seconds: int) -> Iterator[Useless]:
-    """The files made for shared tables that nobody has asked for in so many seconds; servers note each use."""
-    for pattern in ("shared-files/??/*.parquet", "shared-files/shown/*", "*/live/*.live"):
+    """The files made for shared tables that nobody has asked for in so many seconds; servers note each use.
+
+    With them go those that a killed server was making (`*.new`).
+    """
+    for pattern in ("shared-files/??/*.parquet", "shared-files/??/*.new", "shared-files/shown/*", "*/live/*.live"):
         for path in sorted(storage.cache.glob(pattern)):
             with suppress(FileNotFoundError):
                 if time.time() - path.stat().st_mtime >= seconds:
