@@ -102,7 +102,8 @@ def _our_errors(diagnose: Callable[[], None] | None = None) -> Iterator[None]:
         ) from error
     # Damaged files can make names that Python cannot decode, which the bindings report in their own way.
     except (duckdb.Error, RuntimeError, UnicodeError) as error:
-        if any(word in str(error) for word in _INTERRUPTED):
+        # A value that does not fit its type is quoted in the message, and may say anything.
+        if not isinstance(error, duckdb.DataError) and any(word in str(error) for word in _INTERRUPTED):
             raise KeyboardInterrupt from error  # the bindings have taken the signal, and tell of it in their own way
         if diagnose is not None:
             diagnose()

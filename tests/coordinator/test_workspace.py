@@ -12,13 +12,16 @@ import pytest
 from support.chains.workspaces import FOLDER, derivative, feed, root, rows, workspace_with
 
 import odfpy
+from odfpy.chain.encoding import load_snapshots
 from odfpy.chain.references import ReferenceKind
+from odfpy.coordinator.reading.compare import Change
 from odfpy.coordinator.requests import PullRequest
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.results import PullOutcome
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import (
     AlreadyExists,
+    DatasetLocked,
     DatasetNotFound,
     InvalidValue,
     MalformedManifest,
@@ -100,6 +103,32 @@ def test_what_others_are_derived_from_is_not_deleted_by_accident(tmp_path: Path)
     assert workspace.datasets.all() == []
     assert list((workspace.odf / "keys").iterdir()) == []
     assert list((workspace.odf / "datasets").iterdir()) == []
+
+
+def test_of_several_datasets_none_is_deleted_while_somebody_writes_to_one(tmp_path: Path) -> None:
+    workspace = workspace_with(tmp_path, root("a"), root("b"), root("c"))
+    with Workspace.open(tmp_path).storage.get("b").writing(), pytest.raises(DatasetLocked):
+        workspace.datasets.delete(["a", "b", "c"])
+    assert [str(one.handle.alias) for one in workspace.datasets.all()] == ["a", "b", "c"]
+
+
+def test_states_are_compared_by_a_key_that_both_have(tmp_path: Path) -> None:
+    keyed = root(merge="{kind: Ledger, primaryKey: [key]}").replace(
+        "fields:", "fields:\n            - {name: key, type: Int64}"
+    )
+    workspace = workspace_with(tmp_path, root(merge="{kind: Append}"))
+    feed(workspace, "root", "1 a", "2 b")
+    workspace.add(load_snapshots(keyed, "manifest"), replace=True)
+    (tmp_path / "in").write_text('{"event_time":"2024-01-01T00:00:00Z","key":1,"id":1,"name":"a"}\n')
+    list(workspace.ingest("root", [tmp_path / "in"]))
+    with workspace.compare("root", "3", "head") as compared:
+        assert compared.key == ()
+        # At the head, the rows without a key are one row: the last of them.
+        cells = {"event_time": "2024-01-01T00:00:00Z", "id": 1, "name": "a"}
+        assert [(one.change, one.old, one.new) for one in compared] == [
+            (Change.ADDED, None, cells | {"key": 1}),
+            (Change.REMOVED, cells | {"key": None}, None),
+        ]
 
 
 def test_the_manifest_of_a_dataset_makes_the_same_dataset_again(tmp_path: Path) -> None:

@@ -30,6 +30,12 @@ def test_what_fails_inside_is_one_of_our_errors_in_one_line(tmp_path: Path) -> N
         db.sql(f"SELECT * FROM read_parquet({literal(str(tmp_path / 'nowhere'))})").to_arrow_table()
 
 
+@pytest.mark.parametrize("text", ["KeyboardInterrupt", "Query interrupted"])
+def test_a_value_that_reads_like_an_interruption_is_none(text: str) -> None:
+    with pytest.raises(IngestError, match=text), database() as db:
+        db.sql(f"SELECT CAST({literal(text)} AS INTEGER)").to_arrow_table()
+
+
 def test_a_better_error_wins() -> None:
     def diagnose() -> None:
         raise IntegrityError("the cause")

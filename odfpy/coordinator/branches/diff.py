@@ -124,8 +124,10 @@ def rows_of(dataset: StoredDataset, blocks: Sequence[HashedBlock]) -> Iterator[p
         yield read_slice(path, vocab=dataset.state.vocab)
 
 
-def touched_keys(dataset: StoredDataset, blocks: Sequence[HashedBlock], keys: Sequence[str]) -> dict[str, list[int]]:
-    """The keys of the rows of some blocks, each with the operations on it, in order.
+def touched_keys(
+    dataset: StoredDataset, blocks: Sequence[HashedBlock], keys: Sequence[str]
+) -> dict[tuple[str, ...], list[int]]:
+    """The keys of the rows of some blocks, the values as texts, each with the operations on it, in order.
 
     Args:
         dataset: the dataset.
@@ -136,7 +138,7 @@ def touched_keys(dataset: StoredDataset, blocks: Sequence[HashedBlock], keys: Se
 
     vocab = dataset.state.vocab
     operation = vocab.operation_type_column
-    found: dict[str, list[int]] = {}
+    found: dict[tuple[str, ...], list[int]] = {}
     for path in slice_paths(dataset.layout.data, slices_of(blocks)):
         if not set(keys) <= set(slice_schema(path, vocab=vocab).names):
             continue
@@ -144,7 +146,7 @@ def touched_keys(dataset: StoredDataset, blocks: Sequence[HashedBlock], keys: Se
         operations = table.column(operation).to_pylist()
         values = zip(*(table.column(key).to_pylist() for key in keys), strict=True)
         for done, key in zip(operations, values, strict=True):
-            found.setdefault(", ".join(map(str, key)), []).append(done)
+            found.setdefault(tuple(map(str, key)), []).append(done)
     return found
 
 

@@ -91,7 +91,7 @@ def _check(dataset: StoredDataset, found: BranchDiff) -> None:
     for keys in _keys_of_sources(dataset, found):
         common = sorted(touched_keys(dataset, ours, keys).keys() & touched_keys(dataset, theirs, keys).keys())
         if common:
-            some = "; ".join(common[:5]) + ("; ..." if len(common) > 5 else "")
+            some = "; ".join(map(", ".join, common[:5])) + ("; ..." if len(common) > 5 else "")
             raise _conflict(
                 found,
                 f"both have rows of the same keys ({', '.join(keys)}): {some}",

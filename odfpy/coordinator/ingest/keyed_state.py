@@ -81,6 +81,8 @@ class DatasetKeys:
         """The index with all slices up to a block, None if that cannot be had."""
         if self._purpose is None or head is None or schema is None:
             return None
+        if not set(self._purpose.keys) <= set(schema.names):
+            return None  # no row has the key yet: its columns come with the rows that are merged now
         from odfpy.state.key_index import KeyIndex
         from odfpy.state.run_file import StateDamaged
 

@@ -205,7 +205,8 @@ def compare(
         if not all(name in side.columns for side in sides):
             otherwise = f"Columns: {', '.join(columns)}."
             raise NoSuchKey(f"{ref} has no column {name!r}", hint=did_you_mean(name, columns, otherwise=otherwise))
-    known = tuple(key or primary)
+    # By the primary key only if both states have it: one of them may be older than the key.
+    known = tuple(key) or (primary if all(set(primary) <= set(side.columns) for side in sides) else ())
     if known:
         offset = None if set(known) == set(primary) else state.vocab.offset_column
         text = _by_key(sides, columns, known, offset)
@@ -281,8 +282,11 @@ def _by_rows(sides: Sequence[_Side], columns: Sequence[str], schemas: Sequence[p
 
     names = ", ".join(map(_q, columns))
     parts = []
-    for side, count in zip(sides, (-1, 1), strict=True):
-        cells = ", ".join(f"{side.cell(name)} AS {_q(name)}" for name in columns)
+    for side, other, count in zip(sides, reversed(sides), (-1, 1), strict=True):
+        # A null without a type would take the values of the other state along into its type.
+        null = {name: f"(SELECT {_q(name)} FROM {other.table} WHERE FALSE)" for name in columns}  # noqa: S608
+        own = {name: _q(name) for name in side.columns}
+        cells = ", ".join(f"{(null | own)[name]} AS {_q(name)}" for name in columns)
         parts.append(f'SELECT {cells}, {count} AS "__n" FROM {side.table}')  # noqa: S608
     nested = {field.name for schema in schemas for field in schema if pa.types.is_nested(field.type)}
     order = ", ".join(_q(name) for name in columns if name not in nested) or '"__count"'

@@ -142,9 +142,9 @@ class WorkspaceFolder:
                 ending.callback(os.close, lock)
                 ending.callback(_remove, folder)
                 self.sweep()
-                yield folder
             except PermissionError as error:
                 raise OdfError(f"No permission to write {error.filename or self.scratches}") from error
+            yield folder
 
     def _new_scratch(self) -> tuple[Path, int]:
         """A new scratch folder, and what holds its lock."""

@@ -98,7 +98,7 @@ def transform_dataset(
         versioned = with_version(set_transform, engine.version)
         with stage("commit"):
             result = _commit(dataset, state, inputs, request, response, versioned, replacing)
-            if result.new_head is not None:
+            if result.outcome is PullOutcome.UPDATED and result.new_head is not None:
                 take_over(dataset, made, before, result.new_head)
             return result
 

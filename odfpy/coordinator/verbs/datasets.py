@@ -194,9 +194,13 @@ class DatasetRegistry:
 
         Raises:
             UsageError: others are derived from them; the message names these.
+            DatasetLocked: somebody writes to one of them; all are still there, unless that has begun just now.
         """
         with self._storage.editing():
             doomed = self._doomed(refs, all=all, recursive=recursive, force=force)
+            for dataset in doomed:  # before the first goes, so that all stay if there is one that is locked
+                with dataset.writing():
+                    pass  # not held: a process may have fewer files open than there are datasets
             for dataset in doomed:
                 with dataset.writing():
                     self._storage.delete(dataset)

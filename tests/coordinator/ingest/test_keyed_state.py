@@ -175,6 +175,22 @@ def test_a_change_of_the_source_changes_what_is_looked_up(tmp_path: Path) -> Non
     assert rows(workspace, "root")[-1] == "+A 9 z"
 
 
+@STRATEGIES
+def test_a_key_may_come_with_the_rows_that_are_merged_by_it(merge: str, tmp_path: Path) -> None:
+    workspace = workspace_with(tmp_path, root(merge="{kind: Append}"))
+    feed(workspace, "root", "1 a", "2 b")
+    by_code = root(merge=merge.replace("id", "code")).replace(
+        "fields:", "fields:\n            - {name: code, type: Int64}"
+    )
+    workspace.add(load_snapshots(by_code, "manifest"), replace=True)
+    for name in ("c", "d"):
+        (tmp_path / "in").write_text(f'{{"event_time":"2024-01-02T00:00:00Z","code":7,"id":3,"name":"{name}"}}\n')
+        list(workspace.ingest("root", [tmp_path / "in"]))
+    came = {LEDGER: ["+A 3 c"], UPSERT: ["+A 3 c", "-C 3 c", "+C 3 d"]}
+    came[SNAPSHOT] = ["-R 2 b", *came[UPSERT]]  # rows without the code are of one key, of which the last counts
+    assert rows(workspace, "root") == ["+A 1 a", "+A 2 b", *came[merge]]
+
+
 def test_a_deleted_dataset_leaves_no_index(tmp_path: Path) -> None:
     workspace = filled(tmp_path, LEDGER)
     keys = keys_of(workspace)

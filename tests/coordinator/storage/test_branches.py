@@ -256,6 +256,35 @@ def change(workspace: Workspace, *lines: str, branch: str | None = None) -> Pull
     return result
 
 
+def test_keys_of_several_columns_are_told_apart_by_each(tmp_path: Path):
+    manifest = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: root
+  kind: Root
+  metadata:
+    - kind: AddPushSource
+      sourceName: default
+      read: {kind: NdJson, ddlSchema: [a STRING, b STRING]}
+      merge: {kind: Ledger, primaryKey: [a, b]}
+"""
+    workspace = workspace_with(tmp_path / "workspace", manifest)
+    for key, branch in (
+        ({"a": "x", "b": "y"}, None),
+        ({"a": "a, b", "b": "c"}, "staging"),
+        ({"a": "a", "b": "b, c"}, None),
+    ):
+        (tmp_path / "in").write_text(json.dumps(key))
+        list(workspace.ingest("root", [tmp_path / "in"], branch=branch))
+    workspace.branches.merge("root", "staging")
+    assert workspace.tail("root", 9).select(["a", "b"]).to_pylist() == [
+        {"a": "x", "b": "y"},
+        {"a": "a", "b": "b, c"},
+        {"a": "a, b", "b": "c"},
+    ]
+
+
 def test_changes_of_the_same_key_on_both_sides_are_a_conflict(tmp_path: Path):
     manifest = root(merge="{kind: ChangelogStream, primaryKey: [id]}")
     fields = "fields:\n            - {name: op, type: Int32}"
