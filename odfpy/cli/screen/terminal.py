@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from typing import Final, TextIO
 
 from odfpy.visible import visible_lines
@@ -18,8 +19,18 @@ _CODES: Final = {"red": 31, "green": 32, "yellow": 33, "cyan": 36, "bold": 1, "d
 
 
 def put(stream: TextIO, text: str) -> None:
-    """Write text for people, which may have several lines."""
-    stream.write(_MARKED.sub("\x1b[\\1m", visible_lines(text)))
+    """Write text for people, which may have several lines.
+
+    What cannot be written to standard error, since its disk is full for example, is lost: remarks do not decide what
+    becomes of the work. If nobody reads them any more, the command ends as with any other pipe.
+    """
+    try:
+        stream.write(_MARKED.sub("\x1b[\\1m", visible_lines(text)))
+    except BrokenPipeError:
+        raise
+    except OSError:
+        if stream is not sys.stderr:
+            raise
 
 
 def paint(text: str, colour: str, stream: TextIO) -> str:

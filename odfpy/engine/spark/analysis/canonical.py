@@ -6,7 +6,7 @@ point numbers. Each is put into a form in which a total order decides; rows that
 
 from __future__ import annotations
 
-from odfpy.engine.spark.analysis.exact_sums import can_be_exact
+from odfpy.engine.spark.analysis.exact_sums import can_be_exact, is_sum_of_long, wide_sum
 from odfpy.engine.spark.analysis.order import PEERS, adds_up, depends_on_order, may_hide, takes_values, total_order
 from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
 from odfpy.engine.spark.plan.aggregate_calls import call_id, columns_with, different_calls
@@ -107,10 +107,10 @@ def ordered_limit(catalyst: Catalyst, node: Node) -> Node:
 def ordered_aggregate(catalyst: Catalyst, node: Node) -> Node:
     """An `Aggregate` whose result does not depend on the order of its rows, nor on partial results.
 
-    Sums and means become exact (see `exact_sums`). Other functions that add up (see `adds_up`), and sums beside
-    functions that cannot be computed in parts, run in a `Window` over the group, in the order of their arguments, one
-    row after the other; the `Aggregate` takes what is then the same in all rows of the group. Functions that give back
-    values (min, percentile) get floating point numbers in one form.
+    Sums and means become exact (see `exact_sums`). Other functions that add up (see `adds_up`), and sums of DOUBLE
+    beside functions that cannot be computed in parts, run in a `Window` over the group, in the order of their
+    arguments, one row after the other; the `Aggregate` takes what is then the same in all rows of the group. Functions
+    that give back values (min, percentile) get floating point numbers in one form.
     """
     build = Builder(catalyst)
     if needs_whole_sessions(node):
@@ -125,6 +125,9 @@ def ordered_aggregate(catalyst: Catalyst, node: Node) -> Node:
         phases = canonical_partial_aggregate(build, node)
         if phases.can_be_merged:
             return phases.results(phases.of_rows(node.child()))
+    whole = [call for call in adding if is_sum_of_long(build, call)]
+    renewed |= {call_id(call): wide_sum(build, call) for call in whole}
+    adding = [call for call in adding if call_id(call) not in renewed]
     if adding and makes_sessions(node):  # a window looks at rows before they become sessions
         node = whole_sessions(build, node)
     below = node.child()

@@ -27,6 +27,8 @@ _NOT_FINITE: Final = {97: "double('infinity')", 98: "double('-infinity')", 99: "
 
 _FLOAT_PIECES: Final = 4
 
+_OVERFLOW: Final = "A sum of BIGINT overflows: `try_sum` gives NULL instead, and sums of DECIMAL(20) have room"
+
 _FLOATS: Final = ("float", "double")
 _LONG: Final = ("long", "bigint")
 _INTEGERS: Final = (*_LONG, "integer", "int", "byte", "short", "tinyint", "smallint")
@@ -120,10 +122,9 @@ class Summand:
             total = f"{x}_1"
         elif is_mean:
             total = f"({high} * 4294967296D + {low})"
-        elif "TRY" in call.aggregateFunction().evalContext().evalMode().toString():
-            total = f"try_add(try_multiply({high}, 4294967296L), {low})"
         else:
-            total = f"{high} * 4294967296L + {low}"
+            too_large = "null" if _is_try(call) else f"cast(raise_error('{_OVERFLOW}') as bigint)"
+            total = f"if({high} between {-(1 << 31)}L and {(1 << 31) - 1}L, {high} * 4294967296L + {low}, {too_large})"
         return f"if({x}_n = 0, null, {total}{f' / {x}_n' if is_mean else ''})"
 
 
@@ -133,6 +134,39 @@ def can_be_exact(build: Builder, call: Node) -> bool:
     if expression_name(function) not in {"aggregate.Sum", "aggregate.Average"} or call.isDistinct():
         return False
     return children(function)[0].dataType().typeName() in _FLOATS + _INTEGERS
+
+
+def is_sum_of_long(build: Builder, call: Node) -> bool:
+    """Return whether a call adds up BIGINT to a BIGINT, also those that are DISTINCT."""
+    function = build.replacement(call.aggregateFunction())
+    is_sum = expression_name(function) == "aggregate.Sum"
+    return is_sum and children(function)[0].dataType().typeName() in _LONG
+
+
+def wide_sum(build: Builder, call: Node) -> Node:
+    """The result of a sum of BIGINT in which only the sum can overflow, not what is added up on the way.
+
+    For sums that cannot be cut into a `Summand`, which is faster.
+
+    Args:
+        build: makes expressions.
+        call: of which `is_sum_of_long` is true.
+    """
+    function = build.replacement(call.aggregateFunction())
+    value = build.cast_to(children(function)[0], build.decimal(20))
+    wide = function.withNewChildren(build.catalyst.seq([value]))
+    total = call.withNewChildren(build.catalyst.seq([wide, *children(call)[1:]]))
+    least, most = (build.cast_to(build.number(bound), build.decimal(30)) for bound in (-(1 << 63), (1 << 63) - 1))
+    is_far = build.expression(
+        "Or", build.expression("LessThan", total, least), build.expression("GreaterThan", total, most)
+    )
+    sum_ = build.cast(total, "bigint")
+    too_large = build.null(sum_.dataType()) if _is_try(call) else build.failure(_OVERFLOW, sum_.dataType())
+    return build.expression("If", is_far, too_large, sum_)
+
+
+def _is_try(call: Node) -> bool:
+    return "TRY" in call.aggregateFunction().evalContext().evalMode().toString()
 
 
 def summands_of(build: Builder, calls: list[Node]) -> tuple[list[Summand], list[Summand]]:

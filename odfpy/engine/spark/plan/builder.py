@@ -45,6 +45,15 @@ class Builder:
         """CAST(expression AS a type of Spark)."""
         return self.expression("Cast", expression, data_type, self._class("scala.Option").apply("UTC"))
 
+    def decimal(self, digits: int) -> Node:
+        """The type DECIMAL(digits, 0)."""
+        return self._class("org.apache.spark.sql.types.DataTypes").createDecimalType(digits, 0)
+
+    def failure(self, message: str, data_type: Node) -> Node:
+        """A value of a type that fails with a message when it is asked for."""
+        text = self._class(_EXPRESSIONS + "Literal").create(message, self._data_type("string"))
+        return self.cast_to(self.expression("RaiseError", text), data_type)
+
     def number(self, value: int) -> Node:
         """A constant of type INT, or BIGINT if it is too large for that."""
         types = self._class("org.apache.spark.sql.types.DataTypes")
