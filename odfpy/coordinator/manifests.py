@@ -104,6 +104,7 @@ def refuse_impossible(snapshot: DatasetSnapshot) -> None:
     Raises:
         TreeError: it has; the message names the place.
     """
+    pushed: set[str] = set()
     set_vocab = next((event for event in snapshot.metadata if isinstance(event, SetVocab)), None)
     vocabulary = replace(ChainState(), set_vocab=set_vocab).vocab
     for number, event in enumerate(snapshot.metadata):
@@ -117,6 +118,12 @@ def refuse_impossible(snapshot: DatasetSnapshot) -> None:
             except InvalidValue as error:
                 raise TreeError(("content", "metadata", number), error.message, hint=error.hint) from error
             continue
+        if isinstance(event, AddPushSource):
+            if event.source_name in pushed:
+                hint = "The second would take the place of the first. Give each a name of its own."
+                named = ("content", "metadata", number, "sourceName")
+                raise TreeError(named, f"another push source has the name {event.source_name!r}", hint=hint)
+            pushed.add(event.source_name)
         for fault in faults_of(event, vocabulary):
             path = ("content", "metadata", number, *fault.path)
             raise TreeError(path, fault.error.message, hint=fault.error.hint) from fault.error

@@ -311,6 +311,15 @@ def test_without_a_schema_nobody_can_tell(tmp_path: Path):
     )
 
 
+def test_push_sources_have_names_of_their_own(tmp_path: Path):
+    push = "{{kind: AddPushSource, sourceName: {}, read: {{kind: Csv}}, merge: {{kind: Append}}}}".format
+    taken(tmp_path, vocab=f"{push('a')}\n    - {push('b')}")
+    with pytest.raises(
+        MalformedManifest, match=r"another push source has the name 'a' at `content\.metadata\[2\]\.sourceName"
+    ):
+        taken(tmp_path, vocab=f"{push('a')}\n    - {push('a')}")
+
+
 # --- Names -----------------------------------------------------------------------------------------------------------
 
 

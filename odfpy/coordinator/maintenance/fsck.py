@@ -22,7 +22,7 @@ from odfpy.codec.yaml import load_documents
 from odfpy.coordinator.maintenance.damage import damage_of
 from odfpy.coordinator.maintenance.last_verification import last_verification
 from odfpy.coordinator.maintenance.reachable import Useless, foreign, reachable_blocks, unreferenced_objects
-from odfpy.coordinator.maintenance.report import Finding, Severity, VerifyReport
+from odfpy.coordinator.maintenance.report import Finding, Severity, VerifyReport, unreadable_told
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.last_failure import last_failure
 from odfpy.coordinator.storage.signers import Signers
@@ -43,8 +43,12 @@ _ROT: Final = "Nothing of the dataset needs it; `odf gc` removes it."
 def with_files(dataset: StoredDataset, report: VerifyReport) -> VerifyReport:
     """The report on the chain of the head, with what the other files are like."""
     dataset = dataset.on(None)  # from its head, however it was named
-    useless = list(_unreferenced(dataset))
-    findings = [*_references(dataset), *_foreign(dataset), *_rotten(dataset, useless), *_local(dataset)]
+    useless: list[Useless] = []
+    findings: list[Finding] = []
+    with unreadable_told(dataset, findings):
+        useless += _unreferenced(dataset)
+        for found in (_references(dataset), _foreign(dataset), _rotten(dataset, useless), _local(dataset)):
+            findings += found
     return replace(
         report,
         findings=(*report.findings, *findings),

@@ -32,7 +32,7 @@ from odfpy.coordinator.lineage.graph import DependencyCycle
 from odfpy.coordinator.maintenance.batch import BatchVerifier, finding_of, moments
 from odfpy.coordinator.maintenance.damage import damage_of
 from odfpy.coordinator.maintenance.replay import remark_on_histories, replay_all
-from odfpy.coordinator.maintenance.report import Finding, Severity, VerifyReport
+from odfpy.coordinator.maintenance.report import Finding, LinkedFiles, Severity, VerifyReport, unreadable_told
 from odfpy.coordinator.maintenance.verification import CHECKPOINT, SIGNATURE, Verification
 from odfpy.coordinator.maintenance.verify_links import verify_links
 from odfpy.coordinator.storage.results import ProgressSink, silent
@@ -87,10 +87,12 @@ def verify(
     this = Verification(dataset, progress)
     _verify_chain(this)
     _remark_on_future(this)
-    for number, (hashed, state) in enumerate(zip(this.blocks, this.states, strict=True)):
-        this.tell("checking files", number)
-        _verify_files(this, hashed, state)
-    linked = verify_links(this)
+    linked: LinkedFiles | None = None
+    with unreadable_told(dataset, this.findings):
+        for number, (hashed, state) in enumerate(zip(this.blocks, this.states, strict=True)):
+            this.tell("checking files", number)
+            _verify_files(this, hashed, state)
+        linked = verify_links(this)
     _remark_on_missing(this)
     is_derivative = this.can_be_replayed and this.states[-1].kind is DatasetKind.DERIVATIVE
     if engine_for is not None and is_derivative:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from pathlib import Path
@@ -185,6 +186,26 @@ def test_other_files_among_the_objects_and_leftovers(workspace: Workspace) -> No
     assert report.ok
     assert [finding.file for finding in report.findings] == [str(folder / part / "notes.txt") for part in OBJECTS]
     assert {finding.severity for finding in report.findings} == {Severity.WARNING}
+
+
+@pytest.mark.parametrize("folder", ["data", "refs"])
+def test_a_folder_that_may_not_be_read_keeps_no_other_dataset_from_its_verification(
+    folder: str, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = str(workspace.storage.get("root").folder / folder)
+    scandir, is_file = os.scandir, Path.is_file
+
+    def refused(path: Path | str) -> None:
+        if str(path).startswith(closed) and not str(path).endswith("head"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "scandir", lambda path=".": (refused(path), scandir(path))[1])
+    monkeypatch.setattr(Path, "is_file", lambda path: (refused(path), is_file(path))[1])
+    reports = {str(report.handle): report for report in workspace.verify(all=True, integrity_only=True)}
+    assert reports.keys() == {"root", "derived"}
+    assert reports["derived"].ok
+    assert not reports["root"].ok
+    assert f"Cannot read {closed}" in str([finding.message for finding in reports["root"].findings])
 
 
 def test_objects_that_nothing_refers_to_are_counted(workspace: Workspace) -> None:
