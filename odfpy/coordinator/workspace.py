@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from odfpy.coordinator.storage.results import ProgressSink, silent
 from odfpy.coordinator.storage.storage import Storage
+from odfpy.coordinator.storage.workspace_folder import require_text
 from odfpy.coordinator.verbs.results_to_come import ResultsToCome
 from odfpy.coordinator.verbs.subjects import Subjects
 from odfpy.dataset.names import all_of
@@ -54,10 +55,12 @@ class Workspace(Subjects):
 
         Raises:
             AlreadyExists: the folder has one.
+            UsageError: its path is no text.
         """
         from odfpy.coordinator.template import lay_down
 
         root = Path(folder).resolve()
+        require_text(root)
         storage = Storage(root)
         if (storage.odf / "version").exists():
             raise AlreadyExists(f"There is a workspace in {root} already")

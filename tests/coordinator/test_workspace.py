@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from odfpy.errors import (
     DatasetNotFound,
     InvalidValue,
     MalformedManifest,
+    OdfError,
     RepositoryNotFound,
     UnsupportedVersion,
     UsageError,
@@ -37,6 +39,37 @@ def test_a_workspace_is_found_from_any_folder_below(tmp_path: Path) -> None:
     deep = tmp_path / "a" / "b"
     deep.mkdir(parents=True)
     assert odfpy.Workspace.open(deep).root == tmp_path
+
+
+def test_a_path_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
+    with pytest.raises(UsageError, match=r"has to be UTF-8, and '.*\\udcff' is not"):
+        Workspace.init(folder)
+    assert not folder.exists()
+    workspace_with(tmp_path / "moved").root.rename(folder)
+    with pytest.raises(UsageError, match="has to be UTF-8"):
+        Workspace.open(folder)
+
+
+def test_what_cannot_be_deleted_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = workspace_with(tmp_path, root("a"), root("b"))
+    monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)  # as where nobody may remove the files
+    with pytest.raises(OdfError, match=r"gone from the workspace, but some of its files are still in .*deleted-"):
+        workspace.datasets.delete(["a", "b"])
+    assert workspace.datasets.all() == []
+
+
+def test_pipes_are_taken_in_like_files(tmp_path: Path) -> None:
+    workspace, pipe = workspace_with(tmp_path / "w", root(merge="{kind: Append}")), tmp_path / "pipe"
+    os.mkfifo(pipe)
+    record = '{"event_time": "2024-01-01T00:00:00Z", "id": 7, "name": "a"}'
+    with subprocess.Popen(["sh", "-c", f"echo '{record}' > {pipe}"]):
+        (result,) = workspace.ingest("root", [pipe])
+    assert result.num_records == 1
+    (result,) = workspace.ingest("root", ["/dev/null"])
+    assert result.num_records == 0
+    with pytest.raises(UsageError, match="/dev/zero is no file"):
+        list(workspace.ingest("root", ["/dev/zero"]))
 
 
 def test_no_workspace_is_a_wrong_request(tmp_path: Path) -> None:

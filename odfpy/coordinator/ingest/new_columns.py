@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from odfpy.chain.events import AddPushSource, SetPollingSource
-from odfpy.chain.read_steps import ReadParquet
+from odfpy.chain.read_steps import ReadNdJson, ReadParquet
 from odfpy.data.data_warning import DataWarning, WarningKind
 from odfpy.data.schemas.schema import DataSchema, alike_name
 from odfpy.errors import nearest
@@ -39,7 +39,8 @@ def warnings_of_absent_columns(
 ) -> tuple[DataWarning, ...]:
     """Return what to say of columns that a source declares and a file of Parquet does not have: they become null.
 
-    Text with a header is refused then. Members of JSON may be absent, which is how JSON says that there is nothing.
+    Text with a header is refused then. Members of JSON may be absent, which is how JSON says that there is nothing; but
+    of those that differ in case only, somebody may not know.
 
     Args:
         source: the source.
@@ -50,6 +51,8 @@ def warnings_of_absent_columns(
     Raises:
         IngestError: the file cannot be read.
     """
+    if isinstance(source.read, ReadNdJson):
+        return _of_members(source.read, path, name)
     if not isinstance(source.read, ReadParquet):
         return ()
     from odfpy.ingest.read import schema_of
@@ -66,4 +69,23 @@ def warnings_of_absent_columns(
     message = f"{name} has no {what} {', '.join(map(repr, absent))}: null in each of its rows"
     if meant := [column for one in absent for column in nearest(one, others)]:
         message += f"; it has {', '.join(map(repr, dict.fromkeys(meant)))}, which is not taken in"
+    return (DataWarning(WarningKind.COLUMNS, message, len(absent), tuple(absent)),)
+
+
+def _of_members(read: ReadNdJson, path: Path, name: str) -> tuple[DataWarning, ...]:
+    """Return what to say of members in other letters than the columns that the first records lack."""
+    from odfpy.ingest.read import schema_of
+    from odfpy.ingest.read.json_records import member_names
+
+    declared = schema_of(read)
+    if declared is None:
+        return ()
+    there = member_names(path)
+    others = {alike_name(member): member for member in sorted(there - set(declared.names))}
+    absent = {column: others[alike_name(column)] for column in declared.names if alike_name(column) in others}
+    absent = {column: other for column, other in absent.items() if column not in there}
+    if not absent:
+        return ()
+    told = ", ".join(f"{other!r} and not {column!r}" for column, other in absent.items())
+    message = f"records of {name} have {told}: case matters, so what they have there is not taken in"
     return (DataWarning(WarningKind.COLUMNS, message, len(absent), tuple(absent)),)

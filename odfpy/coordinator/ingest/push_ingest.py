@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -69,11 +70,13 @@ def ingest(
         if not file.exists():
             hint = "Standard input is read with --stdin, without a name." if str(file) == "-" else None
             raise NotFound(f"No such file: {file}", hint=hint)
+        if not file.is_file() and not file.is_fifo() and str(file) != os.devnull:
+            raise UsageError(f"{file} is no file", hint="Hand its bytes in by a pipe: `... | odf ingest NAME --stdin`.")
     with stage("find datasets"):
         found = staging(storage.get(request.ref), request.branch)
     with found.writing() as dataset, storage.scratch() as scratch:
         source = with_format(push_source(dataset, request.source_name), request.input_format)
-        inputs = [(file, str(file)) for file in files]
+        inputs = [(_of_pipe(file, scratch) if file.is_fifo() else file, str(file)) for file in files]
         if stdin is not None:
             inputs.append((_spool(stdin, scratch / "stdin"), "standard input"))
         has_rows = False
@@ -106,6 +109,15 @@ def _failed(error: OdfError, dataset: str, untried: Sequence[str]) -> OdfError:
         more = f" and {len(untried) - 1} more" if len(untried) > 1 else ""
         message += f"; not tried any more: {untried[0]}{more}"
     return error.with_message(message, hint=error.hint)
+
+
+def _of_pipe(file: Path, scratch: Path) -> Path:
+    """A file with what comes out of a pipe, such as `<(...)` of a shell: formats are read more than once."""
+    try:
+        with file.open("rb") as stream:
+            return _spool(stream, scratch / f"pipe-{len(list(scratch.iterdir()))}")
+    except OSError as error:
+        raise OdfError(f"Cannot read {file}: {error.strerror}") from error
 
 
 def _spool(stream: BinaryIO, path: Path) -> Path:

@@ -209,8 +209,12 @@ class Storage(WorkspaceFolder):
             f"{DID_ODF_PREFIX}{damaged.name}" == ref for damaged in self.scan()[1]
         )
 
-    def delete(self, dataset: StoredDataset) -> None:
-        """Remove a dataset, its cache and its key; call it under `editing` and the dataset's lock."""
+    def delete(self, dataset: StoredDataset) -> Path | None:
+        """Remove a dataset, its cache and its key; call it under `editing` and the dataset's lock.
+
+        Returns:
+            The folder of files that could not be removed, although the dataset is gone; None if there are none.
+        """
         # First of all: a crash after this leaves a dataset whose source has to be approved again. Otherwise an
         # approval would be left for a dataset that is gone, and would hold for whoever clones it again.
         self.approvals.withdraw(dataset.handle.id)
@@ -223,6 +227,7 @@ class Storage(WorkspaceFolder):
         # After the folder: a crash in between leaves a key of no use. The other way round, the dataset could not sign
         # any more.
         self.keys.delete(dataset.handle.id)
+        return doomed if doomed.exists() else None
 
     @property
     def approvals(self) -> Approvals:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from odfpy.coordinator.storage.chain_cache import ChainCache
 from odfpy.coordinator.storage.key_store import KeyStore
 from odfpy.dataset.identity import DatasetId
-from odfpy.errors import OdfError, UnsupportedVersion, WorkspaceNotFound
+from odfpy.errors import OdfError, UnsupportedVersion, UsageError, WorkspaceNotFound
 from odfpy.files import cache_folder, try_lock
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class WorkspaceFolder:
         Raises:
             WorkspaceNotFound: there is none, or no such folder.
             UnsupportedVersion: a newer release has made it.
+            UsageError: its path is no text.
         """
         if not os.path.isdir(folder):  # noqa: PTH112  of Path, it fails for names that no folder can have
             raise WorkspaceNotFound(
@@ -82,6 +83,7 @@ class WorkspaceFolder:
                         f" {LAYOUT_VERSION}",
                         hint="Use a newer release of odfpy.",
                     )
+                require_text(candidate)
                 return cls(candidate)
         raise WorkspaceNotFound(
             f"No workspace in {start} or any folder above it", hint="Make one here with `odf init`."
@@ -218,6 +220,23 @@ class WorkspaceFolder:
         from odfpy.coordinator.storage.signing import Signing  # only writers pay for importing it
 
         return Signing(self.root)
+
+
+def require_text(root: Path) -> None:
+    """Check that the path of a workspace is text.
+
+    Arrow, duckdb and Java take paths as text, and would tell of damage in a folder that they cannot name.
+
+    Raises:
+        UsageError: it is not UTF-8.
+    """
+    try:
+        os.fsencode(root).decode()
+    except UnicodeDecodeError:
+        raise UsageError(
+            f"The path of a workspace has to be UTF-8, and {str(root)!a} is not",
+            hint="Give the folder another name.",
+        ) from None
 
 
 def _is_held(folder: Path) -> bool:

@@ -195,16 +195,24 @@ class DatasetRegistry:
         Raises:
             UsageError: others are derived from them; the message names these.
             DatasetLocked: somebody writes to one of them; all are still there, unless that has begun just now.
+            OdfError: all are gone, but some files of them could not be removed.
         """
         with self._storage.editing():
             doomed = self._doomed(refs, all=all, recursive=recursive, force=force)
             for dataset in doomed:  # before the first goes, so that all stay if there is one that is locked
                 with dataset.writing():
                     pass  # not held: a process may have fewer files open than there are datasets
+            left: list[Path] = []
             for dataset in doomed:
                 with dataset.writing():
-                    self._storage.delete(dataset)
-            return [dataset.handle for dataset in doomed]
+                    left += filter(None, [self._storage.delete(dataset)])
+        if left:
+            places = ", ".join(map(str, left))
+            raise OdfError(
+                f"What was deleted is gone from the workspace, but some of its files are still in {places}",
+                hint="Nobody here may remove them. Give yourself the right to, and run `odf gc`.",
+            )
+        return [dataset.handle for dataset in doomed]
 
     def rename(self, ref: str, new_name: str) -> DatasetHandle:
         """Give a dataset another name; its id stays.

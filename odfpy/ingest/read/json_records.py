@@ -7,16 +7,23 @@ values would be lost.
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
 
 from odfpy.errors import BadValue
 from odfpy.ingest.read.files import Incomplete, Piece
 from odfpy.ingest.read.typed import shorten
 from odfpy.values import dataclass
+
+_FIRST: Final = 100
+_HEAD: Final = 1 << 16
+"""Records, and bytes, that are looked at for the names of members."""
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 
@@ -45,6 +52,16 @@ class Records:
 
     objects: Sequence[dict[str, Any]]
     place: Callable[[int], str]
+
+
+def member_names(path: Path) -> frozenset[str]:
+    """The names of the members of the first records of a file of lines; none where they cannot be read like that."""
+    found: set[str] = set()
+    with suppress(OSError, ValueError, RecursionError), path.open("rb") as file:
+        for line in file.read(_HEAD).removeprefix(codecs.BOM_UTF8).splitlines()[:_FIRST]:
+            record = json.loads(line) if line.strip() else None
+            found.update(record if isinstance(record, dict) else ())
+    return frozenset(found)
 
 
 def parse_series(piece: Piece) -> Records:

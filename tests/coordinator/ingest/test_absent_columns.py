@@ -9,6 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from odfpy.chain.encoding import load_snapshots
+from odfpy.chain.events import AddPushSource
+from odfpy.coordinator.ingest.new_columns import warnings_of_absent_columns
 from odfpy.coordinator.storage.results import PullResult
 from odfpy.coordinator.workspace import Workspace
 
@@ -24,6 +26,7 @@ content:
       read: {kind: Parquet, ddlSchema: [event_time TIMESTAMP, id BIGINT, name STRING]}
       merge: {kind: Append}
 """
+JSON = SOURCE.replace("kind: Parquet", "kind: NdJson")
 
 
 @pytest.fixture
@@ -54,6 +57,35 @@ def test_absent_column_is_named_with_the_one_that_is_meant(workspace: Workspace)
     )
     (warning,) = ingested(workspace, 2, "x").warnings
     assert warning.message.endswith("new.parquet has no columns 'id', 'name': null in each of its rows")
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ('{"ID": 1, "name": "x"}\n', "'ID' and not 'id'"),
+        ('{"id": 1}\n\n{"Id": 2, "NAME ": "x"}\n{"NA', "'NAME ' and not 'name'"),
+        ('{"id": 1, "ID": 2, "more": 3}\n', None),
+        ('[1]\n{"ID": 1}', "'ID' and not 'id'"),
+        ('{"ID": ' + "9" * 70_000 + "}\n", None),
+        ("", None),
+    ],
+)
+def test_members_of_json_in_other_letters_are_told(lines: str, told: str | None, tmp_path: Path) -> None:
+    (source,) = (event for event in load_snapshots(JSON, "m.yaml")[0].metadata if isinstance(event, AddPushSource))
+    (tmp_path / "new.ndjson").write_text(lines)
+    warnings = warnings_of_absent_columns(source, tmp_path / "new.ndjson", "new.ndjson", "event_time")
+    ending = ": case matters, so what they have there is not taken in"
+    assert [one.message for one in warnings] == ([] if told is None else [f"records of new.ndjson have {told}{ending}"])
+
+
+def test_an_ingest_tells_of_members_in_other_letters(tmp_path: Path) -> None:
+    workspace = Workspace.init(tmp_path / "w")
+    workspace.add(load_snapshots(JSON, "m.yaml"))
+    (tmp_path / "new.ndjson").write_text('{"event_time": "2024-01-01T00:00:00Z", "id": 1, "Name": "x"}\n')
+    (result,) = workspace.ingest("people", [tmp_path / "new.ndjson"])
+    (warning,) = result.warnings
+    assert warning.message.partition(" have ")[2].startswith("'Name' and not 'name'")
+    assert workspace.tail("people", 1).column("name").to_pylist() == [None]
 
 
 def test_files_without_rows_lack_nothing(workspace: Workspace) -> None:
