@@ -22,6 +22,8 @@ from odfpy.engine.spark.plan.catalyst import (
 )
 from odfpy.engine.spark.plan.session_windows import makes_sessions, needs_whole_sessions, whole_sessions
 
+_PERCENTILES = frozenset(("Median", "Percentile", "PercentileCont", "PercentileDisc"))
+
 # --- Window functions -------------------------------------------------------------------------------------------------
 
 
@@ -41,7 +43,11 @@ def ordered_window(catalyst: Catalyst, node: Node) -> Node:
     counting: list[Node] = []
     peers: list[Node] = []
     needs_order = False
-    for function in items(node.windowExpressions()):
+    given = items(node.windowExpressions())
+    functions = [_without_order(build, function) for function in given]
+    if any(new is not old for new, old in zip(functions, given, strict=True)):
+        node = build.window(functions, items(node.partitionSpec()), items(node.orderSpec()), node.child())
+    for function in functions:
         by_rows, ordered = _order_of(build, function.child())
         (counting if by_rows else peers).append(function)
         needs_order |= ordered and not by_rows
@@ -59,6 +65,23 @@ def ordered_window(catalyst: Catalyst, node: Node) -> Node:
     return catalyst.project(columns(node), below)
 
 
+def _without_order(build: Builder, function: Node) -> Node:
+    """The column of a median or percentile with its values in one form: Spark lets nobody put their rows into order."""
+    window = function.child()
+    call = window.windowFunction()
+    if not _is_percentile(call) or (changed := _in_one_form(build, call)) is None:
+        return function
+    renewed = window.withNewChildren(build.catalyst.seq([changed, *children(window)[1:]]))
+    return function.withNewChildren(build.catalyst.seq([renewed]))
+
+
+def _is_percentile(call: Node) -> bool:
+    name = expression_name(call)
+    if name != "aggregate.AggregateExpression":
+        return False
+    return expression_name(call.aggregateFunction()).removeprefix("aggregate.") in _PERCENTILES
+
+
 def _order_of(build: Builder, window: Node) -> tuple[bool, bool]:
     """Return whether a function counts rows, and whether it depends on the order of the rows in its frame."""
     function, frame = window.windowFunction(), window.windowSpec().frameSpecification()
@@ -67,7 +90,9 @@ def _order_of(build: Builder, window: Node) -> tuple[bool, bool]:
         return False, False
     if name not in {"aggregate.AggregateExpression", "NthValue"}:
         return True, True
-    ordered = name == "NthValue" or depends_on_order(build.replacement(function.aggregateFunction()))
+    ordered = name == "NthValue" or (
+        not _is_percentile(function) and depends_on_order(build.replacement(function.aggregateFunction()))
+    )
     bounds = [expression_name(bound) for bound in (frame.lower(), frame.upper())]
     if bounds == ["UnboundedPreceding", "UnboundedFollowing"]:
         return ordered, ordered
