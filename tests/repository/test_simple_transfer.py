@@ -411,3 +411,16 @@ def test_interrupt_by_the_person_leaves_nothing_half_made(here: DatasetLayout, t
     with pytest.raises(KeyboardInterrupt):
         transfer(there, here, progress=interrupt)
     assert (here.refs.get(HEAD), temporary_files(tmp_path)) == (None, [])
+
+
+def test_a_push_of_one_block_reads_few_there(here: DatasetLayout, monkeypatch: pytest.MonkeyPatch):
+    """In a bucket each block that is read is a request, and a chain may have thousands of them."""
+    there = DatasetLayout.in_memory()
+    make_dataset(here, *(f"block {number}" for number in range(40)))
+    transfer(here, there)
+    add_info(here, "news")
+    reads: list[Multihash] = []
+    read = MemoryObjectStore.read
+    monkeypatch.setattr(MemoryObjectStore, "read", lambda store, name: (reads.append(name), read(store, name))[1])
+    assert transfer(here, there).outcome is TransferOutcome.UPDATED
+    assert len(reads) < 5

@@ -77,7 +77,8 @@ def _reference(dataset: StoredDataset, name: str, known: set[Multihash]) -> Iter
             if hashed.hash in known:
                 break
             new.append(hashed)
-        validate(new[::-1], dataset.chain.state(hashed.hash) if hashed.hash in known else None)
+        if new:  # most tags are in the head's own history
+            validate(new[::-1], dataset.chain.state(hashed.hash) if hashed.hash in known else None)
     except OdfError as error:
         yield _finding(_REFERENCE, f"{name}: {error.message}", type(error), file, error.hint or _REPAIR)
         return

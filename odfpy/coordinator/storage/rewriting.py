@@ -126,7 +126,7 @@ def told_elsewhere(dataset: StoredDataset, dropped: set[Multihash]) -> tuple[str
         dropped: the blocks that are not in it any more.
     """
     names = [name for name in dataset.layout.refs.names() if name != HEAD]
-    others = [str(ReferenceName.parse(name) or name) for name in names if _holds(dataset, name, dropped)]
+    others = [str(ReferenceName.parse(name) or name) for name in names if dropped and _holds(dataset, name, dropped)]
     aliases = Aliases(dataset.folder / "info" / "aliases.yaml")
     notes = [f"the old history stays for {', '.join(others)}, until that is deleted"] if others else []
     pushed, pulled = aliases.shown("push"), aliases.shown("pull")

@@ -158,7 +158,9 @@ def transfer(
         links = completed(source, target, source_head, files, progress) if files.complete else LinkedResult()
         return replace(decided, links=links)
     # 4.
-    base = target.chain.state(found.ancestor) if found.ancestor else ChainState()
+    # Both have the ancestor: in a bucket, each of its blocks would be a request.
+    near = target if isinstance(target.blocks, LocalObjectStore) else source
+    base = near.chain.state(found.ancestor) if found.ancestor else ChainState()
     state = validate((block.hashed for block in found.source), base)
     if expected_id is not None and state.dataset_id != expected_id:
         raise ForeignDataset(f"{source.refs.describe(HEAD)}: the dataset is {state.dataset_id}, not {expected_id}")
