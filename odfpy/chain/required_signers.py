@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import field
 
 from odfpy.chain.block import HashedBlock
-from odfpy.chain.revocations import KeyRevocation, KnownRevocations, RevokedKeys
+from odfpy.chain.revocations import KeyRevocation, KnownRevocations
+from odfpy.chain.revoked_keys import RevokedKeys
 from odfpy.chain.signatures import SignedBlock
 from odfpy.dataset.identity import ActorId
 from odfpy.errors import IntegrityError

@@ -15,7 +15,7 @@ from support.chains.small_datasets import dataset_id, make_dataset
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.required_signers import NotSigned, RequiredSigners
-from odfpy.chain.revocations import RevokedKeys
+from odfpy.chain.revoked_keys import RevokedKeys
 from odfpy.chain.signatures import (
     BLOCK_SIGNATURES,
     HEAD_PATH,

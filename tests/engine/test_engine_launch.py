@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
+import odfpy
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.process.java import find_java
+from odfpy.engine.worker import launch
 from odfpy.engine.worker.launch import fingerprint, scrubbed_environment
 
 
@@ -47,3 +50,16 @@ def test_other_settings_or_another_java_ask_for_another_worker():
     }
     assert len(others) == 3
     assert fingerprint(settings, java) not in others
+
+
+def test_all_code_that_a_worker_runs_is_part_of_it():
+    code = """
+import sys
+import odfpy.engine.worker.worker, odfpy.engine.worker.spark_host, odfpy.engine.spark.execution.operations
+import odfpy.ingest.lanes.spark_merge, odfpy.engine.worker.training, odfpy.engine.worker.sandboxed_host
+print(*(module.__file__ for name, module in sys.modules.items() if name.partition(".")[0] == "odfpy"))
+"""
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    seen = {path for path, _ in launch._stamps(Path(odfpy.__file__).parent)}
+    assert len(loaded) > 100
+    assert set(loaded) <= {str(Path(path)) for path in seen}

@@ -8,7 +8,8 @@ from functools import cached_property
 from odfpy.chain import revocations
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.required_signers import RequiredSigners
-from odfpy.chain.revocations import KeyRevocation, RevokedKey, RevokedKeys, honoured_in, walk_back
+from odfpy.chain.revocations import KeyRevocation, RevokedKey, honoured_in
+from odfpy.chain.revoked_keys import RevokedKeys, walk_back
 from odfpy.chain.signatures import (
     HEAD_PATH,
     MAX_SIZE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,7 +17,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.data.schemas.evolution import normalized
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
-from odfpy.files import written_aside
+from odfpy.files import replace_file
 
 
 def watermark_times(blocks: Iterable[HashedBlock]) -> list[tuple[Timestamp, Timestamp]]:
@@ -58,9 +59,9 @@ def schema_file(folder: WorkspaceFolder, schema: DataSchema) -> Path:
 
         from odfpy.data.schemas.arrow import to_arrow
 
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with written_aside(path) as temporary:
-            pq.write_table(to_arrow(schema).empty_table(), temporary)
+        content = io.BytesIO()
+        pq.write_table(to_arrow(schema).empty_table(), content)
+        replace_file(path, content.getvalue())  # nobody who reads it would notice damage and make it again
     return path
 
 

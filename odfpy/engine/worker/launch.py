@@ -27,7 +27,20 @@ _INHERITED: Final = frozenset(
     ("HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "XDG_CACHE_HOME")
 )
 _LOG_LINES: Final = 3
-_CODE: Final = ("engine", "data", "dataset", "codec", "state", "chain", "ingest", "sandbox")
+_CODE: Final = (
+    "chain",
+    "codec",
+    "data",
+    "dataset",
+    "engine",
+    "ethereum",
+    "http",
+    "ingest",
+    "sandbox",
+    "settings",
+    "state",
+)
+"""The folders of modules that a worker may import; those right in the package count, too."""
 
 _FRESH_SECONDS: Final = 1.0
 
@@ -66,10 +79,12 @@ def _stamp_of(path: str) -> str:
 def _stamps(package: Path) -> list[tuple[str, int]]:
     """Every module of what runs in the worker, with its time."""
     found = []
-    for part in _CODE:
-        for folder, _, names in os.walk(package / part):
+    for part in ("", *_CODE):
+        for folder, below, names in os.walk(package / part):
+            if not part:
+                below.clear()
             for name in names:
-                if name.endswith(".py"):
+                if name.endswith((".py", ".java")):
                     path = os.path.join(folder, name)  # noqa: PTH118  half the time of a client would go into Path
                     found.append((path, os.stat(path).st_mtime_ns))  # noqa: PTH116
     return found

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from odfpy.chain import revocations
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
-from odfpy.chain.revocations import KeyRevocation, KnownRevocations, RevokedKeys, honoured_in
+from odfpy.chain.revocations import KeyRevocation, KnownRevocations, honoured_in
+from odfpy.chain.revoked_keys import RevokedKeys
 from odfpy.chain.signatures import (
     BLOCK_SIGNATURES,
     HEAD_PATH,

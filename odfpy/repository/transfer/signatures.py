@@ -18,7 +18,8 @@ from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.references import ReferenceView
 from odfpy.chain.required_signers import RequiredSigners
-from odfpy.chain.revocations import KeyRevocation, RevokedKeys, honoured_in, walk_back
+from odfpy.chain.revocations import KeyRevocation, honoured_in
+from odfpy.chain.revoked_keys import RevokedKeys, walk_back
 from odfpy.chain.signatures import (
     BLOCK_SIGNATURES,
     HEAD_PATH,

@@ -19,7 +19,8 @@ from pydantic import BaseModel, Field
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.references import ReferenceKind, ReferenceName
-from odfpy.chain.revocations import key_of, walk_back
+from odfpy.chain.revocations import key_of
+from odfpy.chain.revoked_keys import walk_back
 from odfpy.chain.signatures import HEAD_PATH, MAX_SIZE, signed_block_of
 from odfpy.chain.stores.ref_store import HEAD
 from odfpy.coordinator.storage.keys import UserKeys

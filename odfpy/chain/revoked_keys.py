@@ -1,0 +1,107 @@
+"""Which signatures of a chain count no more, since their keys had ended before; see `odfpy.chain.revocations`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.revocations import ExpiredKey, KeyRevocation, RevokedKey
+from odfpy.chain.signatures import Signature, SignedBlock
+from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
+from odfpy.dataset.identity import ActorId, DatasetId
+from odfpy.values import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RevokedKeys:
+    """A judge of signatures: it knows which of them count no more in the chain of a dataset.
+
+    Attributes:
+        dataset_id: which.
+        statements: what is honoured there.
+        block_at: the block of the chain that has some number; None where it is not that long.
+        vouching: keys whose signatures make up for one that counts no more beside them.
+    """
+
+    dataset_id: DatasetId
+    statements: tuple[KeyRevocation, ...]
+    block_at: Callable[[int], Multihash | None]
+    vouching: frozenset[ActorId] = frozenset()
+
+    def require(self, signed: SignedBlock, hashed: HashedBlock, where: str, *, now: Timestamp | None = None) -> None:
+        """Check that a block is not signed with a key that had ended before.
+
+        Where a key that vouches has signed it too, the other signature says nothing, and does no harm.
+
+        Args:
+            signed: the signatures of the block, which have been checked.
+            hashed: the block.
+            where: the file that they are in.
+            now: the time here, where it is made known for the first time: what has expired by then comes too late.
+
+        Raises:
+            RevokedKey: it is, and nobody else vouches for it.
+        """
+        if self.vouching.intersection(self.counting(signed, hashed).signers):
+            return
+        for signature in signed.signatures:
+            time = max(signature.time, hashed.block.system_time)
+            for one in self._about(signature.signer):
+                is_late = now is not None and one.expires is not None and now > one.expires
+                if is_late or self._is_after(one, hashed, time):
+                    raise self._refused(one, hashed, where)
+
+    def counting(self, signed: SignedBlock, hashed: HashedBlock) -> SignedBlock:
+        """The signatures of a block that count."""
+        kept = tuple(signature for signature in signed.signatures if self.end_of(signature, hashed) is None)
+        return signed if len(kept) == len(signed.signatures) else replace(signed, signatures=kept)
+
+    def end_of(self, signature: Signature, hashed: HashedBlock) -> KeyRevocation | None:
+        """Return the statement by which a signature of a block does not count, None where it does."""
+        time = max(signature.time, hashed.block.system_time)
+        for one in self._about(signature.signer):
+            if one.ends_all or self._is_after(one, hashed, time):
+                return one
+        return None
+
+    def _about(self, key: ActorId) -> Iterator[KeyRevocation]:
+        return (one for one in self.statements if one.key == str(key))
+
+    def _is_after(self, one: KeyRevocation, hashed: HashedBlock, time: Timestamp) -> bool:
+        if one.since is None:
+            return time > one.end
+        there = self.block_at(one.since.sequence_number)
+        is_another_history = there is not None and there != one.since.block_hash
+        return is_another_history or hashed.block.sequence_number > one.since.sequence_number
+
+    def _refused(self, one: KeyRevocation, hashed: HashedBlock, where: str) -> RevokedKey:
+        block = f"Block {hashed.block.sequence_number} ({hashed.hash})"
+        message = f"{block} is signed with the key {one.key}, which {one.in_words(self.dataset_id)}: {where}"
+        if one.expires is not None:
+            hint = "Whoever holds the key makes another and commits once more: `odf key revoke --reason superseded`."
+            return ExpiredKey(message, hint=hint)
+        hint = "Whoever has signed this holds a key that is not to be used any more. Ask the owner of the dataset."
+        return RevokedKey(message, hint=hint)
+
+
+def walk_back(blocks: Sequence[HashedBlock], before: Iterable[HashedBlock]) -> Callable[[int], Multihash | None]:
+    """Finds blocks of a chain by their numbers.
+
+    Args:
+        blocks: the newest of the chain, oldest first.
+        before: those before them, newest first; read as far as need be.
+    """
+    known = {one.block.sequence_number: one.hash for one in blocks}
+    rest = iter(before)
+
+    def at(number: int) -> Multihash | None:
+        while number not in known and known and number < min(known):
+            one = next(rest, None)
+            if one is None:
+                break
+            known[one.block.sequence_number] = one.hash
+        return known.get(number)
+
+    return at
