@@ -26,6 +26,7 @@ from odfpy.coordinator.storage.approvals import SourceNotApproved
 from odfpy.coordinator.storage.clock import SourceClock
 from odfpy.coordinator.storage.results import DamagedDataset, Progress
 from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.coordinator.transform.changed_query import is_to_be_taken_up
 from odfpy.coordinator.transform.intervals import InputDiverged, InputInterval, new_intervals
 from odfpy.coordinator.transform.run import require_transform
 from odfpy.data.data_warning import DataWarning
@@ -212,17 +213,18 @@ class DryRun:
             return PullPlan(name=str(dataset.handle), expectation=Expectation.NEW, notes=(again,))
         first = [str(item.dataset.handle) for item in intervals if item.dataset.handle.id in changing]
         notes: tuple[str, ...] = (f"{', '.join(first)} would be pulled first, and may bring more",) if first else ()
-        if state.query_changed:
+        has_changed = is_to_be_taken_up(dataset, state)
+        if has_changed:
             notes += ("another query than before: with state, it would correct the rows so far",)
         without_data = [str(item.dataset.handle) for item in intervals if item.dataset.state.schema is None]
         if set(without_data) - set(first):
             waiting = f"waiting for the first data of {', '.join(without_data)}"
             return _plan(str(dataset.handle), (), (*notes, waiting))
         new = [item for item in intervals if item.interval.new_block_hash is not None]
-        if new or first or state.query_changed:
+        if new or first or has_changed:
             self.puller.engines.get(require_transform(dataset, state).transform.engine)  # which may not be here
         inputs = tuple(PlannedInput(str(item.dataset.handle), num_records=_new_records(item)) for item in new)
-        if (first and without_data) or ((first or state.query_changed) and not inputs):
+        if (first and without_data) or ((first or has_changed) and not inputs):
             return PullPlan(name=str(dataset.handle), expectation=Expectation.UNKNOWN, notes=notes)
         return _plan(str(dataset.handle), inputs, notes)
 

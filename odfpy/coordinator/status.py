@@ -15,6 +15,7 @@ from odfpy.coordinator.storage.last_failure import LastFailure, last_failure
 from odfpy.coordinator.storage.results import DamagedDataset, Progress, ProgressSink
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transfer.known_places import KnownPlaces
+from odfpy.coordinator.transform.changed_query import is_to_be_taken_up
 from odfpy.coordinator.transform.intervals import InputDiverged, InputInterval, new_intervals
 from odfpy.coordinator.transform.run import require_transform
 from odfpy.data.data_warning import count_of
@@ -156,7 +157,7 @@ class StatusReader:
         else:
             if new := [text for item in intervals if (text := _new(item))]:
                 yield StatusRemark(Condition.BEHIND, ", ".join(new), f"odf pull {name}")
-            if state.query_changed:
+            if is_to_be_taken_up(dataset, state):
                 yield StatusRemark(Condition.BEHIND, "the query has changed", f"odf pull {name}")
 
     def _beside_its_origin(self, dataset: StoredDataset) -> Iterator[StatusRemark]:

@@ -23,6 +23,7 @@ from odfpy.coordinator.storage.commit import commit_time, up_to_date
 from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transform.arrangements import arrangement_at, take_over
+from odfpy.coordinator.transform.changed_query import is_to_be_taken_up, note_taken_up
 from odfpy.coordinator.transform.intervals import InputInterval, have_new_blocks, new_intervals
 from odfpy.coordinator.transform.preload import load_for_a_commit
 from odfpy.coordinator.transform.slices import columns_changed, schema_file, watermark_times, watermarks_before
@@ -78,7 +79,7 @@ def transform_dataset(
     set_transform = require_transform(dataset, state)
     with stage("what is new"):
         inputs = new_intervals(storage, dataset, set_transform, state)
-    if not state.query_changed and not have_new_blocks(inputs):
+    if not is_to_be_taken_up(dataset, state) and not have_new_blocks(inputs):
         return up_to_date(dataset)
     waiting = [str(item.dataset.handle) for item in inputs if item.dataset.state.schema is None]
     if waiting:
@@ -322,6 +323,8 @@ def _commit(
         # A block that only moves along inputs is no valid one. The first schema is committed all the same, so that
         # queries and derivatives can do with a dataset that has no rows yet.
         if schema is None or state.schema is not None:
+            if not have_new_blocks(inputs):
+                note_taken_up(dataset, state)
             return up_to_date(dataset)
     else:
         events.append(

@@ -1,0 +1,41 @@
+"""Queries that have changed since the last run, and whether a pull has something to do for that.
+
+Row by row, another query holds for rows to come, and a pull without new rows leaves nothing in the chain. That it has
+run is noted beside the chain, so that the dataset does not seem to be behind.
+
+    query-taken-up    in the dataset's cache: the head at which a pull had nothing to do for another query
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.storage.stored_dataset import StoredDataset
+
+
+def is_to_be_taken_up(dataset: StoredDataset, state: ChainState) -> bool:
+    """Return whether the query of a dataset has changed, and no pull has run it at that block.
+
+    Args:
+        dataset: the dataset.
+        state: the state of its chain.
+    """
+    if not state.query_changed:
+        return False
+    with suppress(OSError):
+        return _note(dataset).read_text() != str(state.head)
+    return True
+
+
+def note_taken_up(dataset: StoredDataset, state: ChainState) -> None:
+    """Note that a pull has run the query at a block, and had nothing to do. What cannot be noted is run once more."""
+    if state.query_changed:
+        with suppress(OSError):
+            dataset.cache.mkdir(parents=True, exist_ok=True)
+            _note(dataset).write_text(str(state.head))
+
+
+def _note(dataset: StoredDataset) -> Path:
+    return dataset.cache / "query-taken-up"
