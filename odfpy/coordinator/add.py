@@ -116,7 +116,10 @@ def _in_order(
     by_name: dict[DatasetAlias, DatasetSnapshot] = {}
     for snapshot in snapshots:
         if snapshot.name in by_name:
-            raise AlreadyExists(f"Two manifests describe the same dataset {str(snapshot.name)!r}")
+            raise AlreadyExists(
+                f"Two manifests describe the same dataset {str(snapshot.name)!r}",
+                hint="Keep one of them, or give one another name.",
+            )
         by_name[snapshot.name] = snapshot
     existing = Lineage(storage)
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.reading.export import Exported
     from odfpy.coordinator.storage.config import Config
     from odfpy.coordinator.storage.results import AddResult, LineageNode, PullResult
-    from odfpy.data.timestamp import Instant, Timestamp
+    from odfpy.data.timestamp import Instant
     from odfpy.provenance.model import Provenance
     from odfpy.query.moments import PointInTime
     from odfpy.query.service import QueryService
@@ -197,7 +197,7 @@ class Workspace(Subjects):
         *,
         stdin: BinaryIO | None = None,
         source_name: str | None = None,
-        event_time: Timestamp | None = None,
+        event_time: Instant | None = None,
         input_format: str | None = None,
         branch: str | None = None,
         allow_retractions: bool = False,

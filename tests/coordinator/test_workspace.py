@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from odfpy.errors import (
     AlreadyExists,
     DatasetLocked,
     DatasetNotFound,
+    IntegrityError,
     InvalidValue,
     MalformedManifest,
     OdfError,
@@ -49,6 +51,19 @@ def test_a_path_that_is_no_text_is_refused(tmp_path: Path) -> None:
     workspace_with(tmp_path / "moved").root.rename(folder)
     with pytest.raises(UsageError, match="has to be UTF-8"):
         Workspace.open(folder)
+
+
+def test_a_name_that_two_datasets_have_is_that_of_none(tmp_path: Path) -> None:
+    workspace = workspace_with(tmp_path, root("a"), root("b"), root("c"))
+    first, second = (workspace.storage.get(name) for name in ("a", "b"))
+    shutil.copy(first.folder / "info" / "alias", second.folder / "info" / "alias")  # as a wrong backup may bring it
+    workspace = Workspace.open(tmp_path)
+    assert [str(one.handle.alias) for one in workspace.storage.datasets()] == ["c"]
+    for verb in (workspace.datasets.delete, workspace.tail, workspace.datasets.summary):
+        with pytest.raises(IntegrityError, match="has the name a, and another dataset has it, too"):
+            verb("a")
+    workspace.datasets.rename(str(second.handle.id), "b")
+    assert [str(one.handle.alias) for one in Workspace.open(tmp_path).storage.datasets()] == ["a", "b", "c"]
 
 
 def test_what_cannot_be_deleted_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,7 +108,10 @@ def _kinds(text: str | None) -> list[NoticeKind]:
     words = [word.strip() for word in text.split(",")] if text is not None else []
     for word in words:
         if word not in _KINDS:
-            raise UsageError(f"--on: there are no notices of the kind {word!r}", hint=did_you_mean(word, _KINDS))
+            raise UsageError(
+                f"--on: there are no notices of the kind {word!r}",
+                hint=did_you_mean(word, _KINDS, otherwise=f"There are: {', '.join(_KINDS)}."),
+            )
     return [NoticeKind(word) for word in dict.fromkeys(words)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -27,6 +28,7 @@ from odfpy.dataset.names import (
 from odfpy.errors import (
     AlreadyExists,
     DatasetNotFound,
+    IntegrityError,
     InvalidValue,
     OdfError,
     UsageError,
@@ -49,7 +51,7 @@ class Storage(WorkspaceFolder):
         return self.scan()[0]
 
     def scan(self) -> tuple[list[StoredDataset], list[DamagedDataset]]:
-        """All datasets in the order of their names, and those that have no readable name.
+        """All datasets in the order of their names, and those that have no readable name, or one that others have, too.
 
         Raises:
             OdfError: the folder of the datasets cannot be read.
@@ -60,6 +62,11 @@ class Storage(WorkspaceFolder):
                 found.append(StoredDataset.load(entry, self))
             except OdfError as error:
                 nameless.append(DamagedDataset(entry.name, error))
+        counts = Counter(dataset.handle.alias for dataset in found)
+        if len(counts) < len(found):
+            twice = [dataset for dataset in found if counts[dataset.handle.alias] > 1]
+            nameless += (DamagedDataset(dataset.folder.name, _same_name(dataset)) for dataset in twice)
+            found = [dataset for dataset in found if counts[dataset.handle.alias] == 1]
         by_name = sorted(found, key=lambda dataset: str(dataset.handle).lower())
         return by_name, sorted(nameless, key=lambda dataset: dataset.name)
 
@@ -74,8 +81,9 @@ class Storage(WorkspaceFolder):
             raise _no_name(ref)
         if isinstance(ref, str) and "@" in ref:
             raise UsageError(
-                f"{ref} is what a dataset was at a block, which can be looked at and not be changed",
-                hint=f"Leave out @ and what follows it: {ref.partition('@')[0]}",
+                f"This takes no dataset at a block, such as {ref}",
+                hint=f"`odf tail`, `log`, `verify`, `export`, `inspect schema` and `sql` do. Else leave out @ and what "
+                f"follows it: {ref.partition('@')[0]}",
             )
         parsed = parse_ref(ref) if isinstance(ref, str) else ref
         if isinstance(parsed, DatasetId):
@@ -90,10 +98,10 @@ class Storage(WorkspaceFolder):
         for dataset in datasets:
             if dataset.handle.alias == parsed:
                 return dataset
-        if nameless:
-            for damaged in nameless:
-                if lost_name_of(self.odf / "datasets" / damaged.name) == parsed:
-                    raise damaged.error
+        for damaged in nameless:
+            folder = self.odf / "datasets" / damaged.name
+            if parsed in (lost_name_of(folder), self._name_in(folder)):
+                raise damaged.error
         names = [str(dataset.handle) for dataset in datasets]
         hint = did_you_mean_dataset(str(parsed), names, otherwise="`odf list` shows the datasets of the workspace.")
         if nameless:
@@ -252,6 +260,11 @@ class Storage(WorkspaceFolder):
                 return found if found.handle.alias == alias else None
         return None
 
+    def _name_in(self, folder: Path) -> DatasetAlias | None:
+        with suppress(OdfError):
+            return StoredDataset.load(folder, self).handle.alias
+        return None
+
     def _no_such_id(self, dataset_id: DatasetId) -> DatasetNotFound:
         return DatasetNotFound(
             f"No dataset with the id {dataset_id} in the workspace {self.root}", hint="`odf list --wide` shows the ids."
@@ -286,6 +299,14 @@ def lost_name_of(folder: Path) -> DatasetAlias | None:
             with suppress(OdfError):
                 return DatasetAlias.parse(place.rstrip("/").rpartition("/")[2])
     return None
+
+
+def _same_name(dataset: StoredDataset) -> IntegrityError:
+    handle = dataset.handle
+    return IntegrityError(
+        f"{handle.id} has the name {handle}, and another dataset has it, too",
+        hint=f"Give one of them another name: `odf rename {handle.id} NAME`.",
+    )
 
 
 def _no_name(ref: object) -> UsageError:

@@ -272,7 +272,7 @@ def decide(
     """
     if target_head is None:
         return None
-    _require_same_dataset(found, source)
+    _require_same_dataset(found, source, target)
     if force:
         return None
     _require_what_was_there(found, source, source_head, seen)
@@ -283,15 +283,16 @@ def decide(
     return None
 
 
-def _require_same_dataset(found: Divergence, source: DatasetLayout) -> None:
+def _require_same_dataset(found: Divergence, source: DatasetLayout, target: DatasetLayout) -> None:
     if found.ancestor is not None:
         return
     theirs = validate([found.source[0].hashed]).dataset_id
     ours = validate([found.target[0].hashed]).dataset_id
     if theirs != ours:
+        here = target.refs.describe(HEAD)
         raise ForeignDataset(
-            f"{source.refs.describe(HEAD)}: the dataset there is {theirs}, which is another one than {ours}",
-            hint="Check the address, or transfer it under another name.",
+            f"{source.refs.describe(HEAD)} is of the dataset {theirs}, and {here} of another one, {ours}",
+            hint="Check the address, or copy it to another place or under another name.",
         )
 
 

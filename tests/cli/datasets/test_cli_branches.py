@@ -58,7 +58,7 @@ def test_tags_are_made_used_and_deleted(odf: Odf, workspace: Path):
         (["diff", NAME, "x", "--rows", "many"], "--rows wants a whole number"),
         (["merge", NAME, "x"], "has no branch x"),
         (["merge", NAME, "x", "--drop", "--ff-only"], "Either --drop or --ff-only"),
-        (["merge", f"{NAME}@0", "x"], "can be looked at and not be changed"),
+        (["merge", f"{NAME}@0", "x"], "takes no dataset at a block"),
         (["tail", f"{NAME}@"], "has no block, tag or branch ''"),
         (["tail", f"{NAME}@x@y"], "has no block, tag or branch 'x@y'"),
         (["pull", NAME, "--branch", "x", "--dry-run"], "--branch goes with none of"),
