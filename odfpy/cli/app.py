@@ -29,6 +29,7 @@ FAILED, WRONG_USAGE, BROKEN_PIPE = 1, 2, 141
 
 def main() -> None:
     """Entry point of the console script."""
+    _open_closed_descriptors()
     if sys.argv[1:2] == [WORD]:
         from odfpy.cli.command_server.server import serve
 
@@ -86,6 +87,15 @@ def run(arguments: Sequence[str] | None = None, began: float | None = None) -> i
 
 
 # --- Streams ---------------------------------------------------------------------------------------------------------
+
+
+def _open_closed_descriptors() -> None:
+    """Let closed standard streams lead nowhere, before a socket or a file gets the descriptor of one of them."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the least that is free
 
 
 def mend_streams() -> None:

@@ -79,6 +79,27 @@ def test_closed_and_full_streams(workspace: Path) -> None:
     assert sh(">/dev/full") == (1, "error: No space left on device (E900)\n")
 
 
+def test_a_server_with_a_closed_standard_input_ends(workspace: Path) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$@" <&-', "sh", *start_words("mcp")],
+        cwd=workspace, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}, capture_output=True, check=False, timeout=PATIENCE,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_remarks_that_cannot_be_written_do_not_decide_what_becomes_of_the_work(workspace: Path) -> None:
+    rows = '{"event_time": "2024-02-01T00:00:00Z", "id": 9, "name": "XYZ"}'
+    (workspace / "rows.ndjson").write_text(rows)
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$@" 2>/dev/full', "sh", *start_words("ingest", "com.example.rates", "rows.ndjson")],
+        cwd=workspace, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert "XYZ" in subprocess.run(
+        start_words("tail", "com.example.rates", "-o", "csv"), cwd=workspace, capture_output=True, text=True, check=True
+    ).stdout  # fmt: skip
+
+
 def test_one_pipe_has_lines_in_the_order_that_they_were_printed_in(workspace: Path) -> None:
     process = start("verify", "--all", "--integrity", cwd=workspace, stderr=subprocess.STDOUT)
     out, _ = process.communicate(timeout=PATIENCE)

@@ -32,13 +32,19 @@ def type_bytes(data_type: pa.DataType, column: str) -> bytes:
     Raises:
         SchemaError: the hash is not defined for the type; the message names the column.
     """
-    arrow = plain_type(data_type)
+    found = _type_bytes(plain_type(data_type))
+    if found is None:
+        raise SchemaError(
+            f"Column {column!r} has type {data_type}, for which no logical hash is defined",
+            hint="Cast the column to a supported type, for example in the preprocessing query.",
+        )
+    return found
+
+
+def _type_bytes(arrow: pa.DataType) -> bytes | None:
     match _kind(arrow):
         case None:
-            raise SchemaError(
-                f"Column {column!r} has type {data_type}, for which no logical hash is defined",
-                hint="Cast the column to a supported type, for example in the preprocessing query.",
-            )
+            return None
         case kind if kind == _INT:
             return _u16(kind) + bytes([pa.types.is_signed_integer(arrow)]) + _u64(arrow.bit_width)
         case kind if kind == _FLOAT:
@@ -54,7 +60,8 @@ def type_bytes(data_type: pa.DataType, column: str) -> bytes:
             text = _NULL if zone is None else _u64(len(zone.encode())) + zone.encode()
             return _u16(kind) + _u16(_UNITS[arrow.unit]) + text
         case kind if kind == _LIST:
-            return _u16(kind) + type_bytes(arrow.value_type, column)
+            items = _type_bytes(plain_type(arrow.value_type))
+            return None if items is None else _u16(kind) + items
         case kind:
             return _u16(kind)
 

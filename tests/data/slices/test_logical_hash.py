@@ -385,6 +385,13 @@ def test_types_without_a_definition_are_refused_by_name(arrow):
         LogicalHasher(schema)
 
 
+def test_a_list_of_what_has_no_hash_is_told_as_a_whole() -> None:
+    with pytest.raises(
+        SchemaError, match=r"Column 'l' has type list<item: struct<a: int32>>, for which no logical hash"
+    ):
+        logical_hash(pa.table({"l": pa.array([], pa.list_(pa.struct([("a", pa.int32())])))}))
+
+
 def test_other_columns_or_types_are_refused():
     hasher = LogicalHasher(pa.schema([("a", pa.int32())]))
     with pytest.raises(SchemaError, match="'b'"):
