@@ -59,7 +59,7 @@ def presigned_elsewhere(dataset: StoredDataset, name: Multihash, seconds: int) -
 
 
 def _urls(dataset: StoredDataset) -> Iterator[str]:
-    aliases = Aliases(dataset.folder / "info" / "aliases.yaml")
+    aliases = Aliases.of(dataset.folder)
     registry = RepositoryRegistry(dataset.workspace_folder.odf / "repos")
     for place in dict.fromkeys([*aliases.list("pull"), *aliases.list("push")]):
         with suppress(OdfError):  # a repository that was forgotten

@@ -106,6 +106,11 @@ class ChainState:
         return self.seed
 
     @property
+    def sources(self) -> tuple[SetPollingSource | AddPushSource, ...]:
+        """The sources of a root dataset that are in force, the polling source first."""
+        return (*filter(None, [self.polling_source]), *self.push_sources)
+
+    @property
     def vocab(self) -> DatasetVocabulary:
         """Names of the system columns."""
         return self.set_vocab.vocabulary if self.set_vocab else DEFAULT_VOCABULARY
@@ -158,10 +163,8 @@ class ChainState:
         """
         if self.kind is DatasetKind.DERIVATIVE:
             return None if self.schema is None else primary_key_of(self.schema)
-        pulled = () if self.polling_source is None else (self.polling_source,)
         keys = {
-            source.merge.primary_key if isinstance(source.merge, _ONE_ROW_A_KEY) else None
-            for source in (*pulled, *self.push_sources)
+            source.merge.primary_key if isinstance(source.merge, _ONE_ROW_A_KEY) else None for source in self.sources
         }
         return keys.pop() if len(keys) == 1 else None
 

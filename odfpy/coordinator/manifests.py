@@ -66,8 +66,7 @@ def snapshot_of(name: DatasetAlias, state: ChainState) -> DatasetSnapshot:
         name: the name that it gives.
         state: the state of the dataset's chain.
     """
-    sources = (state.polling_source, *state.push_sources)
-    events = (state.set_vocab, *sources, state.set_transform, state.info, state.license, state.attachments)
+    events = (state.set_vocab, *state.sources, state.set_transform, state.info, state.license, state.attachments)
     return DatasetSnapshot(name, state.kind, tuple(event for event in events if event is not None))
 
 

@@ -147,6 +147,11 @@ class Aliases:
         """
         self._path = path
 
+    @classmethod
+    def of(cls, folder: Path) -> Aliases:
+        """Those of the dataset in a folder."""
+        return cls(folder / "info" / "aliases.yaml")
+
     def list(self, kind: AliasKind) -> tuple[str, ...]:
         """Remote references and URLs, the latest first."""
         document = self._load()

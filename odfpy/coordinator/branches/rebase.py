@@ -107,7 +107,7 @@ def _keys_of_sources(dataset: StoredDataset, found: BranchDiff) -> list[tuple[st
     from odfpy.ingest.normalize import primary_key
 
     states = (dataset.chain.state(found.base), dataset.state, dataset.on(found.branch).state)
-    sources = [source for state in states for source in (state.polling_source, *state.push_sources) if source]
+    sources = [source for state in states for source in state.sources]
     return list(dict.fromkeys(keys for source in sources if (keys := primary_key(source.merge))))
 
 

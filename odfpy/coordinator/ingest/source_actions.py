@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from odfpy.chain.events import SetPollingSource
 from odfpy.chain.sources import FetchContainer, FetchEthereumLogs, FetchFilesGlob, FetchMqtt, FetchStep, FetchUrl
-from odfpy.coordinator.storage.approvals import Approvals, Source, sources_of
+from odfpy.coordinator.storage.approvals import Approvals, Source
 from odfpy.coordinator.storage.results import DatasetHandle
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.ingest.prepare import commands_of
@@ -49,7 +49,7 @@ class KnownSource:
 
 def known_sources(dataset: StoredDataset) -> Iterator[KnownSource]:
     """The sources of a dataset that are in force."""
-    for source in sources_of(dataset):
+    for source in dataset.state.sources:
         yield KnownSource(
             handle=dataset.handle,
             name=None if isinstance(source, SetPollingSource) else source.source_name,

@@ -29,7 +29,7 @@ def is_copy(dataset: StoredDataset) -> bool:
     from odfpy.repository.registry import Aliases  # reads YAML: only who has met a circle pays for that
 
     try:
-        return bool(Aliases(dataset.folder / "info" / "aliases.yaml").list("pull"))
+        return bool(Aliases.of(dataset.folder).list("pull"))
     except OdfError:
         return False
 

@@ -127,15 +127,8 @@ class Approvals:
             self.approve(dataset_id, sources)
 
 
-def sources_of(dataset: StoredDataset) -> list[Source]:
-    """The sources of a dataset that are in force."""
-    state = dataset.state
-    polling = [state.polling_source] if state.polling_source is not None else []
-    return [*polling, *state.push_sources]
-
-
 def _set_here(dataset: StoredDataset) -> Iterator[Source]:
-    wanted = sources_of(dataset)
+    wanted = dataset.state.sources
     if not wanted:
         return
     for hashed in dataset.chain.iter_blocks(dataset.state.head):

@@ -127,7 +127,7 @@ def told_elsewhere(dataset: StoredDataset, dropped: set[Multihash]) -> tuple[str
     """
     names = [name for name in dataset.layout.refs.names() if name != HEAD]
     others = [str(ReferenceName.parse(name) or name) for name in names if dropped and _holds(dataset, name, dropped)]
-    aliases = Aliases(dataset.folder / "info" / "aliases.yaml")
+    aliases = Aliases.of(dataset.folder)
     notes = [f"the old history stays for {', '.join(others)}, until that is deleted"] if others else []
     pushed, pulled = aliases.shown("push"), aliases.shown("pull")
     notes += [f"{place} keeps the old history, until it is pushed there with --force" for place in pushed]

@@ -294,7 +294,7 @@ def lost_name_of(folder: Path) -> DatasetAlias | None:
     from odfpy.repository.registry import Aliases  # only who has lost a name pays for importing it
 
     with suppress(OdfError):
-        known = Aliases(folder / "info" / "aliases.yaml")
+        known = Aliases.of(folder)
         for place in (*known.list("push"), *known.list("pull")):
             with suppress(OdfError):
                 return DatasetAlias.parse(place.rstrip("/").rpartition("/")[2])

@@ -30,7 +30,7 @@ class KnownPlaces:
     @staticmethod
     def aliases(dataset: StoredDataset) -> Aliases:
         """Return where a dataset is pulled from and pushed to."""
-        return Aliases(dataset.folder / "info" / "aliases.yaml")
+        return Aliases.of(dataset.folder)
 
     @staticmethod
     def seen_heads(dataset: StoredDataset) -> SeenHeads:

@@ -248,7 +248,7 @@ class Transfers(KnownPlaces):
             result = pull_result(str(alias), moved, lambda: state)
             # Before the dataset appears: without this it would pass for one that is at home here, and never be pulled
             # again.
-            Aliases(folder / "info" / "aliases.yaml").add("pull", ref)
+            Aliases.of(folder).add("pull", ref)
             heads_seen(folder).remember(url, moved.source_head)
             with self._storage.editing():
                 copy = self._storage.create(alias, state.dataset_id, folder)

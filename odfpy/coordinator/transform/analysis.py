@@ -128,7 +128,7 @@ class _Expected:
                 return analysis.output_schema if analysis else None
         except EngineNotFound:
             return None  # others derive it
-        for source in sources_of(state):
+        for source in state.sources:
             try:
                 return schema_from_source(source, state, self.engines, self.storage.root)[0]
             except OdfError:
@@ -149,12 +149,6 @@ def _with_quotes(transform: SetTransform) -> tuple[TransformSql, str | None]:
         for step in sql.steps
     )
     return replace(sql.normalized(), queries=steps), " ".join(hint for hint in hints if hint is not None) or None
-
-
-def sources_of(state: ChainState) -> tuple[Source, ...]:
-    """Return where data of a root dataset comes from."""
-    pulled = () if state.polling_source is None else (state.polling_source,)
-    return (*pulled, *state.push_sources)
 
 
 def schema_from_source(

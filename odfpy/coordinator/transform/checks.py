@@ -9,7 +9,7 @@ from typing import Final
 from odfpy.chain.events import SetTransform
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.storage.storage import Storage
-from odfpy.coordinator.transform.analysis import Source, StateOf, analyze, schema_from_source, sources_of
+from odfpy.coordinator.transform.analysis import Source, StateOf, analyze, schema_from_source
 from odfpy.coordinator.transform.run import OUR_ENGINES
 from odfpy.data.schemas.evolution import extend_with_result, new_fields_optional
 from odfpy.data.schemas.schema import DataSchema
@@ -39,7 +39,7 @@ def check_sources(state: ChainState, engines: EngineRegistry, storage: Storage) 
     Raises:
         EngineError, IngestError, SchemaError: what the next pull would refuse, whatever the data.
     """
-    remarks = [remark for source in sources_of(state) for remark in _remarks(source, state, engines, storage.root)]
+    remarks = [remark for source in state.sources for remark in _remarks(source, state, engines, storage.root)]
     return tuple(dict.fromkeys(remarks))
 
 

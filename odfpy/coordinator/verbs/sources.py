@@ -51,11 +51,9 @@ class Sources:
         Raises:
             NotFound: there is no such dataset.
         """
-        from odfpy.coordinator.storage.approvals import sources_of
-
         with self._storage.editing():
             dataset = self._storage.get(ref)
-            self._storage.approvals.approve(dataset.handle.id, sources_of(dataset))
+            self._storage.approvals.approve(dataset.handle.id, dataset.state.sources)
         return self.all([str(dataset.handle.id)])
 
     def untrust(self, ref: str) -> bool:
