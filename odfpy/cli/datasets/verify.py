@@ -121,6 +121,11 @@ def _print(report: VerifyReport, output: Output) -> None:
     if report.unreferenced:
         what = f"{plural(report.unreferenced, 'file')} ({format_size(report.unreferenced_bytes)})"
         output.text(f"  note: {what} that no history names; `odf gc` removes what is of no use")
+    if report.following:
+        what, last = plural(len(report.following), "block"), report.following[-1]
+        output.text(f"  note: {what} among them followed the head once, which was reset, or is that of an old copy")
+        output.text(f"    `odf branch {report.handle} again {last}` keeps them,")
+        output.text(f"    `odf merge {report.handle} again` then brings them back")
     for finding in report.findings:
         code = f" {paint(f'({finding.code})', 'dim', sys.stdout)}" if finding.code else ""
         output.text(f"  {finding.severity.value}: {finding.message}{code}")
@@ -216,7 +221,11 @@ def _tree(report: VerifyReport) -> dict[str, Any]:
         "transformsReplayed": report.transforms_replayed,
         "signatures": signature_tree(report.signatures),
         "seconds": round(report.seconds, 3),
-        "unreferenced": {"files": report.unreferenced, "bytes": report.unreferenced_bytes},
+        "unreferenced": {
+            "files": report.unreferenced,
+            "bytes": report.unreferenced_bytes,
+            "following": [str(name) for name in report.following],
+        },
         "repaired": list(report.repaired),
         "againstBatch": [_comparison_tree(one) for one in report.against_batch],
         "findings": [

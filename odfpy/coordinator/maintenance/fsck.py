@@ -54,6 +54,7 @@ def with_files(dataset: StoredDataset, report: VerifyReport) -> VerifyReport:
         findings=(*report.findings, *findings),
         unreferenced=len(useless),
         unreferenced_bytes=sum(item.size for item in useless),
+        following=_following(dataset, report.head, useless),
     )
 
 
@@ -126,6 +127,23 @@ def _unreferenced(dataset: StoredDataset) -> Iterator[Useless]:
         yield from unreferenced_objects(dataset.folder, reachable_blocks(dataset.layout))
     except OdfError:  # what is missing or damaged has its own finding; until then nobody knows what is of use
         return
+
+
+def _following(dataset: StoredDataset, head: Multihash | None, useless: list[Useless]) -> tuple[Multihash, ...]:
+    """The longest chain of blocks that goes on where the head is, in their order."""
+    chain = dataset.chain
+    after: dict[Multihash | None, list[Multihash]] = {}
+    for item in useless if head is not None else ():
+        if item.name is not None and item.path.parent.name == "blocks":
+            with suppress(OdfError):
+                after.setdefault(chain.block(item.name).block.prev_block_hash, []).append(item.name)
+    longest: tuple[Multihash, ...] = ()
+    ways: list[tuple[Multihash, ...]] = [(name,) for name in after.get(head, ())]
+    while ways:
+        way = ways.pop()
+        longest = max(longest, way, key=len)
+        ways += [(*way, name) for name in after.get(way[-1], ())]
+    return longest
 
 
 def _rotten(dataset: StoredDataset, useless: list[Useless]) -> Iterator[Finding]:

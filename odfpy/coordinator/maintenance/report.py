@@ -94,6 +94,7 @@ class VerifyReport:
         against_batch: comparisons with the query run once, the oldest first.
         unreferenced: objects that no reference reaches; they do no harm, and `odf gc` removes them.
         unreferenced_bytes: their size.
+        following: blocks among them that once followed the head: it was taken back, by a reset or by an old copy.
         repaired: files that were fetched again.
         linked: files that rows link to; None where no row can link to any.
     """
@@ -108,6 +109,7 @@ class VerifyReport:
     seconds: float
     unreferenced: int = 0
     unreferenced_bytes: int = 0
+    following: tuple[Multihash, ...] = ()
     repaired: tuple[str, ...] = ()
     against_batch: tuple[BatchComparison, ...] = ()
     head: Multihash | None = None

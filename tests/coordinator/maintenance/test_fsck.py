@@ -208,6 +208,21 @@ def test_a_folder_that_may_not_be_read_keeps_no_other_dataset_from_its_verificat
     assert f"Cannot read {closed}" in str([finding.message for finding in reports["root"].findings])
 
 
+def test_blocks_that_followed_a_head_that_went_back_are_told(workspace: Workspace) -> None:
+    assert verified(workspace, "root").following == ()
+    before = workspace.storage.get("root").chain.head()
+    blocks = [hashed.hash for hashed in workspace.storage.get("root").chain.in_order()]
+    workspace.maintenance.reset("root", "3")
+    feed(workspace, "root", "9 z")
+    workspace.maintenance.reset("root", "3")  # two ways on, of which the longer is told
+    assert verified(workspace, "root").following == tuple(blocks[4:])
+    dataset = workspace.storage.get("root")
+    workspace.branches.create("root", ReferenceKind.BRANCH, "again", str(before))
+    assert before not in verified(workspace, "root").following
+    workspace.branches.merge("root", "again")
+    assert dataset.reloaded().chain.head() == before
+
+
 def test_objects_that_nothing_refers_to_are_counted(workspace: Workspace) -> None:
     assert verified(workspace, "root").unreferenced == 0
     workspace.maintenance.compact("root")
