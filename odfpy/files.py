@@ -247,6 +247,20 @@ def locked_folder(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+@contextmanager
+def changing(path: Path) -> Iterator[None]:
+    """Let nobody else change a file while it is read, changed and written again; its folder is made if need be.
+
+    Raises:
+        OdfError: it cannot be read or written.
+    """
+    try:
+        with locked_folder(path.parent):
+            yield
+    except OSError as error:
+        raise OdfError(f"Cannot write {path}: {error.strerror}") from error
+
+
 def sync_folder(folder: Path) -> None:
     """Flush a folder's entries to disk, so that a rename survives a power loss."""
     descriptor = os.open(folder, os.O_RDONLY)

@@ -13,8 +13,8 @@ import os
 import re
 from collections.abc import Callable
 
-from odfpy.errors import InvalidValue, MalformedManifest, OdfError
-from odfpy.files import configuration_folder, locked_folder
+from odfpy.errors import InvalidValue, MalformedManifest
+from odfpy.files import changing, configuration_folder
 from odfpy.http.url import Origin, parse_url
 from odfpy.repository.documents import load_document, save_document
 from odfpy.values import dataclass
@@ -125,12 +125,9 @@ class Credentials:
         return found
 
     def _change(self, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
-        try:
-            with locked_folder(self.path.parent):  # two logins at once must not lose one of them
-                servers = tuple(_Server(url, token) for url, token in sorted(change(self._load()).items()))
-                save_document(self.path, "Credentials", _CredentialsDocument(servers))
-        except OSError as error:
-            raise OdfError(f"Cannot write {self.path}: {error.strerror}") from error
+        with changing(self.path):  # two logins at once must not lose one of them
+            servers = tuple(_Server(url, token) for url, token in sorted(change(self._load()).items()))
+            save_document(self.path, "Credentials", _CredentialsDocument(servers))
 
     def _load(self) -> dict[str, str]:
         try:

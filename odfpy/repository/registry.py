@@ -23,7 +23,7 @@ from odfpy.errors import (
     UsageError,
     did_you_mean,
 )
-from odfpy.files import locked_folder
+from odfpy.files import changing
 from odfpy.http.url import without_user
 from odfpy.repository.documents import load_document, save_document
 from odfpy.repository.places.open import is_path, normalize_url
@@ -198,7 +198,7 @@ class Aliases:
     def _change(self, kind: AliasKind, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> None:
         if change(self.list(kind)) == self.list(kind):
             return
-        with locked_folder(self._path.parent):  # pushes to several places go on at once
+        with changing(self._path):  # pushes to several places go on at once
             document, remotes = self._load(), change(self.list(kind))
             changed = replace(document, pull=remotes) if kind == "pull" else replace(document, push=remotes)
             save_document(self._path, "DatasetAliases", changed)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from odfpy.data.multihash import Multihash
 from odfpy.errors import InvalidValue, MalformedManifest
-from odfpy.files import locked_folder
+from odfpy.files import changing
 from odfpy.http.url import without_user
 from odfpy.repository.documents import load_document, save_document
 from odfpy.values import dataclass
@@ -56,7 +56,7 @@ class SeenHeads:
         place = _Place(without_user(url), str(head))
         if place in self._places()[:1]:
             return
-        with locked_folder(self._path.parent):  # pushes to several places go on at once
+        with changing(self._path):  # pushes to several places go on at once
             others = (one for one in self._places() if one.url != place.url)
             save_document(self._path, _KIND, _PlacesDocument((place, *others)))
 

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from odfpy.codec.yaml import dump, load_documents
 from odfpy.errors import MalformedManifest, OdfError, UsageError, did_you_mean
-from odfpy.files import config_files, read_regular, replace_file
+from odfpy.files import changing, config_files, read_regular, replace_file
 from odfpy.settings.sections import DATASET_SETTINGS, SETTINGS, WORKSPACE_SECTIONS
 from odfpy.settings.setting import Section, Setting, Value, settings_in
 from odfpy.values import dataclass
@@ -122,12 +122,14 @@ class Config:
         path = self._user_file if for_user else self._own_file
         if path is None:
             raise UsageError("Settings of a dataset are not those of a user", hint="Leave out --user, or --dataset.")
-        values = _read(path, self._settings)
-        if text is None:
-            values.pop(setting.key, None)
-        else:
-            values[setting.key] = parse(setting, text)
-        _write(path, values)
+        value = None if text is None else parse(setting, text)
+        with changing(path):  # of two settings that are made at once, none is lost
+            values = _read(path, self._settings)
+            if value is None:
+                values.pop(setting.key, None)
+            else:
+                values[setting.key] = value
+            _write(path, values)
         self._layers = [layer for layer in self._layers if layer[0] != path]
         self._layers.insert(len(self._layers) if for_user else 0, (path, values))
 

@@ -14,8 +14,8 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -28,7 +28,7 @@ from odfpy.coordinator.storage.revoked_keys import RevokedKeysFile
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import ActorId, DatasetId, KeyPair
 from odfpy.errors import AlreadyExists, InvalidValue, MalformedManifest, NotFound, OdfError, did_you_mean
-from odfpy.files import TEMPORARY, configuration_folder, make_folder, sync_folder
+from odfpy.files import TEMPORARY, changing, configuration_folder, make_folder, sync_folder
 from odfpy.repository.documents import load_document, save_document
 from odfpy.settings.sections import ProofsSection
 from odfpy.values import dataclass
@@ -192,13 +192,14 @@ class UserKeys:
             hint = f"Letters, digits and . _ @ + - are possible; {OWNER} and {ME} have a meaning already."
             raise InvalidValue(f"Not a name for a key: {name!r}", hint=hint)
         item = TrustedKey(name, key)
-        for known in self.trusted:
-            if known.name.lower() == name.lower() and known.key != key:
-                raise AlreadyExists(
-                    f"Another key is trusted as {known.name}: {known.key}",
-                    hint=f"Choose another name, or first run `odf key untrust {known.name}`.",
-                )
-        self._save([*(known for known in self.trusted if known.name.lower() != name.lower()), item])
+        with self._changing():
+            for known in self.trusted:
+                if known.name.lower() == name.lower() and known.key != key:
+                    raise AlreadyExists(
+                        f"Another key is trusted as {known.name}: {known.key}",
+                        hint=f"Choose another name, or first run `odf key untrust {known.name}`.",
+                    )
+            self._save([*(known for known in self.trusted if known.name.lower() != name.lower()), item])
         return item
 
     def untrust(self, name: str) -> TrustedKey:
@@ -207,8 +208,9 @@ class UserKeys:
         Raises:
             UnknownKey: with a suggestion.
         """
-        item = self._named(name)
-        self._save([known for known in self.trusted if known != item])
+        with self._changing():
+            item = self._named(name)
+            self._save([known for known in self.trusted if known != item])
         return item
 
     def find(self, text: str) -> ActorId:
@@ -252,6 +254,13 @@ class UserKeys:
         names = [item.name for item in self.trusted]
         hint = did_you_mean(name, names, otherwise=f"`odf key trust {name} did:key:...` gives a key that name.")
         raise UnknownKey(f"No key is trusted as {name!r}", hint=hint)
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Read the keys of others anew, and let nobody else change them meanwhile."""
+        with changing(self._trusted):
+            self.__dict__.pop("trusted", None)
+            yield
 
     def _save(self, items: list[TrustedKey]) -> None:
         entries = tuple(_Entry(item.name, str(item.key)) for item in items)

@@ -18,12 +18,14 @@ from odfpy.chain.events import SetInfo
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.signatures import HEAD_PATH, SignatureReport, path_of, read_head_signatures, read_signatures
 from odfpy.chain.state import ChainState
+from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.keys import UnusableKey, UserKeys, required_signers
 from odfpy.coordinator.storage.results import AddOutcome
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.coordinator.workspace import Workspace
 from odfpy.dataset.identity import ActorId, KeyPair
 from odfpy.errors import MalformedManifest, OdfError
+from odfpy.settings.sections import SETTINGS
 
 
 @pytest.fixture(autouse=True)
@@ -113,6 +115,35 @@ def test_whoever_makes_a_key_at_the_same_time_has_the_same():
 
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(own, range(8))) == {UserKeys().own().actor}
+
+
+def test_keys_that_are_trusted_at_once_are_all_trusted(config: Path):
+    names = [f"somebody-{number}" for number in range(12)]
+    barrier = threading.Barrier(len(names))
+
+    def trust(name: str) -> None:
+        barrier.wait(60)
+        UserKeys().trust(name, KeyPair.generate().actor)
+
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(trust, names))
+    assert {item.name for item in UserKeys().trusted} == set(names)
+
+
+def test_settings_that_are_made_at_once_are_all_made(workspace: Workspace):
+    settings = {"engine.memory": "2g", "ingest.memory": "1g", "fetch.maxSize": "9", "watermark.lag": "1d"}
+    wanted = {key: text for key, text in settings.items() if key in SETTINGS}
+    barrier = threading.Barrier(len(wanted))
+
+    def make(key: str) -> None:
+        barrier.wait(60)
+        Config.load(workspace.root).set(key, wanted[key])
+
+    with ThreadPoolExecutor(len(wanted)) as pool:
+        list(pool.map(make, wanted))
+    found = (workspace.odf / "config.yaml").read_text()
+    assert len(wanted) > 2
+    assert [key for key in wanted if key.partition(".")[2] not in found] == []
 
 
 @pytest.mark.parametrize("trouble", ["a file in the way", "open to others", "damaged"])
