@@ -11,6 +11,7 @@ import pyarrow as pa
 from odfpy.data.schemas.arrow import plain_schema
 from odfpy.data.schemas.retype import plain_batch
 from odfpy.engine.datafusion.ethereum_functions import register_ethereum_functions
+from odfpy.engine.datafusion.extremes import are_wrong, with_right_ones
 from odfpy.engine.datafusion.failures import REFUSED
 from odfpy.engine.datafusion.json_functions import register_json_functions
 from odfpy.errors import EngineUnavailable
@@ -85,7 +86,15 @@ def run_query(context: SessionContext, query: str) -> DataFrame:
     from datafusion import SQLOptions
 
     options = SQLOptions().with_allow_ddl(allow=False).with_allow_dml(allow=False).with_allow_statements(allow=False)
-    return context.sql_with_options(query, options)
+    frame = context.sql_with_options(query, options)
+    if not are_wrong(frame.logical_plan()):
+        return frame
+    renamed = context.sql_with_options(with_right_ones(query), options)
+    pairs = zip(renamed.schema().names, frame.schema().names, strict=True)
+    names = [(found, wanted) for found, wanted in pairs if found != wanted]
+    for found, wanted in names:
+        renamed = renamed.with_column_renamed(quoted(found), wanted)
+    return renamed
 
 
 def rows_in_order(frame: DataFrame) -> Iterator[pa.RecordBatch]:
