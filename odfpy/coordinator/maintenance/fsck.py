@@ -131,19 +131,23 @@ def _unreferenced(dataset: StoredDataset) -> Iterator[Useless]:
 
 def _following(dataset: StoredDataset, head: Multihash | None, useless: list[Useless]) -> tuple[Multihash, ...]:
     """The longest chain of blocks that goes on where the head is, in their order."""
-    chain = dataset.chain
+    if head is None:
+        return ()
+    before: dict[Multihash, Multihash | None] = {}
     after: dict[Multihash | None, list[Multihash]] = {}
-    for item in useless if head is not None else ():
+    for item in useless:
         if item.name is not None and item.path.parent.name == "blocks":
             with suppress(OdfError):
-                after.setdefault(chain.block(item.name).block.prev_block_hash, []).append(item.name)
-    longest: tuple[Multihash, ...] = ()
-    ways: list[tuple[Multihash, ...]] = [(name,) for name in after.get(head, ())]
-    while ways:
-        way = ways.pop()
-        longest = max(longest, way, key=len)
-        ways += [(*way, name) for name in after.get(way[-1], ())]
-    return longest
+                before[item.name] = dataset.chain.block(item.name).block.prev_block_hash
+                after.setdefault(before[item.name], []).append(item.name)
+    last, reached = head, [head]
+    while reached := [name for known in reached for name in after.get(known, ())]:
+        last = reached[0]
+    found: list[Multihash] = []
+    while last != head:
+        found.append(last)
+        last = before[last] or head
+    return tuple(reversed(found))
 
 
 def _rotten(dataset: StoredDataset, useless: list[Useless]) -> Iterator[Finding]:
