@@ -24,7 +24,7 @@ def is_to_be_taken_up(dataset: StoredDataset, state: ChainState) -> bool:
     """
     if not state.query_changed:
         return False
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
         return _note(dataset).read_text() != str(state.head)
     return True
 
