@@ -312,7 +312,7 @@ def add(side: SideFiles, statements: Iterable[KeyRevocation]) -> bool:
 
 
 def _strongest(statements: tuple[KeyRevocation, ...]) -> tuple[KeyRevocation, ...]:
-    """As many as there is room for, in the order in which they are."""
+    """Statements for which there is room, in the order in which they are."""
 
     def weakness(one: KeyRevocation) -> tuple[bool, bool, Timestamp]:
         is_by_itself = one.proof.verification_method == one.key

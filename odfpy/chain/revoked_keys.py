@@ -1,4 +1,4 @@
-"""Which signatures of a chain count no more, since their keys had ended before; see `odfpy.chain.revocations`."""
+"""Signatures of a chain that count no more, since their keys had ended before; see `odfpy.chain.revocations`."""
 
 from __future__ import annotations
 

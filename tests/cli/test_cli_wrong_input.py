@@ -290,7 +290,7 @@ def test_repositories_and_folders_without_datasets(odf: Odf) -> None:
 def test_a_copy_must_not_replace_another_dataset(odf: Odf, workspace: Path) -> None:
     refused = odf("pull", str(KAMU / "cities"), "--as", "com.example.rates")
     assert refused.code == 1
-    assert "which is another one" in refused.says
+    assert "of another one, did:odf:" in refused.says
     assert "under another name" in refused.says
 
 

@@ -130,24 +130,26 @@ def _unreferenced(dataset: StoredDataset) -> Iterator[Useless]:
 
 
 def _following(dataset: StoredDataset, head: Multihash | None, useless: list[Useless]) -> tuple[Multihash, ...]:
-    """The longest chain of blocks that goes on where the head is, in their order."""
+    """The longest chain of blocks that goes on where the head is, the newest of several, in their order."""
     if head is None:
         return ()
-    before: dict[Multihash, Multihash | None] = {}
-    after: dict[Multihash | None, list[Multihash]] = {}
+    blocks: dict[Multihash, HashedBlock] = {}
+    after: dict[Multihash | None, list[HashedBlock]] = {}
     for item in useless:
         if item.name is not None and item.path.parent.name == "blocks":
             with suppress(OdfError):
-                before[item.name] = dataset.chain.block(item.name).block.prev_block_hash
-                after.setdefault(before[item.name], []).append(item.name)
-    last, reached = head, [head]
-    while reached := [name for known in reached for name in after.get(known, ())]:
-        last = reached[0]
-    found: list[Multihash] = []
-    while last != head:
-        found.append(last)
-        last = before[last] or head
-    return tuple(reversed(found))
+                found = blocks[item.name] = dataset.chain.block(item.name)
+                after.setdefault(found.block.prev_block_hash, []).append(found)
+    last: Multihash | None = head
+    reached = after.get(head, [])
+    while reached:
+        last = max(reached, key=lambda one: (one.block.system_time, str(one.hash))).hash
+        reached = [following for one in reached for following in after.get(one.hash, ())]
+    way: list[Multihash] = []
+    while last is not None and last != head:
+        way.append(last)
+        last = blocks[last].block.prev_block_hash
+    return tuple(reversed(way))
 
 
 def _rotten(dataset: StoredDataset, useless: list[Useless]) -> Iterator[Finding]:

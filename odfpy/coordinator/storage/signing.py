@@ -26,7 +26,7 @@ from odfpy.settings.sections import SignaturesSection
 
 
 class _Remarks(threading.local):
-    """What is to be said of the commits of a thread."""
+    """Remarks on the commits of a thread."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []

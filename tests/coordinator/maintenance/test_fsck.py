@@ -210,6 +210,7 @@ def test_a_folder_that_may_not_be_read_keeps_no_other_dataset_from_its_verificat
 
 def test_blocks_that_followed_a_head_that_went_back_are_told(workspace: Workspace) -> None:
     assert verified(workspace, "root").following == ()
+    feed(workspace, "root", "1 a", "2 b", "5 e", day=4)
     before = workspace.storage.get("root").chain.head()
     blocks = [hashed.hash for hashed in workspace.storage.get("root").chain.in_order()]
     workspace.maintenance.reset("root", "3")
