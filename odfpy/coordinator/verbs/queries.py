@@ -58,6 +58,7 @@ class Queries:
         Raises:
             AlreadyExists: something is there.
             CannotExport: the format has no such columns.
+            UsageError: it would be among the workspace's own files.
         """
         from odfpy.coordinator.reading.export import ExportOptions, export
         from odfpy.coordinator.reading.export_place import ExportTarget
@@ -82,6 +83,11 @@ class Queries:
             query = Query(request.sql or "", dialect_named(engine or "spark").name)
         is_folder = bool(request.partition_by) or request.rows_per_file is not None
         target = ExportTarget.of(request.to, is_folder=is_folder)
+        if target.to.resolve().is_relative_to(self._storage.odf.resolve()):
+            raise UsageError(
+                f"{request.to} is among the workspace's own files, which others would take for damaged then",
+                hint="Export to another place.",
+            )
         options = ExportOptions(
             place=target,
             files=request.files or RowFileOptions.of(target.to.name),

@@ -320,6 +320,13 @@ def test_wrong_input_is_told_and_leaves_nothing(words: list[str], says: str, odf
     assert sorted(path.name for path in workspace.iterdir()) == before
 
 
+@pytest.mark.parametrize("to", [".odf/datasets/x.csv", ".odf/x.csv", "sub/../.odf/new/x.csv"])
+def test_nothing_is_put_among_the_own_files_of_the_workspace(odf: Odf, workspace: Path, to: str) -> None:
+    refused = odf("export", NAME, "--to", to)
+    assert (refused.code, "is among the workspace's own files" in refused.says) == (2, True)
+    assert not list((workspace / ".odf").rglob("x.csv*"))
+
+
 def test_a_full_disk_leaves_nothing(odf: Odf, workspace: Path) -> None:
     query = "select value, cast(value as varchar) as text from generate_series(0, 500000)"
     limited = f"ulimit -f 64; trap '' XFSZ; exec {sys.executable} -m odfpy export --engine datafusion --to"
