@@ -160,9 +160,18 @@ def _report_error(error: BaseException, output: Output, arguments: Sequence[str]
         return _report_usage(error, output)
     if isinstance(error, OSError) and error.strerror:  # the disk is full, for example: not our fault
         what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-        output.error(what, code=OdfError.code)
+        is_nowhere = isinstance(error, FileNotFoundError) and not error.filename and _has_no_folder()
+        output.error("The current folder is gone" if is_nowhere else what, code=OdfError.code)
         return FAILED
     return _report_bug(error, output, arguments)
+
+
+def _has_no_folder() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109  what Path does, too
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _report_usage(error: Any, output: Output) -> int:
