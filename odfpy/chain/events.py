@@ -351,6 +351,9 @@ class DisablePollingSource:
     """
 
 
+Source: TypeAlias = SetPollingSource | AddPushSource
+"""Where the data of a root dataset comes from."""
+
 MetadataEvent: TypeAlias = (
     AddData
     | ExecuteTransform

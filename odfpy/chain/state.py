@@ -29,6 +29,7 @@ from odfpy.chain.events import (
     SetPollingSource,
     SetTransform,
     SetVocab,
+    Source,
     SourceState,
 )
 from odfpy.chain.link_summary import LinkedObjects
@@ -106,7 +107,7 @@ class ChainState:
         return self.seed
 
     @property
-    def sources(self) -> tuple[SetPollingSource | AddPushSource, ...]:
+    def sources(self) -> tuple[Source, ...]:
         """The sources of a root dataset that are in force, the polling source first."""
         return (*filter(None, [self.polling_source]), *self.push_sources)
 

@@ -29,6 +29,7 @@ from odfpy.chain.events import (
     SetPollingSource,
     SetTransform,
     SetVocab,
+    Source,
     TransformInput,
 )
 from odfpy.chain.layout import DatasetLayout
@@ -42,7 +43,7 @@ from odfpy.coordinator.manifests import changes_of_manifest
 from odfpy.coordinator.planned_datasets import PlannedDatasets, absent, similar_input
 from odfpy.coordinator.schedules.change import ScheduleChange, schedule_change
 from odfpy.coordinator.schedules.file import tell_changed
-from odfpy.coordinator.storage.approvals import Source, runs_something
+from odfpy.coordinator.storage.approvals import runs_something
 from odfpy.coordinator.storage.clock import warnings_of_last_block
 from odfpy.coordinator.storage.commit import commit_time
 from odfpy.coordinator.storage.results import AddOutcome, AddResult, DatasetHandle

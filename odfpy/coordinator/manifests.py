@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import unified_diff
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 from urllib.parse import unquote, urlsplit
 
 from odfpy.chain.block import DatasetSnapshot
@@ -16,8 +15,12 @@ from odfpy.chain.events import AddPushSource, SetPollingSource, SetVocab
 from odfpy.chain.state import ChainState
 from odfpy.codec.tree import TreeError
 from odfpy.coordinator.schedules.scheduled_snapshot import with_schedule
+from odfpy.data.vocabulary import DEFAULT_VOCABULARY
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import InvalidValue, MalformedManifest, NotFound, OdfError, UsageError
+
+if TYPE_CHECKING:
+    from odfpy.ingest.impossible import Fault
 
 LARGEST_MANIFEST: Final = 16 << 20
 """Bytes of one source of manifests; they carry documentation, so that there is room for some."""
@@ -103,29 +106,30 @@ def refuse_impossible(snapshot: DatasetSnapshot) -> None:
     Raises:
         TreeError: it has; the message names the place.
     """
-    pushed: set[str] = set()
-    set_vocab = next((event for event in snapshot.metadata if isinstance(event, SetVocab)), None)
-    vocabulary = replace(ChainState(), set_vocab=set_vocab).vocab
-    for number, event in enumerate(snapshot.metadata):
-        if not isinstance(event, SetPollingSource | AddPushSource | SetVocab):
-            continue
-        from odfpy.ingest.impossible import check_vocabulary, faults_of
+    for fault in _impossible(snapshot):
+        path = ("content", "metadata", *fault.path)
+        raise TreeError(path, fault.error.message, hint=fault.error.hint) from fault.error
 
-        if isinstance(event, SetVocab):
-            try:
-                check_vocabulary(replace(ChainState(), set_vocab=event).vocab)
-            except InvalidValue as error:
-                raise TreeError(("content", "metadata", number), error.message, hint=error.hint) from error
-            continue
-        if isinstance(event, AddPushSource):
-            if event.source_name in pushed:
+
+def _impossible(snapshot: DatasetSnapshot) -> Iterator[Fault]:
+    from odfpy.ingest.impossible import Fault, faults_of, faults_of_vocabulary
+
+    vocabulary = next((event.vocabulary for event in snapshot.metadata if isinstance(event, SetVocab)), None)
+    pushed: set[str] = set()
+    for number, event in enumerate(snapshot.metadata):
+        found: Iterable[Fault] = ()
+        match event:
+            case SetVocab():
+                found = faults_of_vocabulary(event.vocabulary)
+            case AddPushSource(source_name=name) if name in pushed:
                 hint = "The second would take the place of the first. Give each a name of its own."
-                named = ("content", "metadata", number, "sourceName")
-                raise TreeError(named, f"another push source has the name {event.source_name!r}", hint=hint)
+                error = InvalidValue(f"another push source has the name {name!r}", hint=hint)
+                found = [Fault(("sourceName",), error)]
+            case SetPollingSource() | AddPushSource():
+                found = faults_of(event, vocabulary or DEFAULT_VOCABULARY)
+        if isinstance(event, AddPushSource):
             pushed.add(event.source_name)
-        for fault in faults_of(event, vocabulary):
-            path = ("content", "metadata", number, *fault.path)
-            raise TreeError(path, fault.error.message, hint=fault.error.hint) from fault.error
+        yield from (Fault((number, *fault.path), fault.error) for fault in found)
 
 
 # --- Files -----------------------------------------------------------------------------------------------------------

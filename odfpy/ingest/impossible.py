@@ -66,19 +66,13 @@ def faults_of(source: SetPollingSource | AddPushSource, vocabulary: DatasetVocab
         yield from _in_merge(source, vocabulary)
 
 
-def check_vocabulary(vocabulary: DatasetVocabulary) -> None:
-    """Check that the system columns of a dataset can stand side by side.
-
-    Raises:
-        InvalidValue: two have the same name.
-    """
+def faults_of_vocabulary(vocabulary: DatasetVocabulary) -> Iterator[Fault]:
+    """Yield why the system columns of a dataset cannot stand side by side: two have the same name."""
     names = vocabulary.columns
-    twice = next((name for number, name in enumerate(names) if name in names[:number]), None)
-    if twice is not None:
-        raise InvalidValue(
-            f"two system columns have the name {twice!r}",
-            hint=f"Those that are not named are {_DEFAULT_NAMES}.",
-        )
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            hint = f"Those that are not named are {_DEFAULT_NAMES}."
+            yield Fault((), InvalidValue(f"two system columns have the name {name!r}", hint=hint))
 
 
 def _tried(path: Path, attempt: Callable[[], object]) -> Iterator[Fault]:

@@ -196,7 +196,8 @@ class Aliases:
         return load_document(self._path, "DatasetAliases", _AliasesDocument) or _AliasesDocument()
 
     def _change(self, kind: AliasKind, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> None:
-        if change(self.list(kind)) == self.list(kind):
+        known = self.list(kind)
+        if change(known) == known:
             return
         with changing(self._path):  # pushes to several places go on at once
             document, remotes = self._load(), change(self.list(kind))

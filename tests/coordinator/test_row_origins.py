@@ -4,31 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.chains.workspaces import feed, workspace_with
+from support.chains.workspaces import feed, root, workspace_with
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.provenance.row_origins import origins_of
 
-MANIFEST = """\
-kind: DatasetSnapshot
-version: 1
-content:
-  name: root
-  kind: Root
-  metadata:
-    - {source}
-      read: {{kind: NdJson, ddlSchema: ["id INT", "name STRING"]}}
-      merge: {{kind: Ledger, primaryKey: [{key}]}}
-"""
+PUSHED = "kind: AddPushSource\n      sourceName: default"
 POLLED = 'kind: SetPollingSource\n      fetch: {kind: Url, url: "file:in.json"}'
 
 
+def manifest(source: str, key: str = "id") -> str:
+    return root(merge=f"{{kind: Ledger, primaryKey: [{key}]}}").replace(PUSHED, source)
+
+
 def test_sources_that_follow_each_other_are_told_apart(tmp_path: Path):
-    workspace = workspace_with(tmp_path / "workspace", MANIFEST.format(source=POLLED, key="id"))
-    (workspace.root / "in.json").write_text('{"id": 1, "name": "a"}\n')
+    workspace = workspace_with(tmp_path / "workspace", manifest(POLLED))
+    (workspace.root / "in.json").write_text('{"event_time": "2024-01-01T00:00:00Z", "id": 1, "name": "a"}\n')
     list(workspace.pull(["root"]))
     for number, (name, key) in enumerate([("first", "id"), ("first", "name"), ("second", "id")], 2):
-        pushed = MANIFEST.format(source=f"kind: AddPushSource\n      sourceName: {name}", key=key)
+        pushed = manifest(PUSHED.replace("default", name), key)
         workspace.add(load_snapshots(pushed, "manifest"), replace=True)
         feed(workspace, "root", f"{number} {number}")
     found = origins_of(workspace.storage.get("root"), [3, 0, 1, 2, 1])

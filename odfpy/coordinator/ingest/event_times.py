@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
-from odfpy.chain.events import AddPushSource, SetPollingSource
+from odfpy.chain.events import AddPushSource, SetPollingSource, Source
 from odfpy.chain.sources import (
     EventTimeFromMetadata,
     EventTimeFromPath,
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from odfpy.data.data_warning import DataWarning
     from odfpy.ingest.pipeline import IngestedData
 
-Source: TypeAlias = SetPollingSource | AddPushSource
 
 _FUTURE: Final = Duration(24 * 60 * 60)
 """Event times of tomorrow are those of another time zone."""

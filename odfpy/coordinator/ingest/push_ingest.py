@@ -76,7 +76,10 @@ def ingest(
         found = staging(storage.get(request.ref), request.branch)
     with found.writing() as dataset, storage.scratch() as scratch:
         source = with_format(push_source(dataset, request.source_name), request.input_format)
-        inputs = [(_of_pipe(file, scratch) if file.is_fifo() else file, str(file)) for file in files]
+        inputs = [
+            (_of_pipe(file, scratch / f"pipe-{number}") if file.is_fifo() else file, str(file))
+            for number, file in enumerate(files)
+        ]
         if stdin is not None:
             inputs.append((_spool(stdin, scratch / "stdin"), "standard input"))
         has_rows = False
@@ -111,11 +114,11 @@ def _failed(error: OdfError, dataset: str, untried: Sequence[str]) -> OdfError:
     return error.with_message(message, hint=error.hint)
 
 
-def _of_pipe(file: Path, scratch: Path) -> Path:
+def _of_pipe(file: Path, target: Path) -> Path:
     """A file with what comes out of a pipe, such as `<(...)` of a shell: formats are read more than once."""
     try:
         with file.open("rb") as stream:
-            return _spool(stream, scratch / f"pipe-{len(list(scratch.iterdir()))}")
+            return _spool(stream, target)
     except OSError as error:
         raise OdfError(f"Cannot read {file}: {error.strerror}") from error
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from odfpy.chain.events import SetPollingSource
+from odfpy.chain.events import SetPollingSource, Source
 from odfpy.chain.sources import FetchContainer, FetchEthereumLogs, FetchFilesGlob, FetchMqtt, FetchStep, FetchUrl
-from odfpy.coordinator.storage.approvals import Approvals, Source
+from odfpy.coordinator.storage.approvals import Approvals
 from odfpy.coordinator.storage.results import DatasetHandle
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.ingest.prepare import commands_of

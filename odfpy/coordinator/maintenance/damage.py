@@ -1,8 +1,13 @@
-"""Damaged files: those whose bytes are not what their name says."""
+"""Damaged files: those whose bytes are not what their name says, or that cannot be read."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from odfpy.chain.stores.object_store import ObjectStore
+from odfpy.coordinator.maintenance.report import Finding, Severity
+from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.errors import HashMismatch, IntegrityError, ObjectNotFound, OdfError
 from odfpy.values import dataclass
@@ -41,3 +46,27 @@ def damage_of(store: ObjectStore, name: Multihash, what: str, size: int | None =
     except (OdfError, OSError) as error:
         return Damage(f"Unreadable {what}: {error}", type(error) if isinstance(error, OdfError) else OdfError)
     return None if found == name else Damage(f"Damaged {what}: its bytes have the hash {found}", HashMismatch)
+
+
+@contextmanager
+def unreadable_told(dataset: StoredDataset, findings: list[Finding]) -> Iterator[None]:
+    """Make a finding of a folder of a dataset that cannot be read, so that other datasets are verified all the same.
+
+    Args:
+        dataset: the dataset.
+        findings: gets one more then.
+
+    Raises:
+        OSError, OdfError: something else is the matter.
+    """
+    try:
+        yield
+    except OSError as error:
+        if not str(error.filename).startswith(str(dataset.folder)):
+            raise
+        text = f"Cannot read {error.filename}: {error.strerror}"
+        findings.append(Finding(severity=Severity.ERROR, check="file", message=text, code=OdfError.code))
+    except OdfError as error:
+        if not isinstance(error.__cause__, OSError):
+            raise
+        findings.append(Finding(severity=Severity.ERROR, check="file", message=error.message, code=error.code))

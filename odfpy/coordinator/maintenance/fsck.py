@@ -19,10 +19,10 @@ from odfpy.chain.new_blocks import validate
 from odfpy.chain.signatures import path_of
 from odfpy.chain.stores.ref_store import HEAD
 from odfpy.codec.yaml import load_documents
-from odfpy.coordinator.maintenance.damage import damage_of
+from odfpy.coordinator.maintenance.damage import damage_of, unreadable_told
 from odfpy.coordinator.maintenance.last_verification import last_verification
 from odfpy.coordinator.maintenance.reachable import Useless, foreign, reachable_blocks, unreferenced_objects
-from odfpy.coordinator.maintenance.report import Finding, Severity, VerifyReport, unreadable_told
+from odfpy.coordinator.maintenance.report import Finding, Severity, VerifyReport
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.last_failure import last_failure
 from odfpy.coordinator.storage.signers import Signers
@@ -45,8 +45,10 @@ def with_files(dataset: StoredDataset, report: VerifyReport) -> VerifyReport:
     dataset = dataset.on(None)  # from its head, however it was named
     useless: list[Useless] = []
     findings: list[Finding] = []
+    following: tuple[Multihash, ...] = ()
     with unreadable_told(dataset, findings):
         useless += _unreferenced(dataset)
+        following = _following(dataset, report.head, useless)
         for found in (_references(dataset), _foreign(dataset), _rotten(dataset, useless), _local(dataset)):
             findings += found
     return replace(
@@ -54,7 +56,7 @@ def with_files(dataset: StoredDataset, report: VerifyReport) -> VerifyReport:
         findings=(*report.findings, *findings),
         unreferenced=len(useless),
         unreferenced_bytes=sum(item.size for item in useless),
-        following=_following(dataset, report.head, useless),
+        following=following,
     )
 
 

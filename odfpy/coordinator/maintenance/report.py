@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from odfpy.coordinator.storage.results import DatasetHandle
 from odfpy.data.multihash import Multihash
-from odfpy.errors import OdfError
 from odfpy.values import dataclass
 
 if TYPE_CHECKING:
     from odfpy.chain.signatures import SignatureReport
-    from odfpy.coordinator.storage.storage import StoredDataset
     from odfpy.engine.spark.batch.request import BatchAnswer
 
 
@@ -119,27 +115,3 @@ class VerifyReport:
     def ok(self) -> bool:
         """True if there are no errors; warnings do not count."""
         return all(finding.severity is not Severity.ERROR for finding in self.findings)
-
-
-@contextmanager
-def unreadable_told(dataset: StoredDataset, findings: list[Finding]) -> Iterator[None]:
-    """Make a finding of a folder of a dataset that cannot be read, so that other datasets are verified all the same.
-
-    Args:
-        dataset: the dataset.
-        findings: gets one more then.
-
-    Raises:
-        OSError, OdfError: something else is the matter.
-    """
-    try:
-        yield
-    except OSError as error:
-        if not str(error.filename).startswith(str(dataset.folder)):
-            raise
-        text = f"Cannot read {error.filename}: {error.strerror}"
-        findings.append(Finding(severity=Severity.ERROR, check="file", message=text, code=OdfError.code))
-    except OdfError as error:
-        if not isinstance(error.__cause__, OSError):
-            raise
-        findings.append(Finding(severity=Severity.ERROR, check="file", message=error.message, code=error.code))

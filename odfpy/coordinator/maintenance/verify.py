@@ -30,9 +30,9 @@ from odfpy.chain.state import ChainState
 from odfpy.chain.stores.object_store import ObjectStore
 from odfpy.coordinator.lineage.graph import DependencyCycle
 from odfpy.coordinator.maintenance.batch import BatchVerifier, finding_of, moments
-from odfpy.coordinator.maintenance.damage import damage_of
+from odfpy.coordinator.maintenance.damage import damage_of, unreadable_told
 from odfpy.coordinator.maintenance.replay import remark_on_histories, replay_all
-from odfpy.coordinator.maintenance.report import Finding, LinkedFiles, Severity, VerifyReport, unreadable_told
+from odfpy.coordinator.maintenance.report import Finding, LinkedFiles, Severity, VerifyReport
 from odfpy.coordinator.maintenance.verification import CHECKPOINT, SIGNATURE, Verification
 from odfpy.coordinator.maintenance.verify_links import verify_links
 from odfpy.coordinator.storage.results import ProgressSink, silent

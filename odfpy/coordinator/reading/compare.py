@@ -284,9 +284,9 @@ def _by_rows(sides: Sequence[_Side], columns: Sequence[str], schemas: Sequence[p
     parts = []
     for side, other, count in zip(sides, reversed(sides), (-1, 1), strict=True):
         # A null without a type would take the values of the other state along into its type.
-        null = {name: f"(SELECT {_q(name)} FROM {other.table} WHERE FALSE)" for name in columns}  # noqa: S608
-        own = {name: _q(name) for name in side.columns}
-        cells = ", ".join(f"{(null | own)[name]} AS {_q(name)}" for name in columns)
+        shown = {name: f"(SELECT {_q(name)} FROM {other.table} WHERE FALSE)" for name in columns}  # noqa: S608
+        shown |= {name: _q(name) for name in side.columns}
+        cells = ", ".join(f"{shown[name]} AS {_q(name)}" for name in columns)
         parts.append(f'SELECT {cells}, {count} AS "__n" FROM {side.table}')  # noqa: S608
     nested = {field.name for schema in schemas for field in schema if pa.types.is_nested(field.type)}
     order = ", ".join(_q(name) for name in columns if name not in nested) or '"__count"'

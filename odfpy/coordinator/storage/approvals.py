@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TypeAlias
 
 from odfpy.chain.block import HashedBlock
-from odfpy.chain.events import AddPushSource, SetPollingSource
+from odfpy.chain.events import AddPushSource, SetPollingSource, Source
 from odfpy.chain.signatures import read_signatures, says_signed
 from odfpy.codec.canonical_json import canonical_json
 from odfpy.codec.tree import to_tree
@@ -24,8 +23,6 @@ from odfpy.dataset.identity import ActorId, DatasetId
 from odfpy.errors import IngestError, OdfError
 from odfpy.files import replace_file
 from odfpy.values import dataclass
-
-Source: TypeAlias = SetPollingSource | AddPushSource
 
 
 class SourceNotApproved(IngestError, code="E430"):

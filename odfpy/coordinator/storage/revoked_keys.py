@@ -20,7 +20,7 @@ from odfpy.chain.revocations import KeyRevocation, KnownRevocations, honoured_in
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import ActorId, DatasetId
 from odfpy.errors import MalformedManifest
-from odfpy.files import configuration_folder, locked_folder
+from odfpy.files import changing, configuration_folder
 from odfpy.repository.documents import load_document, save_document
 from odfpy.values import dataclass
 
@@ -52,12 +52,10 @@ class RevokedKeysFile:
         """
         try:
             found = self._path.stat()
-        except FileNotFoundError:
-            return KnownRevocations()
-        except OSError:
-            return _loaded.__wrapped__(self._path)
+        except OSError:  # there is none, or it cannot be read, which is told then
+            return _read(self._path)
         # Each commit asks for it, and signatures take longer to check than a file to look at.
-        return _loaded(self._path, found.st_ino, found.st_mtime_ns, found.st_size)
+        return _read_once(self._path, found.st_ino, found.st_mtime_ns, found.st_size)
 
     def add(
         self,
@@ -74,7 +72,7 @@ class RevokedKeysFile:
             named: keys that the user cares for, about which everything is remembered.
         """
         # Of two processes that learn of keys at the same time, neither may write over what the other has learnt.
-        with locked_folder(self._path.parent):
+        with changing(self._path):
             known = self.load()
             names = {str(key) for key in named}
             every = tuple(dict.fromkeys((*known.learnt, *learnt)))
@@ -90,7 +88,11 @@ class RevokedKeysFile:
 
 
 @lru_cache(maxsize=4)
-def _loaded(path: Path, *_stamp: int) -> KnownRevocations:
+def _read_once(path: Path, *_stamp: int) -> KnownRevocations:
+    return _read(path)
+
+
+def _read(path: Path) -> KnownRevocations:
     document = load_document(path, _KIND, _Document)
     if document is None:
         return KnownRevocations()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from odfpy.chain.events import AddPushSource, SetPollingSource, SetTransform
+from odfpy.chain.events import AddPushSource, SetPollingSource, SetTransform, Source
 from odfpy.chain.read_steps import ReadParquet
 from odfpy.chain.sources import FetchEthereumLogs, FetchFilesGlob, FetchStep, FetchUrl
 from odfpy.chain.state import ChainState
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-Source: TypeAlias = SetPollingSource | AddPushSource
 StateOf = Callable[[DatasetId], ChainState]
 
 

@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
-from odfpy.chain.events import SetTransform
+from odfpy.chain.events import SetTransform, Source
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.storage.storage import Storage
-from odfpy.coordinator.transform.analysis import Source, StateOf, analyze, schema_from_source
+from odfpy.coordinator.transform.analysis import StateOf, analyze, schema_from_source
 from odfpy.coordinator.transform.run import OUR_ENGINES
 from odfpy.data.schemas.evolution import extend_with_result, new_fields_optional
 from odfpy.data.schemas.schema import DataSchema

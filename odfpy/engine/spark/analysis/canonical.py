@@ -7,9 +7,17 @@ point numbers. Each is put into a form in which a total order decides; rows that
 from __future__ import annotations
 
 from odfpy.engine.spark.analysis.exact_sums import can_be_exact, is_sum_of_long, wide_sum
-from odfpy.engine.spark.analysis.order import PEERS, adds_up, depends_on_order, may_hide, takes_values, total_order
+from odfpy.engine.spark.analysis.order import (
+    PEERS,
+    adds_up,
+    depends_on_order,
+    is_percentile,
+    may_hide,
+    takes_values,
+    total_order,
+)
 from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
-from odfpy.engine.spark.plan.aggregate_calls import call_id, columns_with, different_calls
+from odfpy.engine.spark.plan.aggregate_calls import call_id, columns_with, different_calls, is_call
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import (
     Catalyst,
@@ -21,8 +29,6 @@ from odfpy.engine.spark.plan.catalyst import (
     operator_name,
 )
 from odfpy.engine.spark.plan.session_windows import makes_sessions, needs_whole_sessions, whole_sessions
-
-_PERCENTILES = frozenset(("Median", "Percentile", "PercentileCont", "PercentileDisc"))
 
 # --- Window functions -------------------------------------------------------------------------------------------------
 
@@ -69,17 +75,13 @@ def _without_order(build: Builder, function: Node) -> Node:
     """The column of a median or percentile with its values in one form: Spark lets nobody put their rows into order."""
     window = function.child()
     call = window.windowFunction()
-    if not _is_percentile(call) or (changed := _in_one_form(build, call)) is None:
+    if not is_call(call) or not is_percentile(call.aggregateFunction()):
+        return function
+    changed = _in_one_form(build, call)
+    if changed is None:
         return function
     renewed = window.withNewChildren(build.catalyst.seq([changed, *children(window)[1:]]))
     return function.withNewChildren(build.catalyst.seq([renewed]))
-
-
-def _is_percentile(call: Node) -> bool:
-    name = expression_name(call)
-    if name != "aggregate.AggregateExpression":
-        return False
-    return expression_name(call.aggregateFunction()).removeprefix("aggregate.") in _PERCENTILES
 
 
 def _order_of(build: Builder, window: Node) -> tuple[bool, bool]:
@@ -91,7 +93,8 @@ def _order_of(build: Builder, window: Node) -> tuple[bool, bool]:
     if name not in {"aggregate.AggregateExpression", "NthValue"}:
         return True, True
     ordered = name == "NthValue" or (
-        not _is_percentile(function) and depends_on_order(build.replacement(function.aggregateFunction()))
+        not is_percentile(function.aggregateFunction())
+        and depends_on_order(build.replacement(function.aggregateFunction()))
     )
     bounds = [expression_name(bound) for bound in (frame.lower(), frame.upper())]
     if bounds == ["UnboundedPreceding", "UnboundedFollowing"]:

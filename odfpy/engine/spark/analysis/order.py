@@ -22,7 +22,8 @@ _ANY_ORDER: Final = frozenset(
 )
 """Functions of a multiset of any types."""
 
-_BY_VALUE: Final = frozenset("Min Max Median Percentile PercentileCont PercentileDisc".split())  # noqa: SIM905
+_PERCENTILES: Final = frozenset("Median Percentile PercentileCont PercentileDisc".split())  # noqa: SIM905
+_BY_VALUE: Final = _PERCENTILES | {"Min", "Max"}
 """Functions of a multiset, if equal values are the same."""
 
 _COLLECTED: Final = frozenset("CollectList CollectSet ListAgg".split())  # noqa: SIM905
@@ -70,6 +71,11 @@ def adds_up(function: Node) -> bool:
 def takes_values(function: Node) -> bool:
     """Return whether an aggregate gives back values of its arguments, of which equal ones should be the same."""
     return _name_of(function) in _BY_VALUE | _COLLECTED
+
+
+def is_percentile(function: Node) -> bool:
+    """Return whether an aggregate function, as it is written, is a median or percentile."""
+    return _name_of(function) in _PERCENTILES
 
 
 def _name_of(function: Node) -> str:
