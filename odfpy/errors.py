@@ -230,10 +230,6 @@ class BadValue(IngestError, code="E402"):
     """A value does not fit; the message names file, line, column, value and wanted type."""
 
 
-class UnsupportedStep(IngestError, code="E403"):
-    """The step is part of the specification but not of this release."""
-
-
 class TooManyRetractions(IngestError, code="E407"):
     """A new state lacks more of the current rows than a snapshot may retract unasked."""
 

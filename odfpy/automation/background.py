@@ -19,7 +19,11 @@ _BEAT: Final = 0.2
 
 
 class BackgroundScheduler:
-    """A scheduler in a thread of its own. Its runs end with that thread, so that it lives as long as they do."""
+    """A scheduler in a thread of its own. Its runs end with that thread, so that it lives as long as they do.
+
+    Attributes:
+        has_worked: whether it has looked at what is due, once it has stopped; not if another scheduler works here.
+    """
 
     def __init__(
         self, workspace: Workspace, listener: Listener | None = None, *, grace: float = 30.0, once: bool = False
@@ -37,6 +41,7 @@ class BackgroundScheduler:
         self._once = once
         self._stop = threading.Event()
         self._error: BaseException | None = None
+        self.has_worked = False
         self._thread = threading.Thread(target=self._work, name="scheduler", daemon=True)
 
     def start(self) -> None:
@@ -63,7 +68,7 @@ class BackgroundScheduler:
     def _work(self) -> None:
         try:
             with self._notices:
-                self._scheduler.work(self._stop, grace=self._grace, once=self._once)
+                self.has_worked = self._scheduler.work(self._stop, grace=self._grace, once=self._once)
         except BaseException as error:  # noqa: BLE001  whoever joins hears of it
             self._error = error
 

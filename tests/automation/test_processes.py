@@ -276,3 +276,19 @@ def test_once_does_each_job_once_and_leaves_the_rest(workspace: Workspace) -> No
         assert process.returncode == 0
     assert len(out.splitlines()) == 1
     assert f"{POLLED}: pull updated (1 row" in out
+
+
+def test_once_says_that_nothing_is_due_or_that_another_works(workspace: Workspace) -> None:
+    schedule(workspace, POLLED, NEVER)
+
+    def once() -> str:
+        with odf(workspace, "run", "--once") as process:
+            said = process.communicate(timeout=PATIENCE)
+            assert process.returncode == 0
+        return "".join(said)
+
+    assert once() == "Nothing is due; `odf schedule next` shows what comes next.\n"
+    with odf(workspace, "run"):
+        eventually(lambda: works(workspace))
+        assert "another scheduler works here" in once()
+        assert "Nothing is due" not in once()

@@ -52,6 +52,8 @@ def run(
         if not once:
             output.say("Runs what is scheduled; Ctrl-C ends it.")
         scheduler.join()
+    if once and scheduler.has_worked and not failures:
+        output.say("Nothing is due; `odf schedule next` shows what comes next.")
     return 1 if once and any(failures.values()) else 0
 
 

@@ -7,7 +7,7 @@ what is there in one step, or not at all. References and signatures are no objec
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,6 +65,16 @@ class Repair:
         except OdfError as error:  # such as of a file that says where it was pulled from: others can be repaired
             self._tell(f"Not repaired: {error.message}", type(error), error.hint)
 
+    def findings_beside(self, found: Sequence[Finding]) -> Sequence[Finding]:
+        """Why files did not come again; also that there is nowhere they could come from, if anything is wrong at all.
+
+        Args:
+            found: what a verification after the repair has found.
+        """
+        if found and not self._places and not self.findings:
+            self._tell("Nothing to repair from: the dataset was neither pulled from anywhere nor pushed", OdfError)
+        return self.findings
+
     def _repair(self) -> None:
         self._places = list(self._open_places())
         layout = self.dataset.layout
@@ -117,8 +127,6 @@ class Repair:
     def _open_places(self) -> list[tuple[str, DatasetLayout]]:
         aliases = self.transfers.aliases(self.dataset)
         places = dict.fromkeys([*aliases.list("pull"), *aliases.list("push")])
-        if not places:
-            self._tell("Nothing to repair from: the dataset was neither pulled from anywhere nor pushed", OdfError)
         found = []
         for remote in places:
             place = without_user(remote)

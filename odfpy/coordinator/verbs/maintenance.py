@@ -98,7 +98,7 @@ class Maintenance:
                     )
                 report = with_circle(with_files(dataset, report), lineage.circle_of(dataset.handle.id))
                 if mending is not None:
-                    findings = (*report.findings, *mending.findings)
+                    findings = (*report.findings, *mending.findings_beside(report.findings))
                     names = named.get(dataset.handle.id, ())
                     report = replace(report, repaired=(*names, *mending.repaired), findings=findings)
                 if control is not None:

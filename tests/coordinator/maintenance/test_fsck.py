@@ -129,6 +129,7 @@ def test_what_a_copy_does_not_have_stays_an_error(workspace: Workspace) -> None:
 def test_without_a_place_there_is_nothing_to_repair_from(workspace: Workspace) -> None:
     dataset = workspace.storage.get("derived")
     (dataset.folder / "info" / "aliases.yaml").unlink()
+    assert verified(workspace, "derived", repair=True).findings == ()  # nor anything to repair
     flip(next((dataset.folder / "data").iterdir()))
     report = verified(workspace, "derived", repair=True)
     assert not report.ok
