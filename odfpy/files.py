@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import IO, BinaryIO, Final
 
 from odfpy.errors import OdfError
 
@@ -225,6 +225,19 @@ def try_lock(file: int | BinaryIO, *, shared: bool = False) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def still_named(file: int | IO[bytes], path: Path) -> bool:
+    """Return whether an open file or folder is the one that has a name: it may have gone before its lock was taken.
+
+    Args:
+        file: the file, or its descriptor.
+        path: the name.
+    """
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file if isinstance(file, int) else file.fileno()))
+    except FileNotFoundError:
+        return False
 
 
 @contextmanager

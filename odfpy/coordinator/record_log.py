@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from odfpy.chain.encoding import load_snapshots
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import AlreadyExists, DatasetNotFound, OdfError
-from odfpy.files import make_folder, sync_folder, try_lock
+from odfpy.files import make_folder, still_named, sync_folder, try_lock
 from odfpy.values import dataclass
 
 if TYPE_CHECKING:
@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 
 _SYNC: Final = 1.0
 _LAST: Final = 50_000
+_PORTION: Final = 1 << 26
+"""Bytes that are taken into the dataset in one commit, unless a single file has more."""
+
+_MOST_WAITING: Final = 1 << 26
+"""Bytes of records that wait in memory for room on the disk; what comes then is lost, and the log says so."""
 _MANIFEST: Final = """\
 kind: DatasetSnapshot
 version: 1
@@ -97,14 +102,15 @@ class RecordedDataset:
             if not files:
                 return 0
             self._make(workspace)
-            lines = (line for file in files for line in _whole_lines(file).splitlines(keepends=True))
-            # A place of its own: another call may hold other files at the same time.
-            with workspace.storage.scratch() as scratch:
-                together = scratch / "together"
-                together.write_bytes(b"".join(dict.fromkeys(lines)))
-                list(workspace.ingest(self.name, [together]))
-            for file in files:
-                file.unlink(missing_ok=True)
+            for some in _portions(files):
+                lines = (line for file in some for line in _whole_lines(file).splitlines(keepends=True))
+                # A place of its own: another call may hold other files at the same time.
+                with workspace.storage.scratch() as scratch:
+                    together = scratch / "together"
+                    together.write_bytes(b"".join(dict.fromkeys(lines)))
+                    list(workspace.ingest(self.name, [together]))
+                for file in some:
+                    file.unlink(missing_ok=True)
             return len(files)
 
     def _make(self, workspace: Workspace) -> None:
@@ -167,6 +173,7 @@ class RecordLog:
         self._folder = workspace.storage.odf / dataset.folder
         self._interval = interval
         self._waiting: list[bytes] = []
+        self._waiting_bytes = self._num_lost = 0
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -183,6 +190,10 @@ class RecordLog:
         """
         line = self._dataset.line_of(record)
         with self._lock:
+            if self._waiting_bytes + len(line) > _MOST_WAITING:
+                self._num_lost += 1
+                return
+            self._waiting_bytes += len(line)
             self._waiting.append(line)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name=self._dataset.folder, daemon=True)
@@ -196,7 +207,12 @@ class RecordLog:
         """
         with self._writing:
             with self._lock:
-                lines, self._waiting = self._waiting, []
+                lines, self._waiting, self._waiting_bytes = self._waiting, [], 0
+                num_lost, self._num_lost = self._num_lost, 0
+            if num_lost:
+                logging.getLogger("odfpy").error(
+                    "%s log: %d records are lost, for which there was no room", self._dataset.folder, num_lost
+                )
             if not lines:
                 return
             try:
@@ -208,6 +224,7 @@ class RecordLog:
             except OSError:
                 with self._lock:
                     self._waiting = lines + self._waiting
+                    self._waiting_bytes += sum(map(len, lines))
                 self._close()  # its end may be half a line, after which nothing can come
                 raise
 
@@ -247,10 +264,14 @@ class RecordLog:
     def _begun(self) -> BinaryIO:
         make_folder(self._folder)
         self._folder.chmod(0o700)
-        file = (self._folder / f"{uuid.uuid4()}.ndjson").open("xb")
-        fcntl.flock(file, fcntl.LOCK_EX)
-        sync_folder(self._folder)
-        return file
+        while True:
+            path = self._folder / f"{uuid.uuid4()}.ndjson"
+            file = path.open("xb")
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if still_named(file, path):  # else another process has taken it in and removed it, empty as it was
+                sync_folder(self._folder)
+                return file
+            file.close()
 
     def _close(self) -> None:
         if self._file is not None:
@@ -285,9 +306,22 @@ def _complete(folder: Path) -> Iterator[list[Path]]:
                     file.close()
                     continue
                 held.enter_context(file)
-                if path.exists():  # else another process has just taken it in
+                if still_named(file, path):  # else another process has just taken it in
                     found.append(path)
         yield found
+
+
+def _portions(files: Iterable[Path]) -> Iterator[list[Path]]:
+    """Files to be taken in together: after a long time without, all of them may be more than fits into memory."""
+    some: list[Path] = []
+    size = 0
+    for file in files:
+        if some and size + file.stat().st_size > _PORTION:
+            yield some
+            some, size = [], 0
+        some.append(file)
+        size += file.stat().st_size
+    yield some
 
 
 def _whole_lines(file: Path) -> bytes:

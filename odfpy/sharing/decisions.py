@@ -53,10 +53,13 @@ class View:
         """Return whether nothing is hidden."""
         return any(part.is_all for part in self.parts)
 
-    @property
-    def has_all_rows(self) -> bool:
-        """Return whether every row shows at least one column."""
-        return any(part.rows is None for part in self.parts)
+    def has_all_rows(self, names: Sequence[str]) -> bool:
+        """Return whether every row shows at least one column.
+
+        Args:
+            names: all columns of the table.
+        """
+        return self.condition(names) is None
 
     def columns(self, names: Sequence[str]) -> list[str]:
         """Those of a table's columns that show, in its order.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
+from odfpy.coordinator import record_log
 from odfpy.coordinator.record_log import RecordedDataset, RecordLog
 from odfpy.coordinator.workspace import Workspace
 
@@ -37,3 +40,54 @@ def test_an_error_that_nobody_foresaw_costs_no_record(
     found = {record["what"] for record in SEEN.records(workspace, num=9)}
     assert found == {"one", "two", "three"}
     assert [record.message for record in caplog.records if record.exc_info] == ["seen log not taken in"] * 2
+
+
+def found(workspace: Workspace) -> set[str]:
+    return {record["what"] for record in SEEN.records(workspace, num=99)}
+
+
+def test_a_file_that_another_process_takes_in_before_it_is_locked_gets_no_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    workspace = Workspace.init(tmp_path)
+    flock = fcntl.flock
+
+    def late(file: BinaryIO, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        SEEN.take_in(workspace)
+        flock(file, how)
+
+    log = RecordLog(workspace, SEEN, interval=0.0)
+    monkeypatch.setattr(fcntl, "flock", late)
+    log.record({"what": "one"})
+    log.sync()
+    log.stop()
+    assert found(workspace) == {"one"}
+
+
+def test_after_a_long_time_files_are_taken_in_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    workspace = Workspace.init(tmp_path)
+    folder = workspace.odf / "seen"
+    folder.mkdir()
+    for what in "abcde":
+        (folder / f"{what}.ndjson").write_bytes(SEEN.line_of({"what": what}))
+    monkeypatch.setattr(record_log, "_PORTION", 2 * (folder / "a.ndjson").stat().st_size)
+    assert SEEN.take_in(workspace) == 5
+    assert (found(workspace), list(folder.iterdir())) == (set("abcde"), [])
+    assert len(list((workspace.storage.get("seen").folder / "data").iterdir())) == 3
+
+
+def test_records_for_which_there_is_no_room_anywhere_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    workspace = Workspace.init(tmp_path)
+    log = RecordLog(workspace, SEEN, interval=0.0)
+    monkeypatch.setattr(record_log, "_SYNC", 60.0)
+    monkeypatch.setattr(record_log, "_MOST_WAITING", 3 * len(SEEN.line_of({"what": "0"})))
+    for number in range(9):
+        log.record({"what": str(number)})
+    log.bring_in()
+    log.record({"what": "9"})
+    log.stop()
+    assert found(workspace) == {"0", "1", "2", "9"}
+    assert [record.message for record in caplog.records] == ["seen log: 6 records are lost, for which there was no room"]

@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from odfpy.data.timestamp import Timestamp
 from odfpy.sharing.decisions import ALL, Reach, View
+from odfpy.sharing.errors import CannotShare
 from odfpy.sharing.files.maker import FileMaker
 from odfpy.sharing.files.schema import shared_schema
+from odfpy.sharing.files.visible_rows import has_visible_row, num_visible_rows
 from odfpy.sharing.model import Grant, SharedTable, SourceKind, TableSource
 from odfpy.sharing.names import SharePath
 from odfpy.sharing.tables.contract import ChangeKind, TableChange, TableFile, TableVersion
@@ -27,6 +30,9 @@ CONDITIONS = {
     "a IS NULL OR b <> 'x'": lambda row: row["a"] is None or (row["b"] is not None and row["b"] != "x"),
     "b = recipient('letter')": lambda row: row["b"] == "y",
     "b = recipient('none')": lambda row: False,
+    "recipient('letter') = 'y'": lambda row: True,
+    "CAST(b AS INT) > 1 OR a > 2": lambda row: row["a"] is not None and row["a"] > 2,
+    "NOT CAST(b AS BOOLEAN)": lambda row: row["b"] == "n",
 }
 PATHS = [
     SharePath("SALES"), SharePath("sales", "EU"), SharePath("Sales", "eu", "Orders"),
@@ -43,7 +49,7 @@ GRANTS = st.builds(
 )
 ROWS = st.lists(
     st.fixed_dictionaries(
-        {"a": st.none() | st.integers(0, 3), "b": st.none() | st.sampled_from(["x", "y"]), "c": st.integers(0, 9)}
+        {"a": st.none() | st.integers(0, 3), "b": st.none() | st.sampled_from(["x", "y", "n"]), "c": st.integers(0, 9)}
     ),
     max_size=8,
 )
@@ -72,13 +78,16 @@ def _has(grant: Grant, name: str) -> bool:
     return grant.columns is None or name in {column.lower() for column in grant.columns}
 
 
+def of_file(rows: list[dict], folder: str, schema: pa.Schema = SCHEMA) -> TableFile:
+    path = Path(folder) / "rows.parquet"
+    pq.write_table(pa.Table.from_pylist(rows, schema), path, row_group_size=3)
+    return TableFile(str(rows), path.stat().st_size, VERSION, path)
+
+
 def made(view: View, rows: list[dict], change: TableChange | None = None) -> list[dict]:
     """The rows of the file that somebody with a view gets."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.parquet"
-        schema = SCHEMA if change is None else SCHEMA.append(pa.field("op", pa.int32()))
-        pq.write_table(pa.Table.from_pylist(rows, schema), path, row_group_size=3)
-        file = TableFile(str(rows), path.stat().st_size, VERSION, path)
+        file = of_file(rows, folder, SCHEMA if change is None else SCHEMA.append(pa.field("op", pa.int32())))
         columns = shared_schema(pa.schema([SCHEMA.field(name) for name in view.columns(NAMES)]))
         served = FileMaker(Path(folder) / "made", 10**9).served(file, columns, view, change)
         if served is None:
@@ -99,6 +108,21 @@ def test_cells_show_that_one_grant_has(grants: list[Grant], rows: list[dict]) ->
     assert view.columns(NAMES) == columns
     if columns:
         assert made(view, rows) == shown
+    with tempfile.TemporaryDirectory() as folder:
+        file = of_file(rows, folder)
+        assert num_visible_rows(file, view) == len(shown)
+        if not view.has_all_rows(NAMES):
+            assert has_visible_row(file, view) == bool(shown)
+        else:
+            assert len(shown) == len(rows)
+
+
+def test_a_condition_that_cannot_be_evaluated_hides_all_and_tells_no_value() -> None:
+    view = Reach([Grant(1, "acme", SharePath("sales"), None, "b > 1")]).view(TABLE)
+    assert view is not None
+    with pytest.raises(CannotShare, match="fails for one of them") as error:
+        made(view, [{"a": 1, "b": "topsecret", "c": 1}])
+    assert "topsecret" not in str(error.value)
 
 
 @given(grants=st.lists(GRANTS, max_size=4), more=GRANTS, rows=ROWS)

@@ -19,7 +19,7 @@ from typing import Any, Final
 from odfpy.archive.queue.usage import QueueLimits, QueueUsage, count_usage, require_room
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import OdfError
-from odfpy.files import TEMPORARY, make_folder, replace_file, sync_folder, try_lock
+from odfpy.files import TEMPORARY, make_folder, replace_file, still_named, sync_folder, try_lock
 
 _WORK: Final = ".work"
 _POISON: Final = "poison"
@@ -278,7 +278,7 @@ def _locked(folder: Path) -> int | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     with suppress(FileNotFoundError):
-        if try_lock(descriptor) and os.path.samestat(os.fstat(descriptor), folder.stat()):
+        if try_lock(descriptor) and still_named(descriptor, folder):
             return descriptor
     os.close(descriptor)
     return None

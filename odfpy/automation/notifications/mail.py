@@ -25,6 +25,7 @@ from odfpy.automation.notifications.receivers import Receiver
 from odfpy.errors import UsageError
 from odfpy.http.connection import hint, reason
 from odfpy.settings.sections import MailSection
+from odfpy.visible import visible
 
 TIMEOUT: Final = 30.0
 """Seconds to wait for a connection, or for the next bytes."""
@@ -189,6 +190,6 @@ def _answer(error: smtplib.SMTPException) -> str:
         case smtplib.SMTPResponseException():
             code, text = error.smtp_code, error.smtp_error
         case _:
-            return str(error)
+            return visible(str(error))
     words = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
-    return f"{code} {words}"[:500]
+    return visible(f"{code} {words}")[:500]

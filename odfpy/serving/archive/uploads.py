@@ -22,13 +22,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import BinaryIO, Final, Protocol
+from typing import BinaryIO, Final, Protocol, TypeAlias
 
 from odfpy.archive.errors import CannotCopy, WrongContent
 from odfpy.archive.files import CHUNK, wait_for, write_all
 from odfpy.data.multihash import Hasher, Multihash
 from odfpy.errors import IntegrityError, InvalidValue
-from odfpy.files import FULL, make_folder, move_files, sync_folder, try_lock
+from odfpy.files import FULL, make_folder, move_files, still_named, sync_folder, try_lock
 
 LIFETIME: Final = 24 * 3600.0
 """Seconds for which a file is kept that nobody goes on with."""
@@ -37,6 +37,10 @@ _SWEEP_EVERY: Final = 600.0
 _PART: Final = ".part"
 _MOST_KNOWN: Final = 10_000
 _MOST_RUNNING: Final = 256
+
+
+_State: TypeAlias = tuple[int, int, int]
+"""Of a part: its inode, its size, and when it was last written. Another process of the server may have gone on."""
 
 
 class UploadTooLarge(Exception):
@@ -92,7 +96,7 @@ class Uploads:
         self._folder = folder
         self.most = most
         self._lock = threading.Lock()
-        self._running: OrderedDict[Multihash, tuple[int, Hasher, Hasher]] = OrderedDict()
+        self._running: OrderedDict[Multihash, tuple[_State, Hasher, Hasher]] = OrderedDict()
         self._hashes: OrderedDict[Multihash, str] = OrderedDict()
         self._swept = 0.0
 
@@ -141,7 +145,7 @@ class Uploads:
             long, short = self._hashers(name, file, here)
             count = self._receive(name, file, source, (long, short), here)
             if not is_last:
-                self._remember(name, count, long, short)
+                self._remember(name, file, long, short)
                 return Progressed(count, is_complete=False)
             self._finish(name, file, long.digest())
             self._know(name, short.digest().hex())
@@ -238,12 +242,12 @@ class Uploads:
             with os.fdopen(descriptor, "r+b", buffering=0) as file:
                 if not try_lock(file):
                     raise UploadBusy(f"{name} is being sent by somebody else")
-                if not _is_at(part, file):
+                if not still_named(file, part):
                     continue  # who had it before has finished it, or has thrown it away
                 try:
                     yield file
                 finally:
-                    if os.fstat(file.fileno()).st_size == 0 and _is_at(part, file):
+                    if os.fstat(file.fileno()).st_size == 0 and still_named(file, part):
                         part.unlink()  # nothing has come
                 return
 
@@ -251,7 +255,7 @@ class Uploads:
         """Hashers that have seen what is here; they are where the last ones were, or read it again."""
         with self._lock:
             known = self._running.pop(name, None)
-        if known is not None and known[0] == here:
+        if known is not None and known[0] == _state_of(file):
             file.seek(here)
             return known[1], known[2]
         long, short = name.algorithm.hasher(), hashlib.blake2b(digest_size=16)
@@ -272,7 +276,7 @@ class Uploads:
                     chunk = source.read()
                 except BaseException:
                     wait_for(waiting)
-                    self._remember(name, count, *hashers)
+                    self._remember(name, file, *hashers)
                     raise
                 wait_for(waiting)
                 if not chunk:
@@ -303,9 +307,9 @@ class Uploads:
         except OSError as error:
             raise _cannot_write(error) from error
 
-    def _remember(self, name: Multihash, count: int, long: Hasher, short: Hasher) -> None:
+    def _remember(self, name: Multihash, file: FileIO, long: Hasher, short: Hasher) -> None:
         with self._lock:
-            self._running[name] = (count, long, short)
+            self._running[name] = (_state_of(file), long, short)
             if len(self._running) > _MOST_RUNNING:
                 self._running.popitem(last=False)
 
@@ -316,12 +320,9 @@ class Uploads:
                 self._hashes.popitem(last=False)
 
 
-def _is_at(path: Path, file: FileIO) -> bool:
-    """Return whether a file that is open still has its name."""
-    try:
-        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
-    except FileNotFoundError:
-        return False
+def _state_of(file: FileIO) -> _State:
+    found = os.fstat(file.fileno())
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _cannot_write(error: OSError) -> CannotCopy:

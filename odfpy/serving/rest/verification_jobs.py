@@ -114,7 +114,7 @@ class Verifications:
             if self._is_over or sum(one.is_under_way for one in self._jobs.values()) >= MOST_AT_ONCE:
                 raise TooManyUnderWay
             ended = [folder for folder, one in self._jobs.items() if not one.is_under_way]
-            for folder in ended[: len(self._jobs) - _MOST_KEPT]:
+            for folder in ended[: max(0, len(self._jobs) - _MOST_KEPT)]:
                 del self._jobs[folder]
             self._jobs[dataset.folder] = job
             job.thread = threading.Thread(

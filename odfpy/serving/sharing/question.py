@@ -69,7 +69,7 @@ class TableQuestion:
         """
         whole = self.table.schema(version)
         names = self.view.columns(whole.names)
-        if not self.view.has_all_rows:  # gaps between offsets would tell of the rows that are hidden
+        if not self.view.has_all_rows(whole.names):  # gaps between offsets would tell of the rows that are hidden
             telling = self.table.telling_columns
             names = [name for name in names if name not in telling or self.view.names(name)]
         if whole.names and not names:
@@ -214,7 +214,7 @@ def question_of(
         raise missing()
     note(request.scope, path=str(shared.path))
     table = state.tables.open(shared.source)
-    if not view.has_all_rows and shared.source.kind is SourceKind.DATASET:
+    if shared.source.kind is SourceKind.DATASET and not view.has_all_rows(table.schema(table.latest).names):
         table = state.visible.get((table, view.identity), partial(_visible, state, table, view))
     return TableQuestion(request, state, caller, shared, table, view, can, id_hash.lower() if id_hash else None)
 

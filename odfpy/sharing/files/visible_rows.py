@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final
 
 from odfpy.data.vocabulary import OperationType
 from odfpy.sharing.decisions import View, any_of
+from odfpy.sharing.errors import CannotShare
 from odfpy.sharing.files.kinds import WORDS, kinds_of
 from odfpy.sharing.files.schema import shared_column, without_views
 from odfpy.sharing.names import folded
@@ -26,6 +27,7 @@ BATCH_ROWS: Final = 1 << 20
 """Rows of a batch at most, and of a row group that is written."""
 
 _FIRST_ROWS: Final = 8192  # where one row decides
+_CONDITIONS: Final = 256  # that are remembered
 
 
 def visible_rows(file: TableFile, schema: pa.Schema, view: View) -> Iterator[pa.RecordBatch]:
@@ -57,13 +59,13 @@ def has_visible_row(file: TableFile, view: View) -> bool:
     """
     import pyarrow as pa
 
-    if view.has_all_rows:
-        return True
     stored = RowsOfFile(file.path, _FIRST_ROWS)
     names = [*stored.names, *file.partition_values]
-    wanted = [name for name in stored.names if folded(name) in view.deciding_columns]
+    if view.has_all_rows(names):
+        return True
     with RowFilter(view, pa.schema([]), file) as shown:
-        return any(shown.any_row(shown.whole(batch), names) for batch in stored.batches(wanted))
+        batches = stored.batches(shown.deciding_columns(stored.names))
+        return any(shown.any_row(shown.whole(batch), names) for batch in batches)
 
 
 def num_visible_rows(file: TableFile, view: View) -> int:
@@ -79,12 +81,11 @@ def num_visible_rows(file: TableFile, view: View) -> int:
     import pyarrow as pa
 
     stored = RowsOfFile(file.path, BATCH_ROWS)
-    if view.has_all_rows:
-        return sum(stored.sizes) if file.live is None else int(file.live.sum())
     names = [*stored.names, *file.partition_values]
-    deciding = [name for name in stored.names if folded(name) in view.deciding_columns]
+    if view.has_all_rows(names):
+        return sum(stored.sizes) if file.live is None else int(file.live.sum())
     with RowFilter(view, pa.schema([]), file) as shown:
-        batches = live_batches(stored, file.live, deciding or stored.names[:1])
+        batches = live_batches(stored, file.live, shown.deciding_columns(stored.names))
         return sum(shown.num_rows(shown.whole(batch), names) for batch in batches)
 
 
@@ -112,6 +113,14 @@ class RowFilter:
         wanted = [name for name in names if name in self._schema.names or folded(name) in self._view.deciding_columns]
         return wanted or list(names)
 
+    def deciding_columns(self, names: Sequence[str]) -> list[str]:
+        """Those columns that conditions are about; one if they are about none, for the number of rows.
+
+        Args:
+            names: columns of the file.
+        """
+        return [name for name in names if folded(name) in self._view.deciding_columns] or list(names[:1])
+
     def whole(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a file with the columns of its partition, which conditions may name and clients see."""
         import pyarrow as pa
@@ -131,11 +140,11 @@ class RowFilter:
         import pyarrow as pa
 
         kinds, shown = [], []
-        condition = None if self._view.is_all else self._view.condition([*stored.names, *self._constants])
+        condition = self._view.condition([*stored.names, *self._constants])
         wanted = [name for name in stored.names if name == operations or folded(name) in self._view.deciding_columns]
         for read in stored.batches(wanted):
             batch = self.whole(without_views(read))
-            kinds.append(kinds_of(batch.column(operations), is_whole=self._view.has_all_rows))
+            kinds.append(kinds_of(batch.column(operations), is_whole=condition is None))
             every = np.ones(batch.num_rows, np.bool_)
             shown.append(every if condition is None else self._true(batch, [condition])[0])
         kind = np.concatenate([np.zeros(0, np.int32), *kinds])
@@ -191,13 +200,24 @@ class RowFilter:
         return {folded(name): ~true[condition] for name, condition in shown.items()}
 
     def _true(self, batch: pa.RecordBatch, conditions: list[str]) -> list[npt.NDArray[np.bool_]]:
-        """For each condition, the rows of which it is true."""
+        """For each condition, the rows of which it is true.
+
+        Raises:
+            CannotShare: one cannot be evaluated over these rows.
+        """
+        import duckdb
         import pyarrow as pa
 
         assert self._db is not None  # noqa: S101  there is one where something is hidden
         relation = self._db.from_arrow(pa.Table.from_batches([batch]))
-        found = relation.project(", ".join(f"coalesce(({one}), FALSE) AS c{n}" for n, one in enumerate(conditions)))
-        table = found.to_arrow_table()
+        columns = [f"coalesce(({_with_try_cast(one)}), FALSE) AS c{number}" for number, one in enumerate(conditions)]
+        try:
+            table = relation.project(", ".join(columns)).to_arrow_table()
+        except duckdb.Error as error:  # its message may have values of hidden rows
+            raise CannotShare(
+                f"A condition on the rows of a table fails for one of them ({type(error).__name__})",
+                hint="Compare columns with constants of their own type, or cast them: what cannot be cast is hidden.",
+            ) from error
         return [column.to_numpy() for column in table.columns]
 
     @staticmethod
@@ -210,6 +230,17 @@ class RowFilter:
         if hidden is None:
             return values
         return pc.if_else(pa.array(hidden), pa.scalar(None, field.type), values)
+
+
+@lru_cache(_CONDITIONS)
+def _with_try_cast(condition: str) -> str:
+    """A condition for which a value that cannot be cast is NULL, so that its row is hidden, and no error."""
+    from sqlglot import exp, parse_one
+
+    def tried(node: exp.Expr) -> exp.Expr:
+        return exp.TryCast(**node.args) if isinstance(node, exp.Cast) else node
+
+    return parse_one(condition, dialect="duckdb").transform(tried).sql("duckdb")
 
 
 @cache

@@ -18,6 +18,7 @@ import pytest
 from support.archive.served import YEAR_2010, ArchiveClient, Served, batch_of, hash_of, push, record_of
 from support.servers.serving import ask, wait_until
 
+from odfpy.archive.errors import WrongContent
 from odfpy.data.multihash import SHA3_256, Multihash
 from odfpy.serving.archive.object_batch import unpack
 from odfpy.serving.archive.uploads import LIFETIME, Uploads
@@ -207,6 +208,18 @@ def test_a_short_write_is_written_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 # --- Records ---
+
+
+def test_another_process_may_go_on_with_a_file_or_begin_it_anew(tmp_path: Path) -> None:
+    name = hash_of(DATA)
+    one, other = Uploads(tmp_path, 1 << 30), Uploads(tmp_path, 1 << 30)
+    assert one.append(name, 0, io.BytesIO(DATA[:1000]), is_last=False).offset == 1000
+    other.drop_part(name)
+    assert other.append(name, 0, io.BytesIO(bytes(1000)), is_last=False).offset == 1000
+    with pytest.raises(WrongContent):
+        one.append(name, 1000, io.BytesIO(DATA[1000:]), is_last=True)
+    assert one.append(name, 0, io.BytesIO(DATA[:1000]), is_last=False).offset == 1000
+    assert other.append(name, 1000, io.BytesIO(DATA[1000:]), is_last=True).is_complete
 
 
 def test_records_are_taken_one_by_one_and_refused_with_all_reasons(served: Served) -> None:
