@@ -14,7 +14,7 @@ from odfpy.automation.scheduler import Scheduler
 from odfpy.automation.state import SchedulerState
 from odfpy.coordinator.schedules.file import load_schedule, tell_changed
 from odfpy.coordinator.schedules.schedule import Job
-from odfpy.errors import UsageError
+from odfpy.errors import DatasetNotFound, UsageError
 
 if TYPE_CHECKING:
     from odfpy.coordinator.storage.storage import StoredDataset
@@ -33,6 +33,7 @@ def run_now(workspace: Workspace, dataset: StoredDataset, job: Job | None = None
 
     Raises:
         UsageError: it is not plain which job is meant.
+        DatasetNotFound: the dataset is deleted meanwhile.
         StateUnusable: the scheduler's file cannot be used.
     """
     key = JobKey(dataset.folder.name, job or _only_job(dataset))
@@ -43,6 +44,7 @@ def run_now(workspace: Workspace, dataset: StoredDataset, job: Job | None = None
         state.ask(request, key, time.time())
         tell_changed(workspace.storage)
         while (row := state.row(request)) is None:
+            _require_there(dataset, key.job)
             # A request that is there still was not begun; where nobody works, it is done here.
             if SchedulerLock(folder).holder is None and request in state.requests():
                 Scheduler(workspace).work(threading.Event(), once=True, only_requests=True)
@@ -54,6 +56,11 @@ def run_now(workspace: Workspace, dataset: StoredDataset, job: Job | None = None
     finally:
         state.close()
     return row
+
+
+def _require_there(dataset: StoredDataset, job: Job) -> None:
+    if not dataset.folder.is_dir():
+        raise DatasetNotFound(f"{dataset.handle} was deleted before its {job.value} began")
 
 
 def _only_job(dataset: StoredDataset) -> Job:

@@ -245,6 +245,8 @@ class Scheduler:
                 name = str(self._dataset(key).handle)
             except DatasetNotFound:  # deleted since: its schedule goes with the next look
                 self._agenda.cancel(start)
+                if start.request is not None:
+                    self._state.withdraw(start.request)
                 continue
             except OdfError as damage:
                 name, error = key.dataset, damage

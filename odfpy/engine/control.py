@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from enum import Enum
@@ -137,7 +138,10 @@ class Control:
             callbacks = [*self._callbacks]
             self._callbacks.clear()
         for callback in callbacks:
-            callback()
+            try:
+                callback()
+            except Exception:  # such as of a database that does not answer: the others have to hear of it all the same
+                logging.getLogger("odfpy").exception("A part of a query could not be stopped")
 
     def __enter__(self) -> Control:  # noqa: PYI034
         return self

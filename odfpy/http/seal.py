@@ -40,8 +40,7 @@ class Seal:
         """
         nonce = os.urandom(_NONCE)
         body = self._cipher.encrypt(nonce, json.dumps(tree, separators=(",", ":")).encode(), use.encode())
-        # Without padding: some clients pass "=" on as it is, others as %3D.
-        return base64.urlsafe_b64encode(nonce + body).rstrip(b"=").decode()
+        return _text_of(nonce + body)
 
     def open(self, text: str, use: str) -> Any | None:
         """Return what was sealed for a use, None for any other text."""
@@ -49,6 +48,13 @@ class Seal:
             return None
         try:
             data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+            if _text_of(data) != text:  # base64 skips foreign characters: what is good once must not have other texts
+                return None
             return json.loads(self._cipher.decrypt(data[:_NONCE], data[_NONCE:], use.encode()))
         except (NotBase64, InvalidTag, ValueError):
             return None
+
+
+def _text_of(data: bytes) -> str:
+    """Bytes in base64, without padding: some clients pass "=" on as it is, others as %3D."""
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()

@@ -7,10 +7,12 @@ whether it can be false: of NULL it is neither. So `not` only swaps the two.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.data.timestamp import Timestamp
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 _DEEPEST: Final = 100
 _LONGEST: Final = 100_000
+_ZONE: Final = re.compile(r"(Z|[+-]\d\d:?\d\d)$", re.ASCII)
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,23 @@ Hint = Callable[[Mapping[str, Any]], Possible]
 
 class _Unknown(Exception):
     """A part of a hint that is not understood."""
+
+
+class _Kind(Enum):
+    """The type of a constant, as it is written."""
+
+    NUMBER = "number"
+    STRING = "string"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+
+
+@dataclass(frozen=True, slots=True)
+class _Constant:
+    """A constant that a column is compared with."""
+
+    text: str
+    kind: _Kind
 
 
 def hints_of(sql: Sequence[str] | None, tree: str | None, schema: pa.Schema) -> list[Hint]:
@@ -74,6 +95,12 @@ _COMPARISONS: Final = {
     "greaterThan": ">",
     "greaterThanOrEqual": ">=",
 }
+_JSON_KINDS: Final = {
+    **dict.fromkeys(("int", "long", "short", "byte"), _Kind.NUMBER),
+    "string": _Kind.STRING,
+    "date": _Kind.DATE,
+    "timestamp": _Kind.TIMESTAMP,
+}
 _MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -94,7 +121,8 @@ def _of_tree(node: Any, schema: pa.Schema, depth: int) -> Hint:
         if left["op"] == "literal" and right["op"] == "column":
             left, right, operator = right, left, _MIRRORED[operator]
         if left["op"] == "column" and right["op"] == "literal":
-            return _compared(_column(left["name"], schema), operator, str(right["value"]))
+            constant = _Constant(str(right["value"]), _JSON_KINDS[right["valueType"]])
+            return _compared(_column(left["name"], schema), operator, constant)
     raise _Unknown
 
 
@@ -129,21 +157,28 @@ def _of_expression(node: Any, schema: pa.Schema) -> Hint:
         if isinstance(right, exp.Column):
             left, right, operator = right, left, _MIRRORED[operator]
         if isinstance(left, exp.Column):
-            return _compared(_column(left.name, schema), operator, _literal(right))
+            return _compared(_column(left.name, schema), operator, _constant(right))
     raise _Unknown
 
 
-def _literal(node: Any) -> str:
+def _constant(node: Any) -> _Constant:
     from sqlglot import exp
 
-    if isinstance(node, exp.Cast):  # DATE '2024-01-01'
-        return _literal(node.this)
-    if isinstance(node, exp.Neg):
-        return f"-{_literal(node.this)}"
-    if isinstance(node, exp.Literal):
-        return str(node.this)
-    if isinstance(node, exp.Boolean):
-        return str(node.this).lower()
+    match node:
+        case exp.Literal():
+            return _Constant(str(node.this), _Kind.STRING if node.is_string else _Kind.NUMBER)
+        case exp.Neg():
+            inner = _constant(node.this)
+            if inner.kind is _Kind.NUMBER:
+                return _Constant(f"-{inner.text}", _Kind.NUMBER)
+        case exp.Cast():  # such as DATE '2024-01-01' or 5L
+            inner, to = _constant(node.this), node.to
+            if inner.kind is _Kind.NUMBER and to.this in exp.DataType.SIGNED_INTEGER_TYPES:
+                return inner
+            if inner.kind is _Kind.STRING and to.this == exp.DataType.Type.DATE:
+                return _Constant(inner.text, _Kind.DATE)
+            if inner.kind is _Kind.STRING and to.this == exp.DataType.Type.TIMESTAMPTZ:
+                return _Constant(inner.text, _Kind.TIMESTAMP)
     raise _Unknown
 
 
@@ -157,8 +192,8 @@ def _column(name: str, schema: pa.Schema) -> pa.Field:
     return found[0]
 
 
-def _compared(field: pa.Field, operator: str, text: str) -> Hint:
-    value = _value(field.type, text)
+def _compared(field: pa.Field, operator: str, constant: _Constant) -> Hint:
+    value = _value_of(constant, field.type)
 
     def hint(statistics: Mapping[str, Any]) -> Possible:
         if _nulls(field.name, statistics) == "all":
@@ -166,7 +201,7 @@ def _compared(field: pa.Field, operator: str, text: str) -> Hint:
         low, high = (statistics.get(bound, {}).get(field.name) for bound in ("minValues", "maxValues"))
         if low is None or high is None:
             return ANY
-        low, high = _value(field.type, low), _value(field.type, high)
+        low, high = _bound(field.type, low), _bound(field.type, high)
         return {
             "=": Possible(low <= value <= high, not low == value == high),
             "<>": Possible(not low == value == high, low <= value <= high),
@@ -219,18 +254,36 @@ def _nulls(name: str, statistics: Mapping[str, Any]) -> str | None:
     return "all" if nulls == rows else "some" if nulls else "none"
 
 
-def _value(kind: pa.DataType, text: Any) -> Any:
-    """A constant, or a bound of the statistics, as something that compares as the column does."""
+def _value_of(constant: _Constant, kind: pa.DataType) -> Any:
+    """A constant as something that compares as the column does.
+
+    Clients bring the two sides to a common type first, by rules of their own. So a constant of another type than the
+    column is not understood; nor is a time without a zone, which means the one of the client's session.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_integer(kind) and constant.kind is _Kind.NUMBER:
+        return int(constant.text)
+    if pa.types.is_string(kind) and constant.kind is _Kind.STRING:
+        return constant.text
+    if pa.types.is_date(kind) and constant.kind in (_Kind.STRING, _Kind.DATE) and _DATE.fullmatch(constant.text):
+        return date.fromisoformat(constant.text)
+    if pa.types.is_timestamp(kind) and constant.kind in (_Kind.STRING, _Kind.TIMESTAMP):
+        written = constant.text.replace(" ", "T")
+        if _ZONE.search(written):
+            return Timestamp.parse(written).nanos
+    raise _Unknown
+
+
+def _bound(kind: pa.DataType, text: Any) -> Any:
+    """A bound of the statistics as something that compares as the column does."""
     import pyarrow as pa
 
     if pa.types.is_integer(kind):
         return int(text)
-    if pa.types.is_string(kind):
-        return str(text)
     if pa.types.is_date(kind):
         return date.fromisoformat(str(text)[:10])
     if pa.types.is_timestamp(kind):
         written = str(text).replace(" ", "T")
-        has_zone = written.endswith("Z") or "+" in written[10:] or "-" in written[10:]
-        return Timestamp.parse(written if has_zone else f"{written}Z").nanos
-    raise _Unknown
+        return Timestamp.parse(written if _ZONE.search(written) else f"{written}Z").nanos
+    return str(text)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from odfpy.automation.state import SchedulerState
 from odfpy.coordinator.schedules.schedule import DatasetSchedule, Job, Trigger, VerifyTrigger
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.duration import Duration
+from odfpy.errors import DatasetNotFound
 
 PATIENCE = 300.0
 EACH_SECOND = DatasetSchedule(pull=Trigger(every=Duration(1)))
@@ -253,6 +255,20 @@ def test_what_somebody_asks_for_is_done_by_the_scheduler_that_works_or_here(work
         there = run_now(workspace, dataset, Job.VERIFY)
         assert (there["outcome"], there["job"]) == ("up to date", "verify")
     assert {row["id"] for row in ended(workspace)} == {here["id"], there["id"]}
+
+
+@pytest.mark.parametrize("works_elsewhere", [False, True])
+def test_what_is_asked_of_a_dataset_that_goes_meanwhile_is_told(workspace: Workspace, works_elsewhere: bool) -> None:
+    dataset = workspace.storage.get(POLLED)
+    with odf(workspace, "run") if works_elsewhere else nullcontext():
+        if works_elsewhere:
+            eventually(lambda: works(workspace))
+        shutil.rmtree(dataset.folder)
+        with pytest.raises(DatasetNotFound, match="deleted before its pull began"):
+            run_now(workspace, dataset, Job.PULL)
+    state = SchedulerState(workspace.odf / "automation")
+    assert state.requests() == {}
+    state.close()
 
 
 def test_a_server_has_a_scheduler_inside(workspace: Workspace) -> None:

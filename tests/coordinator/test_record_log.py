@@ -90,4 +90,6 @@ def test_records_for_which_there_is_no_room_anywhere_are_told(
     log.record({"what": "9"})
     log.stop()
     assert found(workspace) == {"0", "1", "2", "9"}
-    assert [record.message for record in caplog.records] == ["seen log: 6 records are lost, for which there was no room"]
+    assert [record.message for record in caplog.records] == [
+        "seen log: 6 records are lost, for which there was no room"
+    ]

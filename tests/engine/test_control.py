@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 
 import pytest
@@ -43,3 +44,18 @@ def test_what_is_within_something_that_is_stopped_is_stopped_too_and_not_the_oth
         with pytest.raises(QueryCancelled):
             second.check()
     assert Control(within=whole).is_stopped
+
+
+def test_one_that_fails_to_stop_keeps_none_of_the_others_from_it(caplog: pytest.LogCaptureFixture):
+    def broken() -> None:
+        raise RuntimeError("the database does not answer")
+
+    told = []
+    with Control() as outer, Control(within=outer) as inner, caplog.at_level(logging.ERROR, "odfpy"):
+        outer.on_stop(broken)
+        inner.on_stop(broken)
+        inner.on_stop(lambda: told.append("inner"))
+        outer.on_stop(lambda: told.append("outer"))
+        outer.cancel()
+    assert told == ["inner", "outer"]
+    assert len(caplog.records) == 2

@@ -24,10 +24,12 @@ from odfpy.federation.errors import ConcurrentApply, InvalidCertificate, NotBeli
 from odfpy.federation.model.certificates import CertificateFacts, certificate_attributes, load_pem
 from odfpy.federation.model.steps import plan
 from odfpy.federation.model.web import Web
-from odfpy.federation.relay.requesters import Authorities
+from odfpy.federation.relay.requesters import Authorities, Identity
+from odfpy.federation.relay.stored import StoredKnowledge
 from odfpy.federation.store.results import ResultState
 from odfpy.federation.store.store import WebStore
 from odfpy.federation.store.tables import METADATA
+from odfpy.sharing.store.database import SharingDatabaseError
 
 DAY = 86_400 * 1_000_000_000
 ANN = ("User", "ann")
@@ -213,6 +215,27 @@ def test_whom_a_certificate_is_of(store: WebStore, tmp_path: Path, authority: Au
     for one in (issued, stranger):
         with pytest.raises(InvalidCertificate, match="revoked or has expired"):
             store.owner_of(one.facts.fingerprint, later(2))
+
+
+def test_a_database_that_fails_is_not_one_in_which_nothing_may_be_seen(
+    store: WebStore, tmp_path: Path, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    applied(store, tmp_path / "web")
+    issued = authority.issue("ann", 30)
+    store.certificates.add(issued.facts, ANN, "x", "cert new")
+    knowledge, ann = StoredKnowledge(store), Identity(issued.facts.fingerprint, {})
+    (source, *_) = (rows.source for entity in knowledge.web.entities for rows in knowledge.local(entity))
+    knowledge.view(source, ann)
+
+    def fails(*_: object) -> None:
+        raise SharingDatabaseError("the connection is gone")
+
+    monkeypatch.setattr(store.certificates, "find", fails)
+    with pytest.raises(SharingDatabaseError):
+        knowledge.view(source, ann)
+    monkeypatch.undo()
+    store.certificates.revoke([issued.facts.fingerprint], "x")
+    assert knowledge.view(source, ann) is None
 
 
 def test_nobody_gets_the_certificate_of_somebody_else(store: WebStore, tmp_path: Path, authority: Authority) -> None:

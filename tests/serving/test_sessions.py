@@ -95,6 +95,14 @@ def test_changes_need_what_only_pages_of_this_server_know(
     assert visibility_of(folder) is Visibility.PUBLIC
 
 
+@pytest.mark.parametrize("other", ["prefs=a b", 'ui={"dark": true}', "a[b]=1", "t\xe4g=1", "=", "x"])
+def test_cookies_of_others_that_are_odd_end_no_session(server: DatasetServer, token: str, other: str) -> None:
+    """A browser sends those of all servers at localhost, whatever their ports."""
+    cookie = cookie_of(sign_in(server, accessToken=token))
+    for cookies in (f"{other}; {cookie}", f"{cookie}; {other}"):
+        assert ask(f"{server.url}/{NAME}", cookie=cookies).status == 200
+
+
 def test_other_sites_read_nothing_with_the_cookie(server: DatasetServer, token: str) -> None:
     cookie = cookie_of(sign_in(server, accessToken=token))
     for site in ("cross-site", "same-site"):

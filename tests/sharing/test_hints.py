@@ -137,7 +137,10 @@ def test_a_file_with_a_row_that_fulfils_the_hints_is_kept(
     ("hint", "kept"),
     [("n > 5", False), ("n >= 2", True), ("5 < n", False), ("s = 'zz'", False), ("s IS NULL", False), ("n IS NOT NULL", True),
      ("d < '2024-01-01'", False), ("d = DATE '2024-01-02'", True), ("t >= '2024-01-02T00:00:00Z'", False), ("f > 100", True),
-     ("nonsense(", True), ("no_such > 1", True), ("n > 'x'", True), ("n > m", True), ("n IN (7)", True)],
+     ("s > 5", True), ("s = 'a'", True), ("s < 'a'", False), ("n > 5L", False), ("n > '5'", True),
+     ("d < TIMESTAMP '2024-01-01 10:00:00Z'", True), ("d < '2024-01-01 10:00:00'", True),
+     ("t >= CAST('2024-01-01 10:00:00Z' AS DATE)", True), ("t > '2024-01-01 05:00:00'", True),
+     ("t > TIMESTAMP '2024-01-01 05:00:00Z'", False), ("nonsense(", True), ("no_such > 1", True), ("n > 'x'", True), ("n > m", True), ("n IN (7)", True)],
 )  # fmt: skip
 def test_hints_leave_files_out(hint: str, kept: bool) -> None:
     at = dt.datetime(2024, 1, 1, tzinfo=UTC)

@@ -11,100 +11,34 @@ import io
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO, Final, cast
+from typing import BinaryIO, Final, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfpy.chain.stores.object_store import LocalObjectStore
 from odfpy.engine.control import Control
-from odfpy.errors import InvalidValue, OdfError, UsageError
+from odfpy.errors import OdfError, ResultTooLarge, UsageError
 from odfpy.federation.asking.answer import WebAnswer
 from odfpy.federation.asking.asker import PartRows
 from odfpy.federation.asking.asking import AT_ONCE, all_missing, asked, rest_rows
+from odfpy.federation.asking.later_query import LaterPart, LaterQuery, answered_text, query_of, record_of, with_state
 from odfpy.federation.asking.options import DEFAULTS, AskOptions
 from odfpy.federation.asking.parts import ReadPart
-from odfpy.federation.asking.plan import Asked, Plan
 from odfpy.federation.asking.user import User
+from odfpy.federation.relay.bounds import Received
 from odfpy.federation.relay.errors import InvalidAnswer, ResultNotReady
-from odfpy.federation.relay.flight import LOCATION
-from odfpy.federation.relay.question import Answer, Missing, Part, Wants
-from odfpy.federation.relay.result_files import ResultFile
+from odfpy.federation.relay.question import Missing, Part, Wants
 from odfpy.files import cache_folder
 
 _LOOK: Final = 0.2
 _LONGEST_LOOK: Final = 2.0
-_UNDER_WAY: Final = ("waiting", "running")
 _QUERY: Final = re.compile(r"[0-9a-f]{8,64}")
-_RESULT: Final = re.compile(r"[0-9a-f]{0,64}")
-
-
-@dataclass(frozen=True, slots=True)
-class LaterPart:
-    """A part whose rows are fetched later.
-
-    Attributes:
-        fragment: name of the fragment.
-        relay: name of the relay.
-        location: where it is asked for the result.
-        result: id of the result there.
-        state: `waiting`, `running`, `done`, `failed`, `cancelled`, or `unknown` where the relay does not say.
-        rows: how many there are, once it is done.
-        files: the files, once it is done.
-        why: the reason why there will be no rows.
-        statement: what the relay has signed, if that was wanted.
-    """
-
-    fragment: str
-    relay: str
-    location: str
-    result: str
-    state: str = "unknown"
-    rows: int | None = None
-    files: tuple[ResultFile, ...] = ()
-    why: str | None = None
-    statement: str | None = None
-
-    @property
-    def is_under_way(self) -> bool:
-        """Return whether rows may still come."""
-        return self.state in _UNDER_WAY
-
-    @property
-    def bytes(self) -> int | None:
-        """Return the bytes of its files, None before it is done."""
-        return sum(one.bytes for one in self.files) if self.state == "done" else None
-
-
-@dataclass(frozen=True, slots=True)
-class LaterQuery:
-    """A query whose parts are fetched later.
-
-    Attributes:
-        query: its id.
-        at: when it was asked.
-        expires: when it is forgotten.
-        asked: the query; its answers name no parts.
-        parts: as they are now, or as they were when it was asked.
-    """
-
-    query: str
-    at: str
-    expires: str
-    asked: Asked
-    parts: tuple[LaterPart, ...]
-
-    @property
-    def state(self) -> str:
-        """Return `running` as long as rows may come, then `done`, or `failed` if a part was not made."""
-        if any(one.is_under_way for one in self.parts):
-            return "running"
-        return "done" if all(one.state == "done" for one in self.parts) else "failed"
 
 
 class LaterQueries:
@@ -139,13 +73,13 @@ class LaterQueries:
             bare = LaterPart(name, part.relay, part.location, "")
             try:
                 state = self._user.store_result(part, max(0.1, ends - time.monotonic()))
-                return _with_state(replace(bare, result=_text(state, "result")), state)
+                return with_state(replace(bare, result=answered_text(state, "result")), state)
             except OdfError as error:
                 return replace(bare, state="failed", why=error.message)
 
         with ThreadPoolExecutor(AT_ONCE) as threads:
             parts = tuple(threads.map(begin, wanted))
-        kept = self._user.keep_query(found.query, _record_of(found, parts))
+        kept = self._user.keep_query(found.query, record_of(found, parts))
         return LaterQuery(found.query, "", str(kept.get("expires", "")), found, parts)
 
     def all(self) -> list[LaterQuery]:
@@ -154,7 +88,7 @@ class LaterQueries:
         Raises:
             OdfError: the relay does not answer.
         """
-        return [_query_of(one) for one in self._user.queries()]
+        return [query_of(one) for one in self._user.queries()]
 
     def find(self, query: str) -> LaterQuery:
         """A query, with its parts as they are now.
@@ -165,7 +99,7 @@ class LaterQueries:
         Raises:
             OdfError: the relay does not answer, or remembers no such query.
         """
-        found = _query_of(self._user.query(query))
+        found = query_of(self._user.query(query))
         with ThreadPoolExecutor(AT_ONCE) as threads:
             return replace(found, parts=tuple(threads.map(self._now, found.parts)))
 
@@ -188,7 +122,7 @@ class LaterQueries:
         if not part.result:
             return part
         try:
-            return _with_state(part, self._user.result(part.location, part.result))
+            return with_state(part, self._user.result(part.location, part.result))
         except OdfError as error:
             return replace(part, state="unknown", why=error.message)
 
@@ -222,10 +156,14 @@ class LaterQueries:
             inner = stack.enter_context(Control(options.seconds, within=control))
             found = self._finished(query, ends, inner, tell)
             target = folder or _cached(query)
+            received = Received(options.received)
 
             def fetched(part: LaterPart) -> ReadPart:
                 schema = found.asked.fragments[part.fragment].schema
-                return _checked(self._fetched(part, target / part.result, ends, inner), schema)
+                try:
+                    return _checked(self._fetched(part, target / part.result, ends, inner, received), schema)
+                except (InvalidAnswer, ResultTooLarge) as error:
+                    return _missing(part, error.message)
 
             with ThreadPoolExecutor(AT_ONCE) as threads:
                 try:
@@ -265,20 +203,21 @@ class LaterQueries:
             time.sleep(pause)
             pause = min(_LONGEST_LOOK, pause * 1.5)
 
-    def _fetched(self, part: LaterPart, folder: Path, ends: float, control: Control) -> ReadPart:
+    def _fetched(self, part: LaterPart, folder: Path, ends: float, control: Control, received: Received) -> ReadPart:
         """The files of a part; those that are here already are not fetched again."""
-        plain = Part(part.relay, part.location, "")
         if part.state != "done":
-            return ReadPart(part.fragment, plain, missing=Missing(part.relay, part.why or f"its part is {part.state}"))
+            return _missing(part, part.why or f"its part is {part.state}")
         began = time.monotonic()
         store = LocalObjectStore(folder)
         for number, file in enumerate(part.files):
             control.check()
             if file.hash not in store:
                 with self._user.result_file(part.location, part.result, number, ends - time.monotonic()) as rows:
-                    store.insert_stream(cast("BinaryIO", _Pieces(rows, control)), file.hash, size=file.bytes)
+                    pieces = _Pieces(_bytes_of(rows, received, part.result), control)
+                    store.insert_stream(cast("BinaryIO", pieces), file.hash, size=file.bytes)
         paths = tuple(folder / str(one.hash) for one in part.files)
         seconds = time.monotonic() - began
+        plain = Part(part.relay, part.location, "")
         return ReadPart(
             part.fragment, plain, paths, None, part.rows or 0, part.bytes or 0, seconds, None, part.statement
         )
@@ -291,21 +230,45 @@ def _cached(query: str) -> Path:
 
 
 def _checked(part: ReadPart, schema: pa.Schema) -> ReadPart:
-    """The part, or that it is missing, if its files have other columns than those that were asked for."""
-    if all(pq.read_schema(path).equals(schema) for path in part.paths):
-        return part
-    why = Missing(part.part.relay, "it gives other columns than those that were asked for")
-    return ReadPart(part.fragment, part.part, missing=why)
+    """The part, if its files have the columns that were asked for.
+
+    Raises:
+        InvalidAnswer: they have not, or are no files of Parquet.
+    """
+    try:
+        is_good = all(pq.read_schema(path).equals(schema) for path in part.paths)
+    except pa.ArrowException as error:
+        raise InvalidAnswer("it gives files that are none of Parquet") from error
+    if not is_good:
+        raise InvalidAnswer("it gives other columns than those that were asked for")
+    return part
+
+
+def _missing(part: LaterPart, why: str) -> ReadPart:
+    return ReadPart(part.fragment, Part(part.relay, part.location, ""), missing=Missing(part.relay, why))
+
+
+def _bytes_of(rows: PartRows, received: Received, result: str) -> Iterator[bytes]:
+    """The bytes of a file that comes as rows with one column.
+
+    Raises:
+        InvalidAnswer: it does not come like that.
+        ResultTooLarge: it is more than may come.
+    """
+    for chunk in rows:
+        if chunk.data is not None:
+            batch = received.taken(result, chunk.data)
+            if [field.type for field in batch.schema] != [pa.binary()] or batch.column(0).null_count:
+                raise InvalidAnswer("it gives something else than the bytes of a file")
+            yield from batch.column(0).to_pylist()
 
 
 class _Pieces(io.RawIOBase):
     """A file on its way, as a stream of bytes."""
 
-    def __init__(self, rows: PartRows, control: Control) -> None:
+    def __init__(self, pieces: Iterator[bytes], control: Control) -> None:
         super().__init__()
-        self._left: Iterator[bytes] = (
-            data for chunk in rows if chunk.data is not None for data in chunk.data.column(0).to_pylist()
-        )
+        self._left = pieces
         self._control = control
 
     def read(self, size: int = -1) -> bytes:
@@ -313,61 +276,3 @@ class _Pieces(io.RawIOBase):
         del size
         self._control.check()
         return next(self._left, b"")
-
-
-# --- Records ---
-
-
-def _record_of(found: Asked, parts: Sequence[LaterPart]) -> dict[str, Any]:
-    return {
-        "plan": found.plan.to_json(),
-        "missing": [[name, one.relay, one.why] for name, answer in found.answers.items() for one in answer.missing],
-        "parts": [[one.fragment, one.relay, one.location, one.result, one.state, one.why] for one in parts],
-    }
-
-
-def _query_of(tree: Mapping[str, Any]) -> LaterQuery:
-    """The query that a relay remembers: what it gives back is not trusted more than any other answer."""
-    try:
-        record = tree["record"]
-        plan = Plan.parse(record["plan"])
-        missing: dict[str, list[Missing]] = {name: [] for name in plan.fragments}
-        for name, relay, why in record["missing"]:
-            missing[name].append(Missing(str(relay), str(why)))
-        answers = {name: Answer(missing=tuple(ones)) for name, ones in missing.items()}
-        query = _text(tree, "query")
-        parts = tuple(_part_of(one) for one in record["parts"])
-        if plan.query != query or any(one.fragment not in plan.fragments for one in parts):
-            raise InvalidAnswer("The relay remembers another query under that id")
-        return LaterQuery(query, str(tree["at"]), str(tree["expires"]), Asked(plan, query, answers), parts)
-    except (KeyError, TypeError, ValueError, AttributeError, InvalidValue) as error:
-        raise InvalidAnswer("The relay remembers the query in another form") from error
-
-
-def _part_of(tree: Sequence[Any]) -> LaterPart:
-    fragment, relay, location, result, state, why = tree
-    if not LOCATION.fullmatch(location) or not _RESULT.fullmatch(result):
-        raise ValueError(location)
-    return LaterPart(str(fragment), str(relay), location, result, str(state), why=why)
-
-
-def _with_state(part: LaterPart, state: Mapping[str, Any]) -> LaterPart:
-    try:
-        files = tuple(ResultFile.parse(one) for one in state.get("files", []))
-        return replace(
-            part,
-            state=_text(state, "state"),
-            rows=state.get("rows"),
-            files=files,
-            why=state.get("why"),
-            statement=state.get("statement"),
-        )
-    except (KeyError, TypeError, ValueError, InvalidValue) as error:
-        raise InvalidAnswer(f"The relay {part.relay} tells no state of a result") from error
-
-
-def _text(tree: Any, key: str) -> str:
-    found = tree[key]
-    if not isinstance(found, str):
-        raise InvalidAnswer(f"The relay has answered without {key!r}")
-    return found

@@ -166,7 +166,7 @@ class Connections:
             OdfError: it has refused.
         """
         descriptor = fl.FlightDescriptor.for_command(question_bytes(question))
-        with _told(location), self._pool.client(location, self._tls) as pooled:
+        with _translated_errors(location), self._pool.client(location, self._tls) as pooled:
             return answer_of(pooled.client.get_flight_info(descriptor, _options(question.seconds)))
 
     def cancel(self, location: str, cancellation: Cancellation) -> None:
@@ -196,7 +196,7 @@ class Connections:
         Raises:
             OdfError: it is not there, refuses, or gives no such result.
         """
-        with _told(location), self._pool.client(location, self._tls) as pooled:
+        with _translated_errors(location), self._pool.client(location, self._tls) as pooled:
             results = [
                 one.body.to_pybytes() for one in pooled.client.do_action((name, body_of(tree)), _options(seconds))
             ]
@@ -216,7 +216,7 @@ class Connections:
         Raises:
             RelayUnavailable: it does not answer.
         """
-        with _told(location), self._pool.client(location, self._tls) as pooled:
+        with _translated_errors(location), self._pool.client(location, self._tls) as pooled:
             infos = pooled.client.list_flights(options=_options(seconds))
             return {info.descriptor.path[0].decode(): info.schema for info in infos}
 
@@ -233,13 +233,38 @@ class Connections:
             RelayUnavailable: the relay is not there, or not any more.
             OdfError: it has refused.
         """
-        with _told(part.location), self._pool.client(part.location, self._tls) as pooled:
+        with self._pool.client(part.location, self._tls) as pooled:
             ticket = part.ticket if reader is None else read_for(part.ticket, reader)
-            stream = pooled.client.do_get(fl.Ticket(ticket.encode()), _options(seconds))
+            with _translated_errors(part.location):
+                stream = pooled.client.do_get(fl.Ticket(ticket.encode()), _options(seconds))
             try:
-                yield stream
+                yield _RemoteRows(stream, part.location)
             finally:
                 stream.cancel()
+
+
+class _RemoteRows:
+    """The reader of a stream, with its errors in words; what whoever reads it does wrong is no error of the relay."""
+
+    def __init__(self, stream: Any, location: str) -> None:
+        self._stream = stream
+        self._location = location
+
+    @property
+    def schema(self) -> pa.Schema:
+        with _translated_errors(self._location):
+            return self._stream.schema
+
+    def __iter__(self) -> Iterator[Any]:
+        while True:
+            with _translated_errors(self._location):
+                chunk = next(self._stream, None)
+            if chunk is None:
+                return
+            yield chunk
+
+    def cancel(self) -> None:
+        self._stream.cancel()
 
 
 def _options(seconds: float) -> Any:
@@ -247,7 +272,7 @@ def _options(seconds: float) -> Any:
 
 
 @contextmanager
-def _told(location: str) -> Iterator[None]:
+def _translated_errors(location: str) -> Iterator[None]:
     """Errors of Flight in words."""
     try:
         yield

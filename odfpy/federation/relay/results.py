@@ -114,11 +114,13 @@ class ResultMaker:
             ResultTooLarge: the holder has as many results here as they may.
             OdfError: it is somebody else's.
         """
-        self._check_room(ticket.holder.fingerprint)
-        name = hashlib.sha256(text.encode()).hexdigest()[:32]
+        name, owner = hashlib.sha256(text.encode()).hexdigest()[:32], ticket.holder.fingerprint
+        with suppress(WebObjectNotFound):
+            return self.find(name, owner)
+        self._check_room(owner)
         until = Timestamp(Timestamp.now().nanos + int(self._lifetime * _NANOS))
         detail = {"ticket": text, "tries": 0}
-        found, is_new = self._results.add(name, ticket.holder.fingerprint, detail, until)
+        found, is_new = self._results.add(name, owner, detail, until)
         if is_new:
             self._threads.submit(self._make, found)
         return found
@@ -189,6 +191,12 @@ class ResultMaker:
     # --- Making one ---
 
     def _make(self, result: Result) -> None:
+        try:
+            self._make_and_note(result)
+        except Exception:  # of the database, say: it is made when the relay begins again
+            _LOGGER.exception("result %s: not noted", result.id)
+
+    def _make_and_note(self, result: Result) -> None:
         detail = {**result.detail, "tries": result.detail["tries"] + 1}
         if not self._results.move(result.id, ResultState.RUNNING, detail):
             return  # cancelled in the meantime
@@ -201,7 +209,9 @@ class ResultMaker:
                 return  # made from the start, when the relay begins again
             self._fail(result, detail, error)
         else:
-            if not self._results.move(result.id, ResultState.DONE, {**detail, **made}):  # cancelled in the meantime
+            # Unless it was cancelled meanwhile; another server of the relay may also have made it, of the same files.
+            is_ours = self._results.move(result.id, ResultState.DONE, {**detail, **made})
+            if not is_ours and self._results.state_of(result.id) is not ResultState.DONE:
                 self._store.remove(result.id)
 
     def _made(self, result: Result, control: Control) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from odfpy.data.timestamp import Timestamp
-from odfpy.errors import OdfError
+from odfpy.federation.errors import InvalidCertificate
 from odfpy.federation.model.arrow_types import parse_dtype
 from odfpy.federation.model.expressions import DIALECT
 from odfpy.federation.model.permissions import view_of
@@ -125,7 +125,7 @@ class StoredKnowledge(Knowledge):
         """
         try:
             who = self._store.owner_of(requester.fingerprint, Timestamp.now())
-        except OdfError:
+        except InvalidCertificate:  # nothing else: who cannot look must not say that there is nothing to be seen
             return None
         data, _, name = source.partition("/")
         return view_of(self.web, who, data, name, requester.attributes)

@@ -106,6 +106,23 @@ class Results:
         with self._database.reading() as connection:
             return [_result(row) for row in connection.execute(query)]
 
+    def count(self, owner: str, prefix: str = "") -> int:
+        """Return how many results somebody has.
+
+        Args:
+            owner: fingerprint of their certificate.
+            prefix: with what their ids begin.
+        """
+        mine = RESULTS.c.id.startswith(prefix, autoescape=True) & (RESULTS.c.owner == owner)
+        with self._database.reading() as connection:
+            return int(connection.execute(sa.select(sa.func.count()).where(mine)).scalar_one())
+
+    def state_of(self, result_id: str) -> ResultState | None:
+        """Return the state of a result, None if it is forgotten."""
+        with self._database.reading() as connection:
+            found = connection.execute(sa.select(RESULTS.c.state).where(RESULTS.c.id == result_id)).scalar()
+        return None if found is None else ResultState(found)
+
     def move(self, result_id: str, to: ResultState, detail: Mapping[str, Any] | None = None) -> bool:
         """Bring a result to another state; gives whether it was still on its way. What is final stays.
 

@@ -106,7 +106,7 @@ class ResultCalls:
         query = text_in(tree, "query")
         if len(query) > _LONGEST_QUERY or not isinstance(tree.get("record"), dict):
             raise InvalidQuestion("A query is remembered by its id, with a record")
-        if sum(one.id.startswith(_QUERY) for one in self._results.of(caller.fingerprint)) >= _MOST_QUERIES:
+        if self._results.count(caller.fingerprint, _QUERY) >= _MOST_QUERIES:
             raise InvalidQuestion(f"The relay remembers {_MOST_QUERIES} queries of you at most")
         until = Timestamp(Timestamp.now().nanos + int(self._lifetime * _NANOS))
         found, _ = self._results.add(f"{_QUERY}{query}", caller.fingerprint, {"record": tree["record"]}, until)

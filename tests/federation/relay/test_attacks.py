@@ -16,6 +16,7 @@ import jwt
 import pyarrow as pa
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
+from support.federation.answers import all_rows
 from support.federation.served import ServedRelay, ServedWeb, credentials, served_web
 from support.federation.simulated import ASKER, SimulatedWeb, token
 
@@ -68,7 +69,7 @@ def ids(web: ServedWeb, who: Issued, question: Question) -> list[int]:
         found: list[int] = []
         for part in answer.parts:
             with connections.rows(part, 20) as reader:
-                found += reader.read_all()["id"].to_pylist()
+                found += all_rows(reader)["id"].to_pylist()
         return sorted(found)
     finally:
         connections.close()
@@ -236,7 +237,7 @@ def test_names_in_a_question_are_only_names(web: ServedWeb, ann: Issued, name: s
         fragment = Fragment("item", (Output(name, Column("id", INT)),))
         [part] = connections.ask(web.relays["na"].server.location, asking(fragment)).parts
         with connections.rows(part, 20) as reader:
-            found = reader.read_all()
+            found = all_rows(reader)
         connections.close()
         assert (found.schema.names, sorted(found.column(0).to_pylist())) == ([name], [1, 2, 3])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import secrets
 import socket
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
+from support.federation.answers import all_rows
 from support.federation.hostile import HostilePeer, endless, hostile_peer, info
 from support.federation.served import ServedWeb, credentials, served_web
 from support.servers.serving import wait_until
@@ -111,7 +113,7 @@ def test_a_ticket_that_a_relay_holds_for_somebody_is_read_for_nobody_else(
     for part in answer.parts:
         try:
             with connections.rows(part, 10) as reader:
-                outcomes.append(sorted(reader.read_all()["id"].to_pylist()))
+                outcomes.append(sorted(all_rows(reader)["id"].to_pylist()))
         except RelayRefused as error:
             outcomes.append(error.message)
     [refused] = [one for one in outcomes if isinstance(one, str)]
@@ -165,7 +167,25 @@ def test_rows_that_lead_to_other_memory_are_not_taken(web: ServedWeb, ann: Issue
     connections, answer = ask(web, ann, with_token=False)  # na reads it, and passes it on
     [part] = [one for one in answer.parts if one.relay == peer.name]
     with pytest.raises(RelayRefused, match="contradict"), connections.rows(part, 10) as reader:
-        reader.read_all()
+        list(reader)
+    connections.close()
+
+
+def test_an_error_of_whoever_reads_is_none_of_the_relay(web: ServedWeb, ann: Issued, peer: HostilePeer) -> None:
+    peer.answers = lambda _: Answer((peer.part(),))
+    peer.gives = lambda _: fl.RecordBatchStream(item(666))
+    connections, answer = ask(web, ann, with_token=False)
+    [part] = [one for one in answer.parts if one.relay == peer.name]
+    full = OSError(errno.ENOSPC, "No space left on device", "/local/path")
+
+    def read() -> None:
+        with connections.rows(part, 10) as reader:
+            next(iter(reader))
+            raise full
+
+    with pytest.raises(OSError, match="No space left") as error:
+        read()
+    assert error.value is full
     connections.close()
 
 

@@ -14,6 +14,7 @@ from support.federation.served import ServedRelay, ServedWeb, credentials, serve
 from support.servers.flight import query
 
 from odfpy.federation.authority import Issued
+from odfpy.federation.relay.errors import RelayRefused
 from odfpy.federation.relay.flight import Connections
 from odfpy.federation.relay.question import Part, Question, SentFragment
 from odfpy.federation.sql.split import split
@@ -73,7 +74,7 @@ def test_who_loses_a_right_gets_no_more_rows_of_a_relay_behind_a_relay(
     with read(web, ann) as batches:
         assert 0 < next(batches).num_rows < NUMBER
         revoke(web.relays[at], ann.facts.fingerprint if whose == "ann" else web.relays[whose].identity.fingerprint)
-        with pytest.raises(fl.FlightError, match=words):
+        with pytest.raises(RelayRefused, match=words):
             list(batches)
 
 

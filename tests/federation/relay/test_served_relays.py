@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
+from support.federation.answers import all_rows
 from support.federation.served import NA, ServedWeb, credentials, linked_web, served_web
 from support.servers.serving import wait_until
 
@@ -135,7 +136,7 @@ def ids(connections: Connections, answer: Answer) -> dict[str, list[int]]:
     for part in answer.parts:
         assert part.relay not in found
         with connections.rows(part, 10) as reader:
-            found[part.relay] = sorted(reader.read_all()["id"].to_pylist())
+            found[part.relay] = sorted(all_rows(reader)["id"].to_pylist())
     return found
 
 
@@ -181,7 +182,7 @@ def test_a_certificate_that_was_revoked_is_good_no_more(web: ServedWeb) -> None:
     certificates.revoke([eve.facts.fingerprint], "test")
     na = [part for part in answer.parts if part.relay == "na"]
     with pytest.raises(RelayRefused), connections.rows(na[0], 10) as reader:
-        reader.read_all()
+        all_rows(reader)
     with pytest.raises(RelayRefused, match="revoked"):
         web.asks(eve, "na").entities()
     with web.asks(eve, "apac").sql("SELECT id FROM item WHERE id IN (1, 20)") as found:  # which has not heard of it
@@ -268,7 +269,7 @@ def test_a_query_that_was_cancelled_is_read_nowhere(web: ServedWeb, ann: Issued,
     location = web.relays["na"].server.location
     others.cancel(location, Cancellation(query))  # which cancels nothing: it is not theirs
     with connections.rows(answer.parts[0], 10) as reader:
-        reader.read_all()
+        all_rows(reader)
     connections.cancel(location, Cancellation(query))
     for part in answer.parts:
         wait_until(lambda part=part: refuses(connections, part))
@@ -279,7 +280,7 @@ def test_a_query_that_was_cancelled_is_read_nowhere(web: ServedWeb, ann: Issued,
 def refuses(connections: Connections, part: Part) -> bool:
     try:
         with connections.rows(part, 10) as reader:
-            reader.read_all()
+            all_rows(reader)
     except RelayRefused as error:
         return "stopped" in error.message
     return False
@@ -341,9 +342,9 @@ def test_tickets_that_are_good_once_are_so(web: ServedWeb, ann: Issued) -> None:
     connections, answer = asked(web, ann, wants=Wants(single_use=True))
     for part in answer.parts:
         with connections.rows(part, 10) as reader:
-            reader.read_all()
+            all_rows(reader)
         with pytest.raises(RelayRefused, match="used before"), connections.rows(part, 10) as reader:
-            reader.read_all()
+            all_rows(reader)
     with web.asks(ann, "na").sql("SELECT id FROM item", single_use=True, require_complete=True) as found:
         assert found.to_arrow().num_rows == 7
     connections.close()

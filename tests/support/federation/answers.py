@@ -143,3 +143,8 @@ def _plain(value: Any) -> Any:
 def cells(tables: Iterable[pa.Table]) -> int:
     """How many values left the sources."""
     return sum(table.num_rows * table.num_columns for table in tables)
+
+
+def all_rows(reader: Any) -> pa.Table:
+    """All rows of a part that is read at a relay."""
+    return pa.Table.from_batches([chunk.data for chunk in reader if chunk.data is not None], reader.schema)
