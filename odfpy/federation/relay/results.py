@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import shutil
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -44,6 +46,7 @@ _MOST: Final = 1_000
 """Results of one user."""
 
 _BETWEEN: Final = 600.0
+_MAKING: Final = "result-"
 """Seconds between two looks at which results are over."""
 
 _LOGGER = logging.getLogger("odf.relay")
@@ -223,7 +226,7 @@ class ResultMaker:
 
         with ExitStack() as stack:
             make_folder(self._work)
-            folder = Path(stack.enter_context(TemporaryDirectory(dir=self._work, prefix="result-")))
+            folder = Path(stack.enter_context(TemporaryDirectory(dir=self._work, prefix=_MAKING)))
             seen = self._seen(ticket)
             if isinstance(ticket, PassedTicket):
                 stream = self._connections.rows(ticket.part, self._seconds, reader=ticket.holder.fingerprint)
@@ -280,7 +283,7 @@ class ResultMaker:
                 return
 
     def clean(self) -> None:
-        """Remove the results whose time is over, with their files.
+        """Remove the results whose time is over, with their files, and what killed servers have left.
 
         Raises:
             OdfError: the store refuses; they are removed the next time.
@@ -291,6 +294,11 @@ class ResultMaker:
             else:
                 self._store.remove(one.id)
                 self._results.remove(one.id)
+        too_old = time.time() - 2 * self._seconds  # whoever made it was killed: it takes no longer than that
+        for folder in self._work.glob(f"{_MAKING}*"):
+            with suppress(OSError):
+                if folder.stat().st_mtime < too_old:
+                    shutil.rmtree(folder)
 
 
 def _check_tries(tries: int) -> None:

@@ -77,9 +77,10 @@ class Tickets:
 
     def issue(self, token: str) -> str:
         """Make a ticket for an access token; it is good for a minute."""
-        ticket = secrets.token_urlsafe(32)
+        ticket, now = secrets.token_urlsafe(32), time.monotonic()
         with self._lock:
-            self._tokens[ticket] = token, time.monotonic() + _TICKET_SECONDS
+            self._tokens = {other: known for other, known in self._tokens.items() if known[1] > now}
+            self._tokens[ticket] = token, now + _TICKET_SECONDS
         return ticket
 
     def redeem(self, ticket: str) -> str | None:

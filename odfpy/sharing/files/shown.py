@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+from collections import OrderedDict
 from pathlib import Path
 from threading import Lock
+from typing import Final
 
 from odfpy.files import make_folder
 from odfpy.sharing.decisions import View
@@ -16,12 +18,15 @@ from odfpy.sharing.files.visible_rows import has_visible_row
 from odfpy.sharing.tables.contract import TableFile
 
 
+_MOST_VIEWS: Final = 256
+
+
 class ShownFiles:
     """Memory of what was found out. Used by several threads and processes."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "shown"
-        self._known: dict[str, tuple[int, dict[str, bool]]] = {}
+        self._known: OrderedDict[str, tuple[int, dict[str, bool]]] = OrderedDict()
         self._lock = Lock()
 
     def shows(self, file: TableFile, view: View) -> bool:
@@ -55,4 +60,7 @@ class ShownFiles:
                 identity, _, shows = line.rpartition(" ")
                 known[identity] = shows == "1"
             self._known[name] = (end + len(whole), known)
+            self._known.move_to_end(name)
+            if len(self._known) > _MOST_VIEWS:
+                self._known.popitem(last=False)  # it is read again from the file
             return known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -176,8 +177,12 @@ def test_results_go_when_their_time_is_over(tmp_path: Path) -> None:
         folder = relay.workspace.odf / "relay" / "results"
         wait_until(lambda: list(folder.glob("*/*")))
         wait_until(lambda: [one.state.is_final for one in relay.store.results.old()] == [True, True])  # part and query
+        left = relay.workspace.odf / "relay" / "work" / "result-of-a-killed-server"
+        left.mkdir()
+        os.utime(left, (0, 0))
         relay.server._results._maker.clean()
         assert list(folder.iterdir()) == []
+        assert not left.exists()
         with pytest.raises(RelayRefused, match="remembers no query"):
             later.find(query)
 
