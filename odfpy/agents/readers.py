@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from odfpy.engine.registry import EngineRegistry
     from odfpy.query.wire.response import ResponseLimits
     from odfpy.serving.callers.engines import ServedEngines
-    from odfpy.serving.callers.reachable_objects import Reaches
+    from odfpy.serving.callers.reachable_objects import ReachableObjectsCache
     from odfpy.serving.callers.registry import ServedRegistry
 
 
@@ -63,7 +63,7 @@ class Served:
 
     workspaces: Sequence[Workspace]
     registry: ServedRegistry
-    reaches: Reaches
+    reaches: ReachableObjectsCache
     catalog: Catalog
     engines: ServedEngines
     limits: ResponseLimits

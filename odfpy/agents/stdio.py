@@ -23,7 +23,7 @@ from odfpy.errors import UsageError
 from odfpy.query.wire.response import ResponseLimits
 from odfpy.serving.callers.access import Caller, find_caller
 from odfpy.serving.callers.engines import ServedEngines
-from odfpy.serving.callers.reachable_objects import Reaches
+from odfpy.serving.callers.reachable_objects import ReachableObjectsCache
 from odfpy.serving.callers.registry import ServedRegistry
 from odfpy.serving.http.query_limiter import QueryGate
 from odfpy.serving.rest.catalog import Catalog
@@ -80,7 +80,7 @@ def _served(workspace: Workspace, only: tuple[DatasetPattern | DatasetAlias, ...
     return Served(
         workspaces=[workspace],
         registry=registry,
-        reaches=Reaches(),
+        reaches=ReachableObjectsCache(),
         catalog=Catalog(registry.storages),
         engines=ServedEngines(workspace, settings.query_memory, settings.query_timeout),
         limits=ResponseLimits(settings.max_rows, settings.max_answer),

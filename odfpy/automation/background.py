@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from odfpy.automation.listener import Listener
-from odfpy.automation.notifications.beside import BesideScheduler
 from odfpy.automation.notifications.notices import Notices
+from odfpy.automation.notifications.sender import NoticeSender
 from odfpy.automation.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class BackgroundScheduler:
             grace: seconds that runs under way may take when it stops.
             once: whether it does only what is due now, and stops by itself.
         """
-        self._notices = BesideScheduler(Notices(workspace))
+        self._notices = NoticeSender(Notices(workspace))
         self._scheduler = Scheduler(workspace, (listener or Listener()).also(self._notices.hear))
         self._grace = grace
         self._once = once

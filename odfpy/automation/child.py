@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from odfpy.automation.agenda import Outcome
+from odfpy.automation.job_planner import Outcome
 from odfpy.automation.runs import RunResult
 from odfpy.automation.work import Work, do, failed
 from odfpy.coordinator.schedules.schedule import Job

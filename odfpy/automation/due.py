@@ -46,7 +46,7 @@ class JobKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
+class JobHistory:
     """The past of a job, as far as its next time depends on it.
 
     Attributes:
@@ -98,7 +98,7 @@ class Due:
     reason: Reason
 
 
-def due(key: JobKey, trigger: Trigger, past: Past, since: float, news: News | None) -> Due | None:
+def due(key: JobKey, trigger: Trigger, past: JobHistory, since: float, news: News | None) -> Due | None:
     """The time at which a job is due next; one that is over means now.
 
     Args:

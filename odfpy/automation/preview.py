@@ -9,8 +9,8 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from odfpy.automation.agenda import Agenda, Planned
-from odfpy.automation.due import Due, JobKey, Past, due
+from odfpy.automation.due import Due, JobHistory, JobKey, due
+from odfpy.automation.job_planner import JobPlanner, Planned
 from odfpy.automation.runs import time_text
 from odfpy.automation.state import SchedulerState
 from odfpy.automation.watch import Watch
@@ -67,30 +67,30 @@ def upcoming_of(
         num: how many of each job.
         after: a time at which each is taken to have run by this schedule; None for what is due from now on.
     """
-    agenda = Agenda(parallel=1)
-    agenda.remember(_pasts(workspace))
-    watch = Watch(workspace.storage, lambda key: agenda.past_of(key).seen_rows, lambda _text: None)
+    planner = JobPlanner(parallel=1)
+    planner.remember(_pasts(workspace))
+    watch = Watch(workspace.storage, lambda key: planner.past_of(key).seen_rows, lambda _text: None)
     now = time.time()
     earliest = now if after is None else after
     for dataset in datasets:
         watched = watch.look_at(dataset.folder)
         if watched is None or watched.planned is None or watched.planned.schedule.is_paused:
             continue
-        agenda.put(watched.id, watched.planned, now)
+        planner.put(watched.id, watched.planned, now)
         for key, news in watch.news(watched, now):
-            agenda.hear(key, news)
+            planner.hear(key, news)
         for job, trigger in watched.planned.schedule.jobs.items():
             key = JobKey(watched.id, job)
-            past = agenda.past_of(key)
+            past = planner.past_of(key)
             # A time that is over may be before the schedule was written, which tells of it all the same.
             planned = replace(watched.planned, since=min(watched.planned.since, earliest))
-            first = agenda.due_of(key) if after is None else _next(key, trigger, planned, past, after)
+            first = planner.due_of(key) if after is None else _next(key, trigger, planned, past, after)
             times: list[float | None] = list(islice(_times(key, trigger, planned, past, first, earliest), num))
             for one in times or [None]:
                 yield _upcoming(str(dataset.handle), key, trigger, one)
 
 
-def _pasts(workspace: Workspace) -> Mapping[JobKey, Past]:
+def _pasts(workspace: Workspace) -> Mapping[JobKey, JobHistory]:
     folder = workspace.storage.odf / "automation"
     if not (folder / "state.db").exists():  # nothing has run, and to look makes no files
         return {}
@@ -102,7 +102,7 @@ def _pasts(workspace: Workspace) -> Mapping[JobKey, Past]:
 
 
 def _times(
-    key: JobKey, trigger: Trigger, planned: Planned, past: Past, first: Due | None, earliest: float
+    key: JobKey, trigger: Trigger, planned: Planned, past: JobHistory, first: Due | None, earliest: float
 ) -> Iterator[float]:
     found = first
     while found is not None:
@@ -112,7 +112,7 @@ def _times(
         found = _next(key, trigger, planned, past, max(found.at, earliest))
 
 
-def _next(key: JobKey, trigger: Trigger, planned: Planned, past: Past, started: float) -> Due | None:
+def _next(key: JobKey, trigger: Trigger, planned: Planned, past: JobHistory, started: float) -> Due | None:
     """The time of a job after a run that begins at another one."""
     return due(key, trigger, replace(past, started=started, retry_at=None), planned.since, None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 from typing import Any, Final
 
-from odfpy.automation.agenda import Outcome, Start
+from odfpy.automation.job_planner import Outcome, Start
 from odfpy.coordinator.record_log import RecordedDataset
 from odfpy.data.timestamp import NANOS_PER_MILLI, Timestamp
 from odfpy.values import dataclass

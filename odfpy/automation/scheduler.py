@@ -1,4 +1,4 @@
-"""The scheduler: a thin loop around an agenda, which knows what to start, and the workspace, files and processes.
+"""The scheduler: a thin loop around a planner, which knows what to start, and the workspace, files and processes.
 
 1. wait for the lock: of several schedulers one works
 2. take over what the last one has left: runs that were under way, rows that are not in the log of runs
@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from odfpy.automation.agenda import Agenda, Outcome, Planned, Start
-from odfpy.automation.due import JobKey, Past
+from odfpy.automation.due import JobHistory, JobKey
 from odfpy.automation.errors import StateUnusable
+from odfpy.automation.freshness import FreshnessChecks
+from odfpy.automation.job_planner import JobPlanner, Outcome, Planned, Start
 from odfpy.automation.listener import Listener
 from odfpy.automation.lock import SchedulerLock
 from odfpy.automation.notifications.notice import NoticeKind
-from odfpy.automation.promises import Promises
 from odfpy.automation.runner import ProcessRunner, Runner
 from odfpy.automation.runs import RUNS, Run, RunResult
 from odfpy.automation.state import SchedulerState
@@ -52,11 +52,11 @@ class Clocks:
 
     Attributes:
         wall: seconds since 1970, which may jump.
-        steady: seconds since some moment, which never go back.
+        monotonic: seconds since some moment, which never go back.
     """
 
     wall: Callable[[], float] = time.time
-    steady: Callable[[], float] = time.monotonic
+    monotonic: Callable[[], float] = time.monotonic
 
 
 @dataclass
@@ -65,7 +65,7 @@ class _Ended:
 
     run: Run
     result: RunResult
-    past: Past
+    past: JobHistory
     row: dict[str, Any] = field(default_factory=dict)
 
 
@@ -95,9 +95,9 @@ class Scheduler:
         self._timeout = section.timeout
         self._lock = SchedulerLock(self._folder)
         self._runner = runner or ProcessRunner(workspace.root, self._folder / "running")
-        self._agenda = Agenda(section.parallel)
-        self._watch = Watch(workspace.storage, lambda key: self._agenda.past_of(key).seen_rows, self._remark)
-        self._promises = Promises()
+        self._planner = JobPlanner(section.parallel)
+        self._watch = Watch(workspace.storage, lambda key: self._planner.past_of(key).seen_rows, self._remark)
+        self._freshness = FreshnessChecks()
         self._log = RecordLog(workspace, RUNS, section.record_interval)
         self._state: SchedulerState | None = None
         self._ended: list[_Ended] = []
@@ -133,7 +133,7 @@ class Scheduler:
             self.begin()
             while not stop.is_set():
                 self.beat()
-                if once and self._agenda.is_idle and not self._ended:
+                if once and self._planner.is_idle and not self._ended:
                     break
                 stop.wait(BEAT)
             self._wind_down(grace)
@@ -151,7 +151,7 @@ class Scheduler:
         self._look(now)
         self._collect(now)
         self._keep_promises(now)
-        if self._clocks.steady() >= self._not_before:
+        if self._clocks.monotonic() >= self._not_before:
             self._start(now)
 
     # --- Beginning and ending ---
@@ -174,19 +174,19 @@ class Scheduler:
     def begin(self) -> None:
         """Open what is remembered, and take over what the last scheduler has left; only for the holder of the lock."""
         self._state = state = SchedulerState(self._folder)
-        self._agenda.remember(state.pasts())
-        self._promises.remember(state.late())
+        self._planner.remember(state.pasts())
+        self._freshness.remember(state.late())
         for row in state.unlogged():
             self._log.record(row)
         self._confirm_logged(state)
         for run in state.unfinished():
-            self._agenda.occupy(run.start)
+            self._planner.occupy(run.start)
             self._runner.adopt(run)
 
     def _wind_down(self, grace: float) -> None:
-        deadline = self._clocks.steady() + grace
-        while not self._agenda.is_idle:
-            if self._is_hurried or self._clocks.steady() >= deadline:
+        deadline = self._clocks.monotonic() + grace
+        while not self._planner.is_idle:
+            if self._is_hurried or self._clocks.monotonic() >= deadline:
                 self._runner.end_all()
             self._collect(self._clocks.wall())
             time.sleep(BEAT / 5)
@@ -203,25 +203,25 @@ class Scheduler:
     # --- Looking ---
 
     def _look(self, now: float) -> None:
-        for watched in self._watch.schedules(self._clocks.steady()):
+        for watched in self._watch.schedules(self._clocks.monotonic()):
             self._take_schedule(watched, now)
-        for watched in list(self._watch.moved(self._clocks.steady())):
+        for watched in list(self._watch.moved(self._clocks.monotonic())):
             self._take_news(watched, now)
         self._take_requests(now)
 
     def _take_schedule(self, watched: Watched, now: float) -> None:
         if watched.planned is None:
-            self._agenda.drop(watched.id)
-            self._promises.drop(watched.id)
+            self._planner.drop(watched.id)
+            self._freshness.drop(watched.id)
             return
-        self._agenda.put(watched.id, watched.planned, now)
+        self._planner.put(watched.id, watched.planned, now)
         self._take_news(watched, now)
 
     def _take_news(self, watched: Watched, now: float) -> None:
         for key, news in self._watch.news(watched, now):
-            self._agenda.hear(key, news)
+            self._planner.hear(key, news)
         if watched.planned is not None:
-            self._promises.put(watched.id, watched.planned, watched.last_data)
+            self._freshness.put(watched.id, watched.planned, watched.last_data)
 
     def _take_requests(self, now: float) -> None:
         stamp = (self._watch.stamps, self._watch.swept)
@@ -229,7 +229,7 @@ class Scheduler:
             return
         try:
             for request, key in self._state.requests().items():
-                self._agenda.ask(request, key, now)
+                self._planner.ask(request, key, now)
         except StateUnusable as error:
             self._remark(error.message)
         else:
@@ -239,12 +239,12 @@ class Scheduler:
 
     def _start(self, now: float) -> None:
         assert self._state is not None  # noqa: S101  set before the first beat
-        for start, before, past in self._agenda.start_next(now, self._is_wanted):
+        for start, before, past in self._planner.start_next(now, self._is_wanted):
             key, error = start.key, None
             try:
                 name = str(self._dataset(key).handle)
             except DatasetNotFound:  # deleted since: its schedule goes with the next look
-                self._agenda.cancel(start)
+                self._planner.cancel(start)
                 if start.request is not None:
                     self._state.withdraw(start.request)
                 continue
@@ -260,15 +260,15 @@ class Scheduler:
             return start.request is not None
         return not (self._is_once and start.key in self._has_run)
 
-    def _begin_run(self, run: Run, before: Past, past: Past, error: OdfError | None) -> None:
+    def _begin_run(self, run: Run, before: JobHistory, past: JobHistory, error: OdfError | None) -> None:
         assert self._state is not None  # noqa: S101
         try:
             if not self._state.begin(run, past):
-                self._agenda.cancel(run.start)
+                self._planner.cancel(run.start)
                 return
         except StateUnusable as unusable:  # what is not written down does not begin, or it could begin twice
-            self._agenda.withdraw(run.start, before)
-            self._not_before = self._clocks.steady() + _AGAIN
+            self._planner.withdraw(run.start, before)
+            self._not_before = self._clocks.monotonic() + _AGAIN
             self._remark(unusable.message)
             return
         self._has_run.add(run.start.key)
@@ -320,8 +320,8 @@ class Scheduler:
 
     def _end(self, run: Run, result: RunResult, now: float) -> None:
         outcome = Outcome(result.outcome)
-        failures = self._agenda.past_of(run.start.key).failures
-        past = self._agenda.ended(run.start, outcome, now, run.seen_rows)
+        failures = self._planner.past_of(run.start.key).failures
+        past = self._planner.ended(run.start, outcome, now, run.seen_rows)
         row = run.row(result, now)
         self._ended.append(_Ended(run, result, past, row))
         self._listener.on_run(row)
@@ -342,7 +342,7 @@ class Scheduler:
                 self._runner.forget(one.run)
             self._confirm_logged(self._state)
         except StateUnusable as error:
-            self._not_before = self._clocks.steady() + _AGAIN
+            self._not_before = self._clocks.monotonic() + _AGAIN
             self._remark(error.message)
 
     def _confirm_logged(self, state: SchedulerState) -> None:
@@ -358,7 +358,7 @@ class Scheduler:
 
     # --- Telling ---
 
-    def _notice_end(self, row: Mapping[str, Any], outcome: Outcome, failures: int, past: Past) -> None:
+    def _notice_end(self, row: Mapping[str, Any], outcome: Outcome, failures: int, past: JobHistory) -> None:
         name, job = row["dataset"], row["job"]
         if outcome is Outcome.FAILED and (past.failures == 1 or past.retry_at is None):
             again = "" if past.retry_at is None else "; it is tried again"
@@ -369,7 +369,7 @@ class Scheduler:
             self._listener.on_notice(NoticeKind.RECOVERED, name, f"{name}: {job} succeeded after {times}", row)
 
     def _keep_promises(self, now: float) -> None:
-        for dataset, is_late, text in self._promises.changes(now):
+        for dataset, is_late, text in self._freshness.changes(now):
             name = self._name(dataset)
             kind = NoticeKind.LATE if is_late else NoticeKind.ON_TIME
             # Told before it is written down: a kill between the two tells it twice, and not never.

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from odfpy.automation.agenda import Start
-from odfpy.automation.due import JobKey, Past, Reason
+from odfpy.automation.due import JobHistory, JobKey, Reason
 from odfpy.automation.errors import StateUnusable
+from odfpy.automation.job_planner import Start
 from odfpy.automation.runs import Run, RunResult
 from odfpy.coordinator.schedules.schedule import Job
 from odfpy.files import make_folder
@@ -65,7 +65,7 @@ class SchedulerState:
 
     # --- Runs ---
 
-    def begin(self, run: Run, past: Past) -> bool:
+    def begin(self, run: Run, past: JobHistory) -> bool:
         """Write down that a run begins, and return whether it does: who has asked for it may not want it any more.
 
         Args:
@@ -87,7 +87,7 @@ class SchedulerState:
             )
         return True
 
-    def end(self, run: Run, past: Past, row: Mapping[str, Any]) -> None:
+    def end(self, run: Run, past: JobHistory, row: Mapping[str, Any]) -> None:
         """Write down that a run has ended.
 
         Args:
@@ -141,12 +141,12 @@ class SchedulerState:
 
     # --- Jobs, requests, datasets that are late ---
 
-    def pasts(self) -> dict[JobKey, Past]:
+    def pasts(self) -> dict[JobKey, JobHistory]:
         """Return the past of each job."""
         with self._told():
             found = self._database.execute("SELECT * FROM jobs").fetchall()
         return {
-            JobKey(dataset, Job(job)): Past(
+            JobKey(dataset, Job(job)): JobHistory(
                 started=started,
                 attempt=attempt,
                 failures=failures,
@@ -202,7 +202,7 @@ class SchedulerState:
 
     # --- Pieces ---
 
-    def _save_past(self, database: sqlite3.Connection, key: JobKey, past: Past) -> None:
+    def _save_past(self, database: sqlite3.Connection, key: JobKey, past: JobHistory) -> None:
         database.execute(
             "INSERT OR REPLACE INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from odfpy.automation.agenda import Planned
 from odfpy.automation.due import JobKey, News, needs_news
+from odfpy.automation.job_planner import Planned
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.lineage.circles import is_copy
 from odfpy.coordinator.schedules.file import changed_path, load_schedule, schedule_path
@@ -86,16 +86,16 @@ class Watch:
         self._folder = str(storage.odf / "datasets")
         self._changed = str(changed_path(storage))
 
-    def schedules(self, steady: float) -> Iterator[Watched]:
+    def schedules(self, monotonic: float) -> Iterator[Watched]:
         """Yield the datasets whose schedule is new, another one, or gone; the last have none any more.
 
         Args:
-            steady: seconds of a clock that nobody sets.
+            monotonic: seconds of a clock that nobody sets.
         """
         stamps = (_stamp(self._changed), _stamp(self._folder))
-        if stamps == self.stamps and self.swept is not None and steady - self.swept < SWEEP:
+        if stamps == self.stamps and self.swept is not None and monotonic - self.swept < SWEEP:
             return
-        self.stamps, self.swept = stamps, steady
+        self.stamps, self.swept = stamps, monotonic
         gone = set(self.watched)
         for folder in self._storage.entries():
             stamp = _stamp(str(schedule_path(folder)))
@@ -111,15 +111,15 @@ class Watch:
             watched.planned = None
             yield watched
 
-    def moved(self, steady: float) -> Iterator[Watched]:
+    def moved(self, monotonic: float) -> Iterator[Watched]:
         """Yield the datasets for which there may be something new, since a head has moved; looks once a second.
 
         Args:
-            steady: seconds of a clock that nobody sets.
+            monotonic: seconds of a clock that nobody sets.
         """
-        if steady < self._next_look:
+        if monotonic < self._next_look:
             return
-        self._next_look = steady + _LOOK
+        self._next_look = monotonic + _LOOK
         known: dict[str, Stamp] = {}
         for watched in self.watched.values():
             for path, stamp in watched.heads.items():

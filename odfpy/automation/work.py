@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from odfpy.automation.agenda import Outcome
 from odfpy.automation.errors import JobImpossible
+from odfpy.automation.job_planner import Outcome
 from odfpy.automation.runs import RunResult
 from odfpy.coordinator.maintenance.report import Severity
 from odfpy.coordinator.requests import PullRequest, PushRequest, VerifyRequest

@@ -2,5 +2,5 @@
 
 Rooms: `model` (documents), `store` (state), `sources` (where data is read), `sql` (questions in the words of each),
 `relay` (who asks, what is answered, and the tickets that rows are read with), `asking` (a query and its answer),
-`spark` (frames of Spark), and `demo` (a web to be tried).
+`evidence` (answers that are kept, to be verified later), `spark` (frames of Spark), and `demo` (a web to be tried).
 """

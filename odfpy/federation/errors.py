@@ -43,7 +43,7 @@ class SourceMismatch(SourceFailed, code="E776"):
     """A source gives other columns or types than those that are wanted."""
 
 
-class NotBelieved(OdfError, code="E785"):
+class AuthenticationFailed(OdfError, code="E785"):
     """Somebody is not who they say, as far as this relay can tell."""
 
 

@@ -38,9 +38,9 @@ from odfpy.serving.archive import reading as archive_reading
 from odfpy.serving.archive import writing as archive_writing
 from odfpy.serving.archive.served import Archives
 from odfpy.serving.callers.engines import ServedEngines
-from odfpy.serving.callers.reachable_objects import Reaches
+from odfpy.serving.callers.reachable_objects import ReachableObjectsCache
 from odfpy.serving.callers.registry import ServedRegistry
-from odfpy.serving.callers.sessions import Tickets
+from odfpy.serving.callers.sessions import SignInTickets
 from odfpy.serving.http.budget import MemoryBudget
 from odfpy.serving.http.errors import add_handlers
 from odfpy.serving.http.guests import MakeGuest, add_guests
@@ -120,7 +120,7 @@ def create_app(
     workspaces: Sequence[Workspace],
     settings: ServeSettings | None = None,
     budget: MemoryBudget | None = None,
-    tickets: Tickets | None = None,
+    tickets: SignInTickets | None = None,
     guests: Mapping[str, MakeGuest] | None = None,
 ) -> FastAPI:
     """The application that serves the datasets of some workspaces.
@@ -141,8 +141,8 @@ def create_app(
     app.state.catalog = Catalog(app.state.datasets.storages)
     app.state.automations = Automations(workspaces)
     app.state.lineages = lineage.Lineages(app.state.datasets.storages)
-    app.state.tickets = tickets or Tickets()
-    app.state.reaches = Reaches()
+    app.state.tickets = tickets or SignInTickets()
+    app.state.reaches = ReachableObjectsCache()
     app.state.heads = Heads(settings.poll)
     app.state.num_streams = 0
     app.state.signer = UrlSigner()

@@ -19,7 +19,7 @@ from odfpy.automation.background import scheduling
 from odfpy.automation.listener import Listener
 from odfpy.coordinator.workspace import Workspace
 from odfpy.serving.app import create_app
-from odfpy.serving.callers.sessions import Tickets
+from odfpy.serving.callers.sessions import SignInTickets
 from odfpy.serving.http.addresses import Addresses
 from odfpy.serving.http.budget import MemoryBudget
 from odfpy.serving.http.guests import MakeGuest
@@ -44,7 +44,7 @@ def serve(
     settings: ServeSettings | None = None,
     flight_port: int | None = None,
     quiet: bool = False,
-    tickets: Tickets | None = None,
+    tickets: SignInTickets | None = None,
     guests: Mapping[str, MakeGuest] | None = None,
     listener: Listener | None = None,
     on_listening: Callable[[str, str | None], object] = lambda _url, _flight: None,
@@ -119,7 +119,7 @@ class DatasetServer(uvicorn.Server):
         settings: ServeSettings,
         tls: Tls | None = None,
         budget: MemoryBudget | None = None,
-        tickets: Tickets | None = None,
+        tickets: SignInTickets | None = None,
         guests: Mapping[str, MakeGuest] | None = None,
         on_listening: Callable[[str], object] = lambda _url: None,
     ) -> None:

@@ -19,12 +19,12 @@ from support.servers.serving import PATIENCE
 from support.servers.static_server import static_server
 from support.servers.webhooks import WebhookReceiver, receiving
 
-from odfpy.automation.notifications.beside import BesideScheduler
 from odfpy.automation.notifications.channels import NotDelivered
 from odfpy.automation.notifications.notice import Notice, NoticeKind
 from odfpy.automation.notifications.notices import Notices
 from odfpy.automation.notifications.queue import LONGEST_DELAY, MOST_ATTEMPTS, NoticeQueue
 from odfpy.automation.notifications.receivers import Receiver, Way
+from odfpy.automation.notifications.sender import NoticeSender
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.timestamp import Timestamp
 from odfpy.http.standard_webhooks import signed_headers
@@ -308,7 +308,7 @@ def test_secrets_are_readable_by_their_owner_only(notices: Notices, tmp_path: Pa
 def test_what_a_scheduler_says_goes_out_beside_it(notices: Notices, receiver: WebhookReceiver) -> None:
     notices.receivers.add(Way.WEBHOOK, receiver.url)
     row = {"id": "r1", "error_code": "E404", "outcome": "failed"}
-    with BesideScheduler(notices, interval=0.01) as told:
+    with NoticeSender(notices, interval=0.01) as told:
         told.hear(NoticeKind.FAILED, "com.example.rates", "com.example.rates: pull failed: no\nroute", row)
         found = json.loads(receiver.calls.get(timeout=PATIENCE)[1])
         told.hear(NoticeKind.LATE, "com.example.rates", "said last")
@@ -322,7 +322,7 @@ def test_a_notice_that_cannot_be_written_harms_no_scheduler(
 ) -> None:
     notices.receivers.add(Way.WEBHOOK, receiver.url)
     (tmp_path / ".odf" / "automation" / "notices").write_text("a file in the place of the folder")
-    BesideScheduler(notices).hear(NoticeKind.LATE, "com.example.rates", "said in vain")
+    NoticeSender(notices).hear(NoticeKind.LATE, "com.example.rates", "said in vain")
     (said,) = caplog.messages
     assert said.startswith("a notice is lost: ")
 

@@ -20,9 +20,9 @@ from typing import Any
 import pytest
 from automation.conftest import POLLED, PUSHED, schedule
 
-from odfpy.automation.ask import run_now
 from odfpy.automation.history import last_runs, recorded_runs
 from odfpy.automation.lock import SchedulerLock
+from odfpy.automation.run_now import run_now
 from odfpy.automation.scheduler import Scheduler
 from odfpy.automation.state import SchedulerState
 from odfpy.coordinator.schedules.schedule import DatasetSchedule, Job, Trigger, VerifyTrigger

@@ -11,9 +11,9 @@ from support.servers.serving import PATIENCE
 from support.servers.webhooks import receiving
 
 from odfpy.automation.background import scheduling
+from odfpy.automation.failing_jobs import failing_jobs
 from odfpy.automation.notifications.notices import Notices
 from odfpy.automation.notifications.receivers import Way
-from odfpy.automation.troubles import failing_jobs
 from odfpy.coordinator.schedules.keeping import keep_schedule, parse_schedule
 from odfpy.coordinator.workspace import Workspace
 

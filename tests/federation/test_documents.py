@@ -30,10 +30,10 @@ from odfpy.federation.model.expressions import check_source_sql, remote_expressi
 from odfpy.federation.model.permissions import view_of
 from odfpy.federation.model.reading import read_documents
 from odfpy.federation.model.relations import local_expressions, relation_sql, remote_expressions_of
+from odfpy.federation.model.relay_objects import RelayObjects
 from odfpy.federation.model.steps import plan
-from odfpy.federation.model.web import Web
 
-NOTHING = Web({})
+NOTHING = RelayObjects({})
 
 
 def refused(folder: Path, **changed: Any) -> InvalidDocument:
@@ -302,7 +302,7 @@ def test_what_is_no_source(text: str, dialect: str) -> None:
 
 
 def test_the_relation_of_a_data_source(tmp_path: Path) -> None:
-    web = Web.of(one.spec for one in declared(tmp_path))
+    web = RelayObjects.of(one.spec for one in declared(tmp_path))
     data = web.local_data["tpch"]
     assert relation_sql(data, data.data_sources[0]) == (
         'SELECT "l_orderkey" AS "l_orderkey", "tax" AS "l_tax", "flag" AS "flag" FROM "lines"'
@@ -323,13 +323,15 @@ def test_the_relation_of_a_data_source(tmp_path: Path) -> None:
 )
 def test_the_relation_of_a_dataset(connection: dict[str, str], sql: str, relation: str, tmp_path: Path) -> None:
     tree = with_changed(DATA, "connection", {"kind": "dataset", **connection})
-    web = Web.of(one.spec for one in declared(tmp_path, LocalData=with_changed(tree, "data_sources.0.source_sql", sql)))
+    web = RelayObjects.of(
+        one.spec for one in declared(tmp_path, LocalData=with_changed(tree, "data_sources.0.source_sql", sql))
+    )
     data = web.local_data["tpch"]
     assert relation_sql(data, data.data_sources[0]).upper().endswith(f"FROM {relation}".upper())
 
 
 def test_expressions_of_mappings(tmp_path: Path) -> None:
-    web = Web.of(one.spec for one in declared(tmp_path))
+    web = RelayObjects.of(one.spec for one in declared(tmp_path))
     local = local_expressions(web.local_mappings["lineitem"].mappings[0])
     assert {name: one.sql("duckdb") for name, one in local.items()} == {
         "orderkey": '"l_orderkey"',
@@ -351,7 +353,7 @@ def test_expressions_of_mappings(tmp_path: Path) -> None:
 
 def pairs(folder: Path, who: str | None, *permissions: Any, attributes: dict[str, str] | None = None) -> Any:
     user = {**USER, "permissions": list(permissions)}
-    web = Web.of(one.spec for one in declared(folder, User=user))
+    web = RelayObjects.of(one.spec for one in declared(folder, User=user))
     view = view_of(web, web.users.get(who or ""), "tpch", "lineitem", attributes)
     return None if view is None else [(part.columns, part.rows) for part in view.parts]
 
@@ -393,7 +395,7 @@ def test_a_condition_is_that_of_whoever_asks_now(tmp_path: Path) -> None:
 
 def test_without_a_permission_nothing_shows(tmp_path: Path) -> None:
     data = with_changed(DATA, "data_sources.0.default_permission", ...)
-    web = Web.of(one.spec for one in declared(tmp_path, LocalData=data, User=None))
+    web = RelayObjects.of(one.spec for one in declared(tmp_path, LocalData=data, User=None))
     assert view_of(web, None, "tpch", "lineitem") is None
     assert view_of(web, None, "tpch", "nosuch") is None
     empty = {"data": "tpch", "source": "lineitem", "allowed_columns": [], "allowed_rows": "true"}
@@ -405,7 +407,7 @@ def test_without_a_permission_nothing_shows(tmp_path: Path) -> None:
 
 def test_steps_lead_to_what_is_declared_and_then_there_are_none(tmp_path: Path) -> None:
     found = declared(tmp_path)
-    known = Web.of(one.spec for one in found)
+    known = RelayObjects.of(one.spec for one in found)
     assert plan(known, found, prune=True) == []
     entity = with_changed(ENTITY, "information.1.arrow_dtype", "Float32")
     data = with_changed(DATA, "data_sources.0.default_permission.allowed_rows", "true")
@@ -418,7 +420,7 @@ def test_steps_lead_to_what_is_declared_and_then_there_are_none(tmp_path: Path) 
 
 
 def test_what_stays_must_still_fit(tmp_path: Path) -> None:
-    known = Web.of(one.spec for one in declared(tmp_path))
+    known = RelayObjects.of(one.spec for one in declared(tmp_path))
     entity = with_changed(ENTITY, "information.2.name", "flag")
     alone = declared(tmp_path, **{**dict.fromkeys(ALL), "Entity": entity})
     with pytest.raises(InvalidDocument, match=r"as it was applied before: local mapping lineitem.*'returnflag'"):
@@ -427,13 +429,13 @@ def test_what_stays_must_still_fit(tmp_path: Path) -> None:
 
 
 def test_removal_goes_from_what_needs_to_what_is_needed(tmp_path: Path) -> None:
-    known = Web.of(one.spec for one in declared(tmp_path))
+    known = RelayObjects.of(one.spec for one in declared(tmp_path))
     steps = plan(known, [], prune=True)
     assert [one.key[0] for one in steps] == list(reversed(KINDS))
 
 
 def test_documents_that_are_written_anew_change_nothing(tmp_path: Path) -> None:
-    known = Web.of(one.spec for one in declared(tmp_path))
+    known = RelayObjects.of(one.spec for one in declared(tmp_path))
     write(tmp_path, **dict(reversed(ALL.items())))
     assert plan(known, read_documents([tmp_path]), prune=True) == []
 

@@ -20,12 +20,12 @@ from support.servers.postgres import emptied, postgres
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import InvalidValue
 from odfpy.federation.authority import Authority
-from odfpy.federation.errors import ConcurrentApply, InvalidCertificate, NotBelieved, WebObjectNotFound
+from odfpy.federation.errors import AuthenticationFailed, ConcurrentApply, InvalidCertificate, WebObjectNotFound
 from odfpy.federation.model.certificates import CertificateFacts, certificate_attributes, load_pem
+from odfpy.federation.model.relay_objects import RelayObjects
 from odfpy.federation.model.steps import plan
-from odfpy.federation.model.web import Web
 from odfpy.federation.relay.requesters import Authorities, Identity
-from odfpy.federation.relay.stored import StoredKnowledge
+from odfpy.federation.relay.stored_catalog import StoredCatalog
 from odfpy.federation.store.results import ResultState
 from odfpy.federation.store.store import WebStore
 from odfpy.federation.store.tables import METADATA
@@ -115,7 +115,9 @@ def test_of_two_applies_at_once_one_wins_and_the_other_says_so(store: WebStore, 
 
 def test_of_many_applies_at_once_one_wins_each_time(store: WebStore, tmp_path: Path, url: str | None) -> None:
     steps = {
-        who: plan(Web({}), declared(tmp_path / who, Entity=with_changed(ENTITY, "name", who), **REST), prune=False)
+        who: plan(
+            RelayObjects({}), declared(tmp_path / who, Entity=with_changed(ENTITY, "name", who), **REST), prune=False
+        )
         for who in ("ann", "bob", "eve")
     }
     for number in range(5):
@@ -223,19 +225,19 @@ def test_a_database_that_fails_is_not_one_in_which_nothing_may_be_seen(
     applied(store, tmp_path / "web")
     issued = authority.issue("ann", 30)
     store.certificates.add(issued.facts, ANN, "x", "cert new")
-    knowledge, ann = StoredKnowledge(store), Identity(issued.facts.fingerprint, {})
-    (source, *_) = (rows.source for entity in knowledge.web.entities for rows in knowledge.local(entity))
-    knowledge.view(source, ann)
+    catalog, ann = StoredCatalog(store), Identity(issued.facts.fingerprint, {})
+    (source, *_) = (rows.source for entity in catalog.web.entities for rows in catalog.local(entity))
+    catalog.view(source, ann)
 
     def fails(*_: object) -> None:
         raise SharingDatabaseError("the connection is gone")
 
     monkeypatch.setattr(store.certificates, "find", fails)
     with pytest.raises(SharingDatabaseError):
-        knowledge.view(source, ann)
+        catalog.view(source, ann)
     monkeypatch.undo()
     store.certificates.revoke([issued.facts.fingerprint], "x")
-    assert knowledge.view(source, ann) is None
+    assert catalog.view(source, ann) is None
 
 
 def test_nobody_gets_the_certificate_of_somebody_else(store: WebStore, tmp_path: Path, authority: Authority) -> None:
@@ -274,11 +276,11 @@ def test_an_authority_and_those_whom_it_knows(authority: Authority) -> None:
     now, leaf = time.time(), load_pem(issued.facts.pem)
     Authorities(authority.facts.pem.encode()).check([leaf], now)
     for trusted, at in ((other, now), (authority, now + 31 * 86_400), (authority, now - 86_400)):
-        with pytest.raises(NotBelieved, match="no authority that is trusted here, or has ended"):
+        with pytest.raises(AuthenticationFailed, match="no authority that is trusted here, or has ended"):
             Authorities(trusted.facts.pem.encode()).check([leaf], at)
-    with pytest.raises(NotBelieved):  # whoever trusts one certificate trusts no other
+    with pytest.raises(AuthenticationFailed):  # whoever trusts one certificate trusts no other
         Authorities(issued.facts.pem.encode()).check([load_pem(authority.issue("bob", 30).facts.pem)], now)
-    with pytest.raises(NotBelieved):
+    with pytest.raises(AuthenticationFailed):
         Authorities(other.facts.pem.encode()).check([leaf, load_pem(authority.facts.pem)], now)
     with pytest.raises(InvalidCertificate, match="No certificates of authorities"):
         Authorities(b"")

@@ -190,7 +190,7 @@ def next_(
 @command(app, "odf schedule run com.example.rates", "odf schedule run com.example.rates --job verify")
 def run(context: typer.Context, name: Name, job: JobOption = None, form: Form = None) -> int:
     """Do a job now: by the scheduler that works, or here if none does."""
-    from odfpy.automation.ask import run_now
+    from odfpy.automation.run_now import run_now
     from odfpy.cli.automation.lines import has_failed, line_of
 
     session = session_of(context)

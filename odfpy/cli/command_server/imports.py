@@ -39,9 +39,9 @@ _ROOMS: Final = (
 """Rooms of which all modules are imported, with those that they need."""
 
 _MODULES: Final = (
-    "odfpy.automation.agenda",
+    "odfpy.automation.job_planner",
     "odfpy.automation.lock",
-    "odfpy.automation.troubles",
+    "odfpy.automation.failing_jobs",
     "odfpy.cli.command_server.starting",
     "odfpy.cli.commands",
     "odfpy.coordinator.manifests",

@@ -49,7 +49,7 @@ def status(
 
 def _with_failing_jobs(workspace: Workspace, statuses: Iterable[DatasetStatus]) -> Iterator[DatasetStatus]:
     """Yield what is to be done, also about scheduled jobs other than pulls."""
-    from odfpy.automation.troubles import failing_jobs
+    from odfpy.automation.failing_jobs import failing_jobs
     from odfpy.coordinator.status import Condition, StatusRemark
 
     failing = failing_jobs(workspace)

@@ -11,7 +11,7 @@ from odfpy.cli.relay.opened import relay_of, who
 from odfpy.cli.shares.opened import attributes_of
 
 if TYPE_CHECKING:
-    from odfpy.federation.model.web import Web
+    from odfpy.federation.model.relay_objects import RelayObjects
 
 users = group("Users whom the relay knows by name: their attributes, certificates, and what they see.")
 
@@ -99,7 +99,7 @@ def remove(context: typer.Context, name: Name) -> None:
     session_of(context).output.say(f"Removed {one.name}")
 
 
-def _seen(web: Web, one: Any) -> list[dict[str, Any]]:
+def _seen(web: RelayObjects, one: Any) -> list[dict[str, Any]]:
     from odfpy.federation.model.permissions import view_of
 
     found = []

@@ -32,10 +32,10 @@ def ui(
     session = session_of(context)
     number = port_number(port, "--port")
     with needs_extra("serve", "Servers"):
-        from odfpy.serving.callers.sessions import Tickets
+        from odfpy.serving.callers.sessions import SignInTickets
         from odfpy.serving.server import serve
         from odfpy.serving.settings import ServeSettings
-    output, tickets = session.output, Tickets()
+    output, tickets = session.output, SignInTickets()
     with _token(session.workspace) as token:
 
         def tell(url: str, _flight: str | None) -> None:

@@ -27,7 +27,7 @@ from odfpy.federation.asking.asking import no_more_missing
 from odfpy.federation.asking.options import MEMORY
 from odfpy.federation.asking.parts import ReadPart
 from odfpy.federation.asking.plan import Plan
-from odfpy.federation.errors import AnswerNotKept, NotBelieved
+from odfpy.federation.errors import AnswerNotKept, AuthenticationFailed
 from odfpy.federation.evidence.again import AnswerRows, counted
 from odfpy.federation.evidence.place import AnswerPlace
 from odfpy.federation.evidence.record import AnswerRecord, KeptPart, PartsDataset, signed_text
@@ -139,7 +139,7 @@ class _Keeper:
         for one in read:
             try:
                 statements.take_with(one.fragment, one.statement or "", self._size(one))
-            except NotBelieved as error:
+            except AuthenticationFailed as error:
                 self.missing.append(Missing(one.part.relay, error.message))
             else:
                 self._parts.append(one)

@@ -24,7 +24,7 @@ from odfpy.dataset.attachments import AttachmentEmbedded, AttachmentsEmbedded
 from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import AlreadyExists
-from odfpy.federation.errors import NotBelieved
+from odfpy.federation.errors import AuthenticationFailed
 from odfpy.federation.evidence.record import ATTACHMENT, SignedRecord
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class AnswerPlace:
             if attached is None or str(one.handle).lower() == self.unfinished.lower():
                 continue
             for file in attached.attachments.items:
-                with suppress(NotBelieved):
+                with suppress(AuthenticationFailed):
                     record = SignedRecord.parse(file.content).record
                     found |= {parts.id for parts in record.datasets.values()}
         return found

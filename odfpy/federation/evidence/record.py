@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from odfpy.errors import InvalidValue
 from odfpy.federation.asking.plan import Plan, plain_json
-from odfpy.federation.errors import NotBelieved
+from odfpy.federation.errors import AuthenticationFailed
 from odfpy.federation.relay.question import Missing
 from odfpy.federation.relay.requesters import Authorities, Credentials, Identity
 
@@ -100,11 +100,11 @@ class AnswerRecord:
             tree: what `json.loads` gave.
 
         Raises:
-            NotBelieved: it is none.
+            AuthenticationFailed: it is none.
         """
         try:
             if tree["version"] != VERSION or tree.keys() != _KEYS:
-                raise NotBelieved(f"The record of the answer has another form than version {VERSION}")
+                raise AuthenticationFailed(f"The record of the answer has another form than version {VERSION}")
             found = cls(
                 software=tree["software"],
                 requester=tree["requester"],
@@ -118,9 +118,9 @@ class AnswerRecord:
             _check_types(found)
             again = plain_json(found.to_json())
         except (KeyError, TypeError, ValueError, AttributeError, InvalidValue) as error:
-            raise NotBelieved("The record of the answer is none") from error
+            raise AuthenticationFailed("The record of the answer is none") from error
         if again != plain_json(tree):
-            raise NotBelieved("The record of the answer says two things at once")
+            raise AuthenticationFailed("The record of the answer says two things at once")
         return found
 
 
@@ -158,17 +158,17 @@ class SignedRecord:
             text: of the attachment.
 
         Raises:
-            NotBelieved: it is none.
+            AuthenticationFailed: it is none.
         """
         try:
             if len(text) > LONGEST:
-                raise NotBelieved("The record of the answer is too long")
+                raise AuthenticationFailed("The record of the answer is too long")
             tree = json.loads(text)
             if tree.keys() != {"record", "signature"} or not isinstance(tree["signature"], str):
-                raise NotBelieved("The record of the answer is none")
+                raise AuthenticationFailed("The record of the answer is none")
             return cls(AnswerRecord.parse(tree["record"]), _hash_of(tree["record"]), tree["signature"])
         except (AttributeError, TypeError, ValueError, RecursionError) as error:
-            raise NotBelieved("The record of the answer is none") from error
+            raise AuthenticationFailed("The record of the answer is none") from error
 
     def signer(self, authorities: Authorities) -> tuple[Identity, int]:
         """Return who has signed the record, and when, in seconds since 1970: whoever has asked.
@@ -177,13 +177,13 @@ class SignedRecord:
             authorities: whose certificates are trusted.
 
         Raises:
-            NotBelieved: it is somebody else, or has signed something else.
+            AuthenticationFailed: it is somebody else, or has signed something else.
         """
         signer, claims = authorities.signed(self.signature, AUDIENCE)
         if signer.fingerprint != self.record.requester:
-            raise NotBelieved("The record of the answer is signed by somebody who has not asked the query")
+            raise AuthenticationFailed("The record of the answer is signed by somebody who has not asked the query")
         if claims.get("hash") != self.digest or claims.get("query") != self.record.plan.query:
-            raise NotBelieved("The record of the answer was changed since it was signed")
+            raise AuthenticationFailed("The record of the answer was changed since it was signed")
         return signer, claims["iat"]
 
 

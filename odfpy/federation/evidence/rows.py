@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from odfpy.data.rows.rows_hash import RowsHasher
 from odfpy.data.schemas.arrow import plain_array, plain_type
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY
-from odfpy.federation.errors import NotBelieved
+from odfpy.federation.errors import AuthenticationFailed
 from odfpy.query.query import Query
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class PartFiles:
             control: stops it from elsewhere.
 
         Raises:
-            NotBelieved: it has other columns, or rows of no part.
+            AuthenticationFailed: it has other columns, or rows of no part.
             OdfError: it cannot be read.
         """
         with ExitStack() as stack:
@@ -135,7 +135,7 @@ class PartFiles:
         numbers = batch.column(0)
         for number in pc.unique(numbers).to_pylist():
             if number not in open_:
-                raise NotBelieved(f"There are rows of a part {number}, for which no relay has signed")
+                raise AuthenticationFailed(f"There are rows of a part {number}, for which no relay has signed")
             chosen = batch.filter(pc.equal(numbers, number))
             columns = [
                 _restored(column, field.type) for column, field in zip(chosen.columns[1:], self._schema, strict=True)
@@ -224,20 +224,20 @@ def rows_of(workspace: Workspace, dataset: str, columns: Sequence[str], control:
 
     Raises:
         DatasetNotFound: it is not there.
-        NotBelieved: it has other columns, or its rows were corrected or retracted.
+        AuthenticationFailed: it has other columns, or its rows were corrected or retracted.
         OdfError: it cannot be read.
     """
     workspace.datasets.handle(dataset)
     text = f'SELECT * FROM "{dataset}"'  # noqa: S608  an id
     with workspace.queries.service.run(Query(text, "datafusion"), control) as answer:
         if list(answer.schema.names) != [*SYSTEM, *columns]:
-            raise NotBelieved(f"The dataset has the columns {', '.join(answer.schema.names[len(SYSTEM) :])}")
+            raise AuthenticationFailed(f"The dataset has the columns {', '.join(answer.schema.names[len(SYSTEM) :])}")
         following = 0
         for batch in answer:
             offsets = pa.array(range(following, following + batch.num_rows), pa.int64())
             if not batch.column(0).cast(pa.int64()).equals(offsets):
-                raise NotBelieved("The dataset has lost rows, or others have come")
+                raise AuthenticationFailed("The dataset has lost rows, or others have come")
             if pc.any(pc.not_equal(batch.column(1), _APPENDED)).as_py():
-                raise NotBelieved("The dataset has rows that were corrected or retracted")
+                raise AuthenticationFailed("The dataset has rows that were corrected or retracted")
             following += batch.num_rows
             yield batch.select(range(len(SYSTEM), batch.num_columns))

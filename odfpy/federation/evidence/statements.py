@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from odfpy.federation.asking.plan import Plan
-from odfpy.federation.errors import NotBelieved
+from odfpy.federation.errors import AuthenticationFailed
 from odfpy.federation.model.certificates import subject_of
 from odfpy.federation.relay.requesters import Authorities
 from odfpy.federation.relay.statements import verified
@@ -60,16 +60,18 @@ class Statements:
             text: what the relay has signed.
 
         Raises:
-            NotBelieved: it is of nobody who is trusted, or about something else, or has come before.
+            AuthenticationFailed: it is of nobody who is trusted, or about something else, or has come before.
         """
         statement, signer = verified(text, self._authorities)
         if fragment not in self._fragments or statement.question != f"{self._query} {fragment}":
-            raise NotBelieved(f"{statement.relay} has signed for another question than {fragment} of this query")
+            raise AuthenticationFailed(
+                f"{statement.relay} has signed for another question than {fragment} of this query"
+            )
         if statement.requester != self._requester:
-            raise NotBelieved(f"{statement.relay} has signed for somebody else who has asked")
+            raise AuthenticationFailed(f"{statement.relay} has signed for somebody else who has asked")
         one = (signer.fingerprint, statement.question, statement.part)
         if one in self._seen:
-            raise NotBelieved(f"{statement.relay} has signed for these rows once, and they are here twice")
+            raise AuthenticationFailed(f"{statement.relay} has signed for these rows once, and they are here twice")
         self._seen.add(one)
         return SignedPart(
             fragment=fragment,
@@ -91,9 +93,9 @@ class Statements:
             size: how many rows there are, and their hash.
 
         Raises:
-            NotBelieved: as with `take`; or the relay has signed for other rows.
+            AuthenticationFailed: as with `take`; or the relay has signed for other rows.
         """
         found = self.take(fragment, text)
         if size != (found.rows, found.hash):
-            raise NotBelieved(f"{found.relay} has signed for other rows than those that have come")
+            raise AuthenticationFailed(f"{found.relay} has signed for other rows than those that have come")
         return found

@@ -22,7 +22,7 @@ from odfpy.engine.control import Control
 from odfpy.errors import DatasetNotFound, OdfError, UsageError
 from odfpy.federation.asking.options import MEMORY
 from odfpy.federation.asking.plan import planned
-from odfpy.federation.errors import NotBelieved
+from odfpy.federation.errors import AuthenticationFailed
 from odfpy.federation.evidence.again import AnswerRows, counted
 from odfpy.federation.evidence.record import ATTACHMENT, SignedRecord
 from odfpy.federation.evidence.rows import PartFiles, rows_of
@@ -96,7 +96,7 @@ def verify(
     text = _attachment(workspace, name)
     try:
         signed = SignedRecord.parse(text)
-    except NotBelieved as error:
+    except AuthenticationFailed as error:
         return Verification(name, "", "", "", None, None, 0, (), (), (error.message,))
     with ExitStack() as stack:
         inner = stack.enter_context(Control(within=control))
@@ -160,7 +160,7 @@ class _Verifier:
         """Step 1."""
         try:
             signer, at = self._signed.signer(self._authorities)
-        except NotBelieved as error:
+        except AuthenticationFailed as error:
             self._found("record", error)
             return None, None
         return subject_of(signer.certificate or b""), at
@@ -186,7 +186,7 @@ class _Verifier:
             found[number] = None
             try:
                 found[number] = statements.take(part.fragment, part.statement)
-            except NotBelieved as error:
+            except AuthenticationFailed as error:
                 self._found(f"part {number} ({part.fragment})", error)
         return found
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 from odfpy.federation.model.documents import PeerRelay, Permission, User
-from odfpy.federation.model.web import Web
+from odfpy.federation.model.relay_objects import RelayObjects
 from odfpy.sharing.conditions import condition_sql
 from odfpy.sharing.decisions import View, VisiblePart
 
@@ -16,7 +16,7 @@ _REMEMBERED: Final = 1024
 
 
 def view_of(
-    web: Web, who: User | PeerRelay | None, data: str, source: str, attributes: Mapping[str, str] | None = None
+    web: RelayObjects, who: User | PeerRelay | None, data: str, source: str, attributes: Mapping[str, str] | None = None
 ) -> View | None:
     """The cells of a data source that somebody may see.
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from odfpy.federation.model.certificates import CertificateFacts
 from odfpy.federation.model.documents import KINDS, WORDS, Spec, tree_of
 from odfpy.federation.model.reading import Declared, ObjectKey, key_of
-from odfpy.federation.model.web import Web, check
+from odfpy.federation.model.relay_objects import RelayObjects, check
 
 _MOST_DIFFERENCES: Final = 10
 _LONGEST: Final = 80
@@ -35,7 +35,7 @@ class Step:
         return f"{self.sign} {self.text}"
 
 
-def plan(known: Web, declared: Sequence[Declared], *, prune: bool) -> list[Step]:
+def plan(known: RelayObjects, declared: Sequence[Declared], *, prune: bool) -> list[Step]:
     """The steps from what is there to what is declared, once all of what comes of them was checked.
 
     Args:
@@ -47,7 +47,7 @@ def plan(known: Web, declared: Sequence[Declared], *, prune: bool) -> list[Step]
         InvalidDocument: something is wrong; the message names the place.
     """
     wanted = {one.key: one.spec for one in declared}
-    check(Web(wanted if prune else {**known.objects, **wanted}), declared)
+    check(RelayObjects(wanted if prune else {**known.objects, **wanted}), declared)
     gone = [one for one in known.objects if one not in wanted] if prune else []
     order = {kind: number for number, kind in enumerate(KINDS)}
     ordered = sorted(wanted.items(), key=lambda one: order[one[0][0]])

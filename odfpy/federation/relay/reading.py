@@ -12,10 +12,10 @@ from odfpy.errors import did_you_mean
 from odfpy.federation.errors import WebObjectNotFound
 from odfpy.federation.model.documents import DataSource, LocalData
 from odfpy.federation.model.relations import relation_sql
+from odfpy.federation.relay.catalog import LocalRows, seen_by_all
 from odfpy.federation.relay.errors import TicketRefused
-from odfpy.federation.relay.knowledge import LocalRows, seen_by_all
 from odfpy.federation.relay.requesters import Identity
-from odfpy.federation.relay.stored import StoredKnowledge
+from odfpy.federation.relay.stored_catalog import StoredCatalog
 from odfpy.federation.relay.tickets import Ticket
 from odfpy.federation.sources.contract import BATCH_ROWS, ReadLimits, Source
 from odfpy.federation.sources.opened import SourceContext, open_source
@@ -30,14 +30,14 @@ _GONE = "Ask the question again: what the relay shows has changed."
 class SourceReader:
     """Reads the sources of a relay; for all threads."""
 
-    def __init__(self, knowledge: StoredKnowledge, context: SourceContext, limits: ReadLimits) -> None:
+    def __init__(self, catalog: StoredCatalog, context: SourceContext, limits: ReadLimits) -> None:
         """
         Args:
-            knowledge: of the relay.
+            catalog: of the relay.
             context: the parts of the relay that its sources need.
             limits: how much one reading may be.
         """
-        self._knowledge = knowledge
+        self._catalog = catalog
         self._context = context
         self._limits = limits
         self._lock = threading.Lock()
@@ -87,18 +87,18 @@ class SourceReader:
         Raises:
             TicketRefused: there are none any more.
         """
-        view = seen_by_all([self._knowledge.view(ticket.source, one) for one in ticket.seen_by])
+        view = seen_by_all([self._catalog.view(ticket.source, one) for one in ticket.seen_by])
         if view is None:
             raise TicketRefused("Nothing of the source may be read any more", hint=_GONE)
         return view
 
     def _found(self, ticket: Ticket) -> tuple[LocalData, DataSource, LocalRows, pa.Schema]:
         """The source of a ticket, its mapping, and the columns of its entity, as they are now."""
-        web = self._knowledge.web
+        web = self._catalog.web
         name, _, part = ticket.source.partition("/")
         data, found = web.local_data.get(name), web.data_source(name, part)
-        columns = self._knowledge.columns(ticket.fragment.entity)
-        mapped = self._knowledge.local(ticket.fragment.entity)
+        columns = self._catalog.columns(ticket.fragment.entity)
+        mapped = self._catalog.local(ticket.fragment.entity)
         rows = next((one for one in mapped if one.source == ticket.source), None)
         if data is None or found is None or columns is None or rows is None:
             raise TicketRefused("The source of the ticket is not there any more", hint=_GONE)
@@ -133,61 +133,61 @@ def even(batches: Iterable[pa.RecordBatch], rows: int = BATCH_ROWS) -> Iterator[
         yield pa.concat_batches(waiting)
 
 
-def names_of(knowledge: StoredKnowledge, wanted: str, caller: Identity) -> Sequence[str]:
+def names_of(catalog: StoredCatalog, wanted: str, caller: Identity) -> Sequence[str]:
     """The names of entities of which somebody may see something here, or perhaps at a peer.
 
     Args:
-        knowledge: of the relay.
+        catalog: of the relay.
         wanted: a text that the names have in them.
         caller: who asks.
     """
 
     def may_show(entity: str) -> bool:
-        views = (knowledge.view(source, caller) for source in knowledge.sources(entity))
-        return knowledge.is_at_peers(entity) or any(one is not None for one in views)
+        views = (catalog.view(source, caller) for source in catalog.sources(entity))
+        return catalog.is_at_peers(entity) or any(one is not None for one in views)
 
-    return sorted(name for name in knowledge.web.entities if wanted in name and may_show(name))
+    return sorted(name for name in catalog.web.entities if wanted in name and may_show(name))
 
 
-def entities_of(knowledge: StoredKnowledge, wanted: str, caller: Identity) -> dict[str, pa.Schema]:
+def entities_of(catalog: StoredCatalog, wanted: str, caller: Identity) -> dict[str, pa.Schema]:
     """The columns of the entities that `names_of` names, by name.
 
     Args:
-        knowledge: of the relay.
+        catalog: of the relay.
         wanted: a text that the names have in them.
         caller: who asks.
     """
-    found = {name: knowledge.columns(name) for name in names_of(knowledge, wanted, caller)}
+    found = {name: catalog.columns(name) for name in names_of(catalog, wanted, caller)}
     return {name: columns for name, columns in found.items() if columns is not None}
 
 
-def columns_of(knowledge: StoredKnowledge, entity: str, caller: Identity) -> pa.Schema:
+def columns_of(catalog: StoredCatalog, entity: str, caller: Identity) -> pa.Schema:
     """The columns of an entity. One of which nothing shows is not there, as one that nobody has heard of.
 
     Args:
-        knowledge: of the relay.
+        catalog: of the relay.
         entity: its name.
         caller: who asks.
 
     Raises:
         WebObjectNotFound: there is none, with a suggestion.
     """
-    there = entities_of(knowledge, "", caller)
+    there = entities_of(catalog, "", caller)
     if entity not in there:
         raise WebObjectNotFound(f"This relay has no entity {entity!r}", hint=did_you_mean(entity, list(there)))
     return there[entity]
 
 
-def whole_entity(knowledge: StoredKnowledge, entity: str, caller: Identity) -> Fragment:
+def whole_entity(catalog: StoredCatalog, entity: str, caller: Identity) -> Fragment:
     """The question for all of an entity.
 
     Args:
-        knowledge: of the relay.
+        catalog: of the relay.
         entity: its name.
         caller: who asks.
 
     Raises:
         WebObjectNotFound: there is none of that name, with a suggestion.
     """
-    columns = columns_of(knowledge, entity, caller)
+    columns = columns_of(catalog, entity, caller)
     return Fragment(entity, tuple(Output(one.name, Column(one.name, one.type)) for one in columns))

@@ -14,15 +14,15 @@ from typing import Final, TypeAlias
 
 from odfpy.engine.control import Control
 from odfpy.errors import NotFound, OdfError, QueryCancelled
-from odfpy.federation.errors import NotBelieved
+from odfpy.federation.errors import AuthenticationFailed
 from odfpy.federation.relay.bounds import fitting
-from odfpy.federation.relay.errands import Errand, Errands, Round
-from odfpy.federation.relay.knowledge import Knowledge, RemoteRows, seen_by_all
+from odfpy.federation.relay.call_pool import Call, CallGroup, CallPool
+from odfpy.federation.relay.catalog import Catalog, RemoteRows, seen_by_all
 from odfpy.federation.relay.peers import Peers
+from odfpy.federation.relay.query_registry import QueryKey, QueryRegistry
 from odfpy.federation.relay.question import Answer, Cancellation, Missing, Part, Question, SentFragment
 from odfpy.federation.relay.requesters import Identity, Requester
 from odfpy.federation.relay.tickets import LIFE, PassedTicket, Ticket, Tickets
-from odfpy.federation.relay.under_way import QueryKey, UnderWay
 from odfpy.federation.sql.errors import InvalidFragment
 from odfpy.federation.sql.expressions import Expression
 from odfpy.federation.sql.fragment import Fragment, explained
@@ -52,7 +52,7 @@ class Relay:
         name: str,
         fingerprint: str,
         location: str,
-        knowledge: Knowledge,
+        catalog: Catalog,
         tickets: Tickets,
         peers: Peers,
         *,
@@ -65,28 +65,28 @@ class Relay:
             name: by which it is known in answers.
             fingerprint: of its certificate.
             location: where its rows are read.
-            knowledge: what it answers from.
+            catalog: what it answers from.
             tickets: makes what rows are read with.
             peers: the way to the others.
-            identify: gives the requester that a token tells of; raises `NotBelieved`.
+            identify: gives the requester that a token tells of; raises `AuthenticationFailed`.
             vouch: signs a token on behalf of somebody, for the query of an id, that is good for some seconds.
             clock: tells the time, in seconds since 1970.
         """
         self.name = name
         self._fingerprint = fingerprint
         self._location = location
-        self._knowledge = knowledge
+        self._catalog = catalog
         self._tickets = tickets
         self._peers = peers
         self._identify = identify
         self._vouch = vouch
         self._clock = clock
-        self._under_way = UnderWay()
-        self._errands = Errands(AT_ONCE, f"relay {name}")
+        self._queries = QueryRegistry()
+        self._calls = CallPool(AT_ONCE, f"relay {name}")
 
     def close(self) -> None:
         """Wait for nobody any more."""
-        self._errands.close()
+        self._calls.close()
 
     def answer(self, question: Question, caller: Identity, control: Control | None = None) -> Answer:
         """Say where the rows of a question are read.
@@ -98,26 +98,26 @@ class Relay:
 
         Raises:
             NotFound: there is no such entity.
-            NotBelieved: the token of the requester is of nobody who is trusted.
+            AuthenticationFailed: the token of the requester is of nobody who is trusted.
             InvalidFragment: the question does not fit the entity.
             QueryCancelled: it is not wanted any more.
         """
         began = time.monotonic()
         requester = self._requester(question.requester, question.query, caller)
-        columns = self._knowledge.columns(question.fragment.entity)
+        columns = self._catalog.columns(question.fragment.entity)
         if columns is None:
             raise NotFound(f"This relay has no entity {question.fragment.entity}")
         # Bound to who asks the peers: nobody else can use up an id, and the question is known when it comes back.
         asks = self._fingerprint if question.requester is None else requester.holder.fingerprint
         token = question.requester or self._vouch(caller, question.query, question.seconds)
         key = QueryKey(requester.holder.fingerprint, question.query)
-        with Control(within=control) as inner, self._under_way.planning(key, token, inner):
-            if not self._knowledge.is_first(f"{asks} {question.id} entity {question.fragment.entity}", KEPT):
+        with Control(within=control) as inner, self._queries.planning(key, token, inner):
+            if not self._catalog.is_first(f"{asks} {question.id} entity {question.fragment.entity}", KEPT):
                 return Answer()
             fragment = question.fragment.read(columns)
             # Its own parts come before the question comes back in a circle.
             parts = self._own(question, fragment, requester, f"{asks} {question.id}")
-            asking = self._errands.round()
+            asking = self._calls.group()
             waited = self._forward(replace(question, requester=token), fragment, asking)
             try:
                 left = question.seconds * (1 - MARGIN) - (time.monotonic() - began)
@@ -146,22 +146,22 @@ class Relay:
             The name of the query among those whose rows are read here.
 
         Raises:
-            NotBelieved: the token of the requester is of nobody who is trusted.
+            AuthenticationFailed: the token of the requester is of nobody who is trusted.
         """
         requester = self._requester(cancellation.requester, cancellation.query, caller)
         key = QueryKey(requester.holder.fingerprint, cancellation.query)
-        token = self._under_way.cancel(key) or cancellation.requester
+        token = self._queries.cancel(key) or cancellation.requester
         if token is not None:
             self._tell_peers(key, replace(cancellation, requester=token))
         return key
 
     def _tell_peers(self, key: QueryKey, cancellation: Cancellation) -> None:
         """Tell all peers, once, that a query is not wanted any more, and wait for none of them."""
-        if cancellation.hops <= 0 or not self._knowledge.is_first(f"{key} cancelled", KEPT):
+        if cancellation.hops <= 0 or not self._catalog.is_first(f"{key} cancelled", KEPT):
             return
         further = replace(cancellation, hops=cancellation.hops - 1)
-        nobody_waits = self._errands.round()
-        for peer in self._knowledge.peers():
+        nobody_waits = self._calls.group()
+        for peer in self._catalog.peers():
             nobody_waits.start(self._peers.cancel, peer, further)
 
     def _requester(self, token: str | None, query: str, caller: Identity) -> Requester:
@@ -169,7 +169,7 @@ class Relay:
             return Requester(caller, (caller,), query)
         found = self._identify(token)
         if found.query != query:
-            raise NotBelieved("The token of the requester is about another query")
+            raise AuthenticationFailed("The token of the requester is about another query")
         return found
 
     def _own(self, question: Question, fragment: Fragment, requester: Requester, key: str) -> list[Part]:
@@ -177,10 +177,10 @@ class Relay:
         parts = []
         wants = question.wants
         sql = explained(fragment) if wants.explained else None
-        for rows in self._knowledge.local(fragment.entity):
+        for rows in self._catalog.local(fragment.entity):
             if self.view(rows.source, requester.seen_by) is None:
                 continue
-            if not self._knowledge.is_first(f"{key} source {rows.source}", KEPT):
+            if not self._catalog.is_first(f"{key} source {rows.source}", KEPT):
                 continue
             ends = self._clock() + LIFE
             ticket = Ticket(rows.source, fragment, requester.seen_by, question.id, ends, wants.single_use, wants.signed)
@@ -194,19 +194,19 @@ class Relay:
             source: its name.
             seen_by: those people.
         """
-        return seen_by_all([self._knowledge.view(source, one) for one in seen_by])
+        return seen_by_all([self._catalog.view(source, one) for one in seen_by])
 
     def _passed(self, part: Part, caller: Identity, id_: str) -> Part:
         """A part of another relay, to be read here: it is bound to the key of this one."""
         ticket = PassedTicket(part, caller, id_, self._clock() + LIFE)
         return Part(part.relay, self._location, self._tickets.close(ticket), part.sql)
 
-    def _forward(self, question: Question, fragment: Fragment, asking: Round) -> dict[str, Errand[Answer] | Missing]:
+    def _forward(self, question: Question, fragment: Fragment, asking: CallGroup) -> dict[str, Call[Answer] | Missing]:
         """Ask all peers that have rows of the entity, each in its own words."""
-        found: dict[str, Errand[Answer] | Missing] = {}
+        found: dict[str, Call[Answer] | Missing] = {}
         rewritings: _Rewritings = {}
         further = replace(question, hops=question.hops - 1, seconds=question.seconds * (1 - MARGIN))
-        for rows in self._knowledge.remote(fragment.entity):
+        for rows in self._catalog.remote(fragment.entity):
             name = rows.peer if rows.peer not in found else f"{rows.peer} ({rows.entity})"
             if question.hops <= 0:
                 found[name] = Missing(rows.peer, "the question has gone through as many relays as it may")
@@ -221,7 +221,7 @@ class Relay:
                 found[name] = asking.start(self._peers.ask, rows.peer, asked)
         return found
 
-    def _collected(self, asked: Mapping[str, Errand[Answer] | Missing]) -> tuple[list[Answer], list[Missing]]:
+    def _collected(self, asked: Mapping[str, Call[Answer] | Missing]) -> tuple[list[Answer], list[Missing]]:
         """The answers that came in time, and who has given none."""
         answers: dict[str, Answer] = {}
         missing = []

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.extras import needs_extra
-from odfpy.federation.errors import InvalidCertificate, NotBelieved
+from odfpy.federation.errors import AuthenticationFailed, InvalidCertificate
 from odfpy.federation.model.certificates import certificate_attributes, facts_of
 
 if TYPE_CHECKING:
@@ -87,13 +87,13 @@ def identity_of(certificate: bytes) -> Identity:
         certificate: in DER form.
 
     Raises:
-        NotBelieved: it has ended since then.
+        AuthenticationFailed: it has ended since then.
     """
     from cryptography import x509
 
     found = x509.load_der_x509_certificate(certificate)
     if found.not_valid_after_utc.timestamp() < time.time():
-        raise NotBelieved("The certificate of the caller has ended", hint="Connect with a new one.")
+        raise AuthenticationFailed("The certificate of the caller has ended", hint="Connect with a new one.")
     return replace(_identity(found), certificate=certificate)
 
 
@@ -208,17 +208,17 @@ class Authorities:
             now: seconds since 1970; the clock's by default.
 
         Raises:
-            NotBelieved: it is of nobody who is trusted, or has ended.
+            AuthenticationFailed: it is of nobody who is trusted, or has ended.
         """
         at = time.time() if now is None else now
         if len(token) > LONGEST_TOKEN:
-            raise NotBelieved(_WRONG)
+            raise AuthenticationFailed(_WRONG)
         holder, claims = self._claims(token, AUDIENCE, ("iat", "exp"), at)
         began, ends, query = claims["iat"], claims["exp"], claims.get("query")
         if not isinstance(query, str) or not (isinstance(began, int) and isinstance(ends, int)):
-            raise NotBelieved(_WRONG)
+            raise AuthenticationFailed(_WRONG)
         if not began - LEEWAY <= at < ends + LEEWAY or ends - began > LONGEST_LIFE:
-            raise NotBelieved(
+            raise AuthenticationFailed(
                 "The token of the requester has ended, or its time has not come",
                 hint="Is a clock wrong, here or there?",
             )
@@ -234,14 +234,14 @@ class Authorities:
             audience: that the claims are for.
 
         Raises:
-            NotBelieved: they are of nobody who is trusted, or for others.
+            AuthenticationFailed: they are of nobody who is trusted, or for others.
         """
         try:
             at = jwt.decode(text, options={"verify_signature": False}).get("iat")
         except jwt.PyJWTError as error:
-            raise NotBelieved(_WRONG) from error
+            raise AuthenticationFailed(_WRONG) from error
         if not isinstance(at, int) or not 0 < at < time.time() + LEEWAY:
-            raise NotBelieved(_WRONG)
+            raise AuthenticationFailed(_WRONG)
         signer, claims = self._claims(text, audience, ("iat",), at)
         return replace(signer, certificate=_der(_chain_in(text)[0])), claims
 
@@ -260,7 +260,7 @@ class Authorities:
                 options=options,
             )
         except (jwt.PyJWTError, InvalidCertificate) as error:
-            raise NotBelieved(_WRONG) from error
+            raise AuthenticationFailed(_WRONG) from error
         return _identity(chain[0]), claims
 
     def _vouched_for(self, claims: Mapping[str, Any], at: float) -> list[Identity]:
@@ -278,7 +278,7 @@ class Authorities:
             at: seconds since 1970.
 
         Raises:
-            NotBelieved: it is not.
+            AuthenticationFailed: it is not.
         """
         from cryptography.x509.verification import ExtensionPolicy, PolicyBuilder, VerificationError
 
@@ -293,11 +293,11 @@ class Authorities:
         try:
             verifier.verify(leaf, list(between))
         except (VerificationError, ValueError) as error:
-            raise NotBelieved(
+            raise AuthenticationFailed(
                 "The certificate of the caller is of no authority that is trusted here, or has ended"
             ) from error
         if any(self._is_revoked(facts_of(one).fingerprint) for one in chain):
-            raise NotBelieved("The certificate of the caller was revoked", hint="Ask for a new one.")
+            raise AuthenticationFailed("The certificate of the caller was revoked", hint="Ask for a new one.")
 
 
 def _chain_in(token: str) -> list[x509.Certificate]:
@@ -305,9 +305,9 @@ def _chain_in(token: str) -> list[x509.Certificate]:
     try:
         texts = jwt.get_unverified_header(token).get("x5c")
     except jwt.PyJWTError as error:
-        raise NotBelieved(_WRONG) from error
+        raise AuthenticationFailed(_WRONG) from error
     if not isinstance(texts, list) or not 1 <= len(texts) <= _LONGEST_CHAIN:
-        raise NotBelieved(_WRONG)
+        raise AuthenticationFailed(_WRONG)
     return _certificates(texts)
 
 
@@ -317,7 +317,7 @@ def _certificates(texts: Sequence[Any]) -> list[x509.Certificate]:
     try:
         return [x509.load_der_x509_certificate(base64.b64decode(one, validate=True)) for one in texts]
     except (TypeError, ValueError) as error:
-        raise NotBelieved(_WRONG) from error
+        raise AuthenticationFailed(_WRONG) from error
 
 
 def _der(certificate: x509.Certificate) -> bytes:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from odfpy.data.multihash import Multihash
-from odfpy.federation.errors import NotBelieved
+from odfpy.federation.errors import AuthenticationFailed
 from odfpy.federation.model.certificates import is_of_server
 from odfpy.federation.relay.requesters import Authorities, Credentials, Identity
 from odfpy.federation.relay.tickets import Ticket
@@ -94,15 +94,15 @@ def verified(text: str, authorities: Authorities) -> tuple[Statement, Identity]:
         authorities: whose certificates are trusted.
 
     Raises:
-        NotBelieved: it is no statement, or of nobody who is trusted.
+        AuthenticationFailed: it is no statement, or of nobody who is trusted.
     """
     if len(text) > LONGEST:
-        raise NotBelieved("A statement about rows is too long")
+        raise AuthenticationFailed("A statement about rows is too long")
     signer, claims = authorities.signed(text, AUDIENCE)
     if signer.certificate is None or not is_of_server(signer.certificate):
-        raise NotBelieved("A statement about rows is signed by somebody who is no relay")
+        raise AuthenticationFailed("A statement about rows is signed by somebody who is no relay")
     if any(type(claims.get(name)) is not kind for name, kind in _FIELDS.items()):
-        raise NotBelieved("A statement about rows is none")
+        raise AuthenticationFailed("A statement about rows is none")
     return Statement(**{name: claims[name] for name in _FIELDS}, at=claims["iat"]), signer
 
 

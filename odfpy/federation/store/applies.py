@@ -17,8 +17,8 @@ from odfpy.federation.errors import ConcurrentApply, InvalidCertificate
 from odfpy.federation.model.certificates import CertificateFacts
 from odfpy.federation.model.documents import KINDS, PeerRelay, Spec, User, tree_of
 from odfpy.federation.model.reading import ObjectKey
+from odfpy.federation.model.relay_objects import RelayObjects
 from odfpy.federation.model.steps import Step
-from odfpy.federation.model.web import Web
 from odfpy.federation.store.tables import APPLIES, CERTIFICATES, OBJECTS
 from odfpy.sharing.store.database import ConcurrentChange, Database
 
@@ -54,7 +54,7 @@ class State:
     """
 
     revision: int
-    web: Web
+    web: RelayObjects
 
 
 class Applies:
@@ -62,7 +62,7 @@ class Applies:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._last = State(0, Web({}))
+        self._last = State(0, RelayObjects({}))
 
     @property
     def revision(self) -> int:
@@ -76,7 +76,7 @@ class Applies:
             found = _revision(connection)
             if found != self._last.revision:
                 rows = connection.execute(sa.select(OBJECTS).order_by(OBJECTS.c.kind, OBJECTS.c.folded))
-                self._last = State(found, Web.of(KINDS[row.kind].model_validate(row.spec) for row in rows))
+                self._last = State(found, RelayObjects.of(KINDS[row.kind].model_validate(row.spec) for row in rows))
             return self._last
 
     def apply(self, steps: Sequence[Step], *, based_on: int, who: str, action: str = "apply") -> Apply:

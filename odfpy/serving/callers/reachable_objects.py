@@ -19,7 +19,7 @@ from odfpy.errors import OdfError
 from odfpy.repository.objects import ObjectKind, objects_of_blocks
 
 
-class Reach:
+class ReachableObjects:
     """The objects of one dataset that its references lead to, kept up with them. Threads may share it."""
 
     def __init__(self) -> None:
@@ -161,12 +161,12 @@ def _walk(
     return found, met, columns
 
 
-class Reaches:
-    """One `Reach` for each dataset, by its folder."""
+class ReachableObjectsCache:
+    """One `ReachableObjects` for each dataset, by its folder."""
 
     def __init__(self) -> None:
-        self._known: dict[Path, Reach] = {}
+        self._known: dict[Path, ReachableObjects] = {}
 
-    def of(self, folder: Path) -> Reach:
+    def of(self, folder: Path) -> ReachableObjects:
         """That of the dataset in a folder."""
-        return self._known.setdefault(folder, Reach())
+        return self._known.setdefault(folder, ReachableObjects())

@@ -16,7 +16,7 @@ from odfpy.dataset.names import DatasetAlias, DatasetPattern, parse_ref
 from odfpy.errors import DatasetNotFound, InvalidValue
 from odfpy.query.resolver import Dataset
 from odfpy.serving.callers.access import Caller, is_listed, is_readable
-from odfpy.serving.callers.reachable_objects import Reaches
+from odfpy.serving.callers.reachable_objects import ReachableObjectsCache
 from odfpy.serving.callers.registry import ServedRegistry
 from odfpy.serving.callers.visibility import visibility_of
 
@@ -33,7 +33,7 @@ class CallerResolver:
     """
 
     served: ServedRegistry
-    reaches: Reaches
+    reaches: ReachableObjectsCache
     caller: Caller
     only: tuple[DatasetPattern | DatasetAlias, ...] = ()
 

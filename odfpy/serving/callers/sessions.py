@@ -68,7 +68,7 @@ def end_session(connection: HTTPConnection, response: Response) -> None:
     response.delete_cookie(cookie_name(connection), httponly=True, samesite="strict", path="/")
 
 
-class Tickets:
+class SignInTickets:
     """Tickets that open one session each, for the browser that `odf ui` starts: a URL must not hold a token."""
 
     def __init__(self) -> None:

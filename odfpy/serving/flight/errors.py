@@ -33,7 +33,7 @@ from odfpy.errors import (
     UnsupportedQuery,
     UsageError,
 )
-from odfpy.federation.errors import NotBelieved, SourceFailed
+from odfpy.federation.errors import AuthenticationFailed, SourceFailed
 from odfpy.federation.relay.errors import (
     IncompleteAnswer,
     InvalidAnswer,
@@ -101,7 +101,7 @@ class Unimplemented(_Quiet, NotImplementedError):
 
 _STATUSES: Final[tuple[tuple[type[OdfError], Callable[[str], Exception]], ...]] = (
     (Unauthenticated, fl.FlightUnauthenticatedError),
-    (NotBelieved, fl.FlightUnauthenticatedError),
+    (AuthenticationFailed, fl.FlightUnauthenticatedError),
     (TicketRefused, fl.FlightUnauthorizedError),
     *((kind, fl.FlightUnauthorizedError) for kind in (RelayRefused, RelayUnavailable, InvalidAnswer)),
     (SourceFailed, fl.FlightUnavailableError),

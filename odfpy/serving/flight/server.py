@@ -22,7 +22,7 @@ from odfpy.coordinator.workspace import Workspace
 from odfpy.query.dialects import dialect_named
 from odfpy.query.service import QueryService
 from odfpy.serving.callers.engines import ServedEngines
-from odfpy.serving.callers.reachable_objects import Reaches
+from odfpy.serving.callers.reachable_objects import ReachableObjectsCache
 from odfpy.serving.callers.registry import ServedRegistry
 from odfpy.serving.callers.resolver import CallerResolver
 from odfpy.serving.flight.asking import Asking
@@ -83,7 +83,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
             ArrowException, OSError: it cannot listen there.
         """
         self._served = ServedRegistry([workspace.storage for workspace in workspaces])
-        self._reaches = Reaches()
+        self._reaches = ReachableObjectsCache()
         self._engines = ServedEngines(workspaces[0], settings.query_memory, settings.query_timeout)
         self._settings = settings
         self._schemas = Schemas()

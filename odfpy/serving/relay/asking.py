@@ -26,7 +26,7 @@ from odfpy.federation.relay.reading import SourceReader, entities_of
 from odfpy.federation.relay.relay import Relay
 from odfpy.federation.relay.requesters import Identity
 from odfpy.federation.relay.rows import Rows
-from odfpy.federation.relay.stored import StoredKnowledge
+from odfpy.federation.relay.stored_catalog import StoredCatalog
 from odfpy.federation.relay.tickets import PassedTicket, Tickets
 from odfpy.federation.sql.fragment import Fragment
 from odfpy.serving.flight.streams import CallControl, RunningQueries
@@ -44,7 +44,7 @@ class RelayAsker(Asker):
     def __init__(
         self,
         relay: Relay,
-        knowledge: StoredKnowledge,
+        catalog: StoredCatalog,
         reader: SourceReader,
         tickets: Tickets,
         connections: Connections,
@@ -54,7 +54,7 @@ class RelayAsker(Asker):
         """
         Args:
             relay: the relay.
-            knowledge: of the relay.
+            catalog: of the relay.
             reader: reads its sources.
             tickets: opens its tickets.
             connections: to other relays.
@@ -62,7 +62,7 @@ class RelayAsker(Asker):
             caller: the client.
         """
         self._relay = relay
-        self._knowledge = knowledge
+        self._catalog = catalog
         self._reader = reader
         self._tickets = tickets
         self._connections = connections
@@ -76,7 +76,7 @@ class RelayAsker(Asker):
             seconds: to wait; nobody is waited for.
         """
         del seconds
-        return entities_of(self._knowledge, "", self._caller)
+        return entities_of(self._catalog, "", self._caller)
 
     def ask(self, query: str, fragments: Mapping[str, Fragment], wants: Wants, seconds: float) -> Mapping[str, Answer]:
         """The answers of the relay to the fragments of a query, which are asked at the same time.

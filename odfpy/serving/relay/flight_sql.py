@@ -24,9 +24,9 @@ from odfpy.federation.asking.answer import WebAnswer
 from odfpy.federation.asking.asking import answered
 from odfpy.federation.asking.options import AskOptions
 from odfpy.federation.relay.errors import IncompleteAnswer
+from odfpy.federation.relay.query_registry import QueryKey
 from odfpy.federation.relay.question import Missing
 from odfpy.federation.relay.requesters import Identity
-from odfpy.federation.relay.under_way import QueryKey
 from odfpy.serving.flight.binding import bound_values
 from odfpy.serving.flight.commands import (
     CANCELLED,

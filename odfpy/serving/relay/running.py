@@ -14,7 +14,7 @@ from odfpy.federation.relay.requesters import Authorities, Credentials, Identity
 from odfpy.federation.relay.result_store import ResultStore
 from odfpy.federation.relay.results import ResultMaker
 from odfpy.federation.relay.statements import RowsSigner
-from odfpy.federation.relay.stored import StoredKnowledge
+from odfpy.federation.relay.stored_catalog import StoredCatalog
 from odfpy.federation.relay.tickets import Tickets
 from odfpy.federation.sources.contract import ReadLimits
 from odfpy.federation.sources.opened import SourceContext
@@ -60,12 +60,12 @@ def relay_server(
     check_certificate(tls)
     credentials = Credentials.load(identity.certificate, identity.key)
     trusted = identity.authorities.read_bytes()
-    knowledge = StoredKnowledge(store)
+    catalog = StoredCatalog(store)
     # Servers of one relay have one key, and so open each other's tickets.
     key = hashlib.sha256(b"tickets\0" + credentials.key).digest()
-    tickets = Tickets(key, is_first=knowledge.redeem)
+    tickets = Tickets(key, is_first=catalog.redeem)
     context = SourceContext(workspace.queries.service, workspace.odf, settings.query_memory)
-    reader = SourceReader(knowledge, context, ReadLimits(seconds=settings.flight_timeout))
+    reader = SourceReader(catalog, context, ReadLimits(seconds=settings.flight_timeout))
     signer = RowsSigner(identity.name, credentials)
     with ExitStack() as stack:
         stack.callback(reader.close)
@@ -74,8 +74,8 @@ def relay_server(
         maker = _result_maker(workspace, store, settings, tickets, reader, connections, signer)
         stack.callback(maker.close)
         server = RelayServer(
-            _relay_maker(identity, knowledge, tickets, connections, credentials, trusted),
-            knowledge,
+            _relay_maker(identity, catalog, tickets, connections, credentials, trusted),
+            catalog,
             reader,
             tickets,
             connections,
@@ -94,18 +94,18 @@ def relay_server(
 
 def _relay_maker(
     identity: RelayIdentity,
-    knowledge: StoredKnowledge,
+    catalog: StoredCatalog,
     tickets: Tickets,
     connections: Connections,
     credentials: Credentials,
     trusted: bytes,
 ) -> Callable[[str], Relay]:
     """The maker of the relay, for when it is known where its rows are read."""
-    authorities = Authorities(trusted, is_revoked=knowledge.is_revoked)
+    authorities = Authorities(trusted, is_revoked=catalog.is_revoked)
 
     def location_of(peer: str) -> str | None:
-        found = knowledge.web.peers.get(peer)
-        return None if found is None or knowledge.is_shut_out(found) else found.flight_endpoint
+        found = catalog.web.peers.get(peer)
+        return None if found is None or catalog.is_shut_out(found) else found.flight_endpoint
 
     def vouch(who: Identity, query: str, seconds: float) -> str:
         return credentials.token(query, seconds=seconds, on_behalf_of=who.certificate)
@@ -115,7 +115,7 @@ def _relay_maker(
             identity.name,
             credentials.fingerprint,
             location,
-            knowledge,
+            catalog,
             tickets,
             FlightPeers(connections, location_of),
             identify=authorities.requester,

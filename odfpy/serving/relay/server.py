@@ -20,19 +20,19 @@ from typing import Any, Final
 
 import pyarrow.flight as fl
 
-from odfpy.federation.errors import NotBelieved
+from odfpy.federation.errors import AuthenticationFailed
 from odfpy.federation.relay.actions import CANCEL, body_of, tree_of
 from odfpy.federation.relay.bounds import Received
 from odfpy.federation.relay.flight import Connections, info_of, query_of, question_of
+from odfpy.federation.relay.query_registry import QueryKey
 from odfpy.federation.relay.question import Cancellation, Question, SentFragment
 from odfpy.federation.relay.reading import SourceReader, columns_of, entities_of, whole_entity
 from odfpy.federation.relay.relay import Relay
 from odfpy.federation.relay.requesters import Identity, identity_of
 from odfpy.federation.relay.rows import HashedRows, PassedRows
 from odfpy.federation.relay.statements import RowsSigner
-from odfpy.federation.relay.stored import StoredKnowledge
+from odfpy.federation.relay.stored_catalog import StoredCatalog
 from odfpy.federation.relay.tickets import PassedTicket, Tickets
-from odfpy.federation.relay.under_way import QueryKey
 from odfpy.serving.flight.commands import CANCELLED, no_action
 from odfpy.serving.flight.errors import NotSupported, Unauthenticated, WrongMessage, as_arrow, guarded
 from odfpy.serving.flight.guard import Everybody, FlightGuard
@@ -59,7 +59,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
     def __init__(
         self,
         relay: Callable[[str], Relay],
-        knowledge: StoredKnowledge,
+        catalog: StoredCatalog,
         reader: SourceReader,
         tickets: Tickets,
         connections: Connections,
@@ -75,7 +75,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         """
         Args:
             relay: makes the relay, when it is known where its rows are read.
-            knowledge: of the relay.
+            catalog: of the relay.
             reader: reads its sources.
             tickets: opens its tickets.
             connections: to other relays, for tickets of theirs that are passed on.
@@ -90,7 +90,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         Raises:
             ArrowException, OSError: it cannot listen there.
         """
-        self._knowledge, self._reader, self._tickets, self._connections = knowledge, reader, tickets, connections
+        self._catalog, self._reader, self._tickets, self._connections = catalog, reader, tickets, connections
         self._settings = settings
         self._results, self._signer = results, signer
         self._has_ended = False
@@ -132,7 +132,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         """The entities of which the caller may see something; with criteria, those whose name has these in it."""
         caller = self._caller(context)
         infos = []
-        for name, columns in entities_of(self._knowledge, criteria.decode("utf-8", "replace"), caller).items():
+        for name, columns in entities_of(self._catalog, criteria.decode("utf-8", "replace"), caller).items():
             infos.append(fl.FlightInfo(columns, fl.FlightDescriptor.for_path(name), [], -1, -1))
         return iter(infos)
 
@@ -142,7 +142,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         caller = self._caller(context)
         if _is_sql(descriptor):
             return fl.SchemaResult(self._sql.schema(caller, descriptor.command))
-        return fl.SchemaResult(columns_of(self._knowledge, _entity_of(descriptor), caller))
+        return fl.SchemaResult(columns_of(self._catalog, _entity_of(descriptor), caller))
 
     @guarded
     def get_flight_info(self, context: Any, descriptor: Any) -> Any:
@@ -153,7 +153,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         if descriptor.descriptor_type == fl.DescriptorType.CMD:
             question = question_of(descriptor.command)
         else:
-            fragment = whole_entity(self._knowledge, _entity_of(descriptor), caller)
+            fragment = whole_entity(self._catalog, _entity_of(descriptor), caller)
             question = Question(f"{secrets.token_hex(16)} f1", SentFragment.of(fragment))
         control = CallControl(context)
         try:
@@ -255,7 +255,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         self.running.cancel(str(self._relay.cancel(cancellation, caller)))
 
     def _asker(self, caller: Identity) -> RelayAsker:
-        found = self._relay, self._knowledge, self._reader, self._tickets, self._connections, self.running
+        found = self._relay, self._catalog, self._reader, self._tickets, self._connections, self.running
         return RelayAsker(*found, caller)
 
     def _caller(self, context: Any) -> Identity:
@@ -270,10 +270,12 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         """Check that a certificate is still good: it was when the caller connected.
 
         Raises:
-            NotBelieved: it was revoked, or has ended.
+            AuthenticationFailed: it was revoked, or has ended.
         """
-        if self._knowledge.is_revoked(caller.fingerprint):
-            raise NotBelieved("The certificate was revoked", hint="Ask the operator of the relay for a new one.")
+        if self._catalog.is_revoked(caller.fingerprint):
+            raise AuthenticationFailed(
+                "The certificate was revoked", hint="Ask the operator of the relay for a new one."
+            )
         if caller.certificate is not None:
             identity_of(caller.certificate)
 

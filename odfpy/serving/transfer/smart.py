@@ -62,7 +62,7 @@ from odfpy.repository.smart_transfer.session import (
 from odfpy.repository.smart_transfer.signature_messages import TAKES_HEADER, TAKES_SIGNATURES
 from odfpy.repository.smart_transfer.signed_urls import KINDS, Grant, UrlSigner
 from odfpy.serving.callers.access import AnyCaller, Caller, Readable, Writable, alias_in, registry_of
-from odfpy.serving.callers.reachable_objects import Reach
+from odfpy.serving.callers.reachable_objects import ReachableObjects
 from odfpy.serving.http.bodies import BodyReader
 from odfpy.serving.http.budget import MemoryBudget, OverBudget, weight_of_json
 from odfpy.serving.http.logs import log
@@ -93,7 +93,7 @@ _Versioned = Depends(_require_version)
 async def pull(socket: WebSocket, caller: AnyCaller, dataset: Readable) -> None:
     """Let a client pull."""
     urls = _urls(socket, dataset.workspace_folder)
-    reach: Reach = socket.app.state.reaches.of(dataset.folder)
+    reach: ReachableObjects = socket.app.state.reaches.of(dataset.folder)
 
     def locate(file: ObjectFile) -> TransferUrl | None:
         store = file.object_type.store(dataset.layout)

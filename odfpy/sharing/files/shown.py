@@ -17,7 +17,6 @@ from odfpy.sharing.decisions import View
 from odfpy.sharing.files.visible_rows import has_visible_row
 from odfpy.sharing.tables.contract import TableFile
 
-
 _MOST_VIEWS: Final = 256
 
 

@@ -20,7 +20,7 @@ from support.federation.served import ServedWeb, credentials
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import UsageError
 from odfpy.federation.authority import Authority, Issued
-from odfpy.federation.errors import NotBelieved
+from odfpy.federation.errors import AuthenticationFailed
 from odfpy.federation.evidence import verifying
 from odfpy.federation.evidence.record import SignedRecord
 from odfpy.federation.evidence.verifying import verify
@@ -285,7 +285,7 @@ def mutated(data: st.DataObject, tree: Any) -> Any:
 @settings(max_examples=60)
 def test_no_change_of_a_record_goes_unseen(data: st.DataObject, sums: Forger, trusted: Authorities) -> None:
     tree = attachment(sums.workspace, "sums")
-    with pytest.raises(NotBelieved):
+    with pytest.raises(AuthenticationFailed):
         SignedRecord.parse(json.dumps(mutated(data, tree))).signer(trusted)
 
 
@@ -298,7 +298,7 @@ def test_who_has_asked_cannot_change_what_relays_have_signed(
     tree = {"record": record, "signature": ""}
     try:
         parsed = SignedRecord.parse(json.dumps(tree)).record
-    except NotBelieved:
+    except AuthenticationFailed:
         return
     tree["signature"] = signature(record, own, int(time.time()))
     with pytest.MonkeyPatch.context() as patch:

@@ -16,7 +16,7 @@ from support.servers.serving import wait_until
 
 from odfpy.engine.control import Control
 from odfpy.errors import NotFound, QueryCancelled
-from odfpy.federation.errors import NotBelieved
+from odfpy.federation.errors import AuthenticationFailed
 from odfpy.federation.relay.errors import TicketRefused
 from odfpy.federation.relay.question import Answer, Cancellation, Question, SentFragment, Wants
 from odfpy.federation.relay.requesters import Identity
@@ -126,7 +126,7 @@ def test_a_question_without_a_token_that_comes_back_in_a_circle_is_known() -> No
 
 
 def test_a_token_is_good_for_its_query_only() -> None:
-    with web(LINE) as made, pytest.raises(NotBelieved, match="another query"):
+    with web(LINE) as made, pytest.raises(AuthenticationFailed, match="another query"):
         made.relays["a"].answer(Question("2 item", SentFragment.of(ALL), requester=token(ASKER, "1")), ASKER)
 
 

@@ -34,11 +34,11 @@ import odfpy.cli.relay.serve
 import odfpy.serving.relay.running
 from odfpy.federation.relay.reading import entities_of
 from odfpy.federation.relay.requesters import Identity
-from odfpy.federation.relay.stored import StoredKnowledge
+from odfpy.federation.relay.stored_catalog import StoredCatalog
 from odfpy.federation.store.store import WebStore
 
-knowledge = StoredKnowledge(WebStore.of_workspace(Path(sys.argv[1]), None))
-print(*entities_of(knowledge, "", Identity("0" * 64, {})), knowledge.is_first("a question", 60))
+catalog = StoredCatalog(WebStore.of_workspace(Path(sys.argv[1]), None))
+print(*entities_of(catalog, "", Identity("0" * 64, {})), catalog.is_first("a question", 60))
 print(*sys.modules)
 """
 

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from odfpy.federation.errors import InvalidCertificate, NotBelieved
+from odfpy.federation.errors import AuthenticationFailed, InvalidCertificate
 from odfpy.federation.relay.requesters import AUDIENCE, LONGEST_LIFE, Authorities, Credentials, identity_of
 
 NOW = 1_800_000_000.0
@@ -116,19 +116,19 @@ def test_a_relay_vouches_for_somebody(authority: Authority, user: Credentials) -
 
 def test_who_is_of_another_authority_is_not_believed_nor_vouched_for(authority: Authority) -> None:
     stranger = Authority.new().credentials("ann")
-    with pytest.raises(NotBelieved, match="no authority"):
+    with pytest.raises(AuthenticationFailed, match="no authority"):
         Authorities(authority.pem).requester(token(stranger), now=NOW)
     der = x509.load_pem_x509_certificate(stranger.certificates).public_bytes(Encoding.DER)
-    with pytest.raises(NotBelieved, match="no authority"):
+    with pytest.raises(AuthenticationFailed, match="no authority"):
         Authorities(authority.pem).requester(token(authority.credentials("na"), on_behalf_of=der), now=NOW)
 
 
 def test_revoked_and_ended_certificates(authority: Authority, user: Credentials) -> None:
-    with pytest.raises(NotBelieved, match="revoked"):
+    with pytest.raises(AuthenticationFailed, match="revoked"):
         Authorities(authority.pem, is_revoked=lambda one: one == user.fingerprint).requester(token(user), now=NOW)
     short = authority.credentials("ann", days=2)
     made = short.token("q1", seconds=60, now=NOW + 3 * 86_400)
-    with pytest.raises(NotBelieved, match="ended"):
+    with pytest.raises(AuthenticationFailed, match="ended"):
         Authorities(authority.pem).requester(made, now=NOW + 3 * 86_400)
 
 
@@ -138,12 +138,12 @@ def test_a_token_is_good_for_a_time(authority: Authority, user: Credentials, lat
     if is_good:
         assert authorities.requester(token(user), now=NOW + later)
     else:
-        with pytest.raises(NotBelieved):
+        with pytest.raises(AuthenticationFailed):
             authorities.requester(token(user), now=NOW + later)
 
 
 def test_no_token_is_good_for_days(authority: Authority, user: Credentials) -> None:
-    with pytest.raises(NotBelieved):
+    with pytest.raises(AuthenticationFailed):
         Authorities(authority.pem).requester(token(user, seconds=LONGEST_LIFE + 10), now=NOW)
 
 
@@ -186,7 +186,7 @@ def _hmac(claims: dict[str, Any], user: Credentials, chain: list[str]) -> str:
 def test_what_others_have_made_is_not_believed(authority: Authority, user: Credentials) -> None:
     authorities = Authorities(authority.pem)
     for text in forged(user, authority.credentials("ann")).values():
-        with pytest.raises(NotBelieved):
+        with pytest.raises(AuthenticationFailed):
             authorities.requester(text, now=NOW)
 
 

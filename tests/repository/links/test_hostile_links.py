@@ -29,7 +29,7 @@ from odfpy.errors import IntegrityError, OdfError
 from odfpy.repository.smart_transfer.push import push
 from odfpy.repository.smart_transfer.websocket import converse
 from odfpy.repository.transfer.linked import MissingLinkedObjects
-from odfpy.serving.callers.reachable_objects import Reach
+from odfpy.serving.callers.reachable_objects import ReachableObjects
 from odfpy.serving.callers.tokens import Scope, Tokens
 from odfpy.serving.transfer import smart
 
@@ -201,5 +201,5 @@ def test_a_node_reads_no_slice_of_a_dataset_without_links(tmp_path: Path) -> Non
     layout = workspace.storage.get("files").layout
     for path in (workspace.storage.get("files").folder / "data").iterdir():
         path.write_bytes(b"nobody looks")
-    reach = Reach()
+    reach = ReachableObjects()
     assert not reach.has_link(layout, NAME)

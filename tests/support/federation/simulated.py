@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from odfpy.errors import OdfError
-from odfpy.federation.relay.knowledge import Knowledge, LocalRows, RemoteRows
+from odfpy.federation.relay.catalog import Catalog, LocalRows, RemoteRows
 from odfpy.federation.relay.peers import Peers
 from odfpy.federation.relay.question import Answer, Cancellation, Part, Question
 from odfpy.federation.relay.relay import Relay
@@ -54,7 +54,7 @@ def _words(price: str) -> Mapping[str, Expression]:
 
 
 @dataclass
-class KnownHere(Knowledge):
+class KnownHere(Catalog):
     """What a relay of a test knows.
 
     Attributes:

@@ -30,14 +30,14 @@ from odfpy.federation.model.arrow_types import dtype_name
 from odfpy.federation.model.certificates import load_pem
 from odfpy.federation.model.documents import PeerRelay, User
 from odfpy.federation.model.reading import KINDS
-from odfpy.federation.model.web import Web
-from odfpy.federation.relay.errands import Errands
+from odfpy.federation.model.relay_objects import RelayObjects
+from odfpy.federation.relay.call_pool import CallPool
 from odfpy.federation.relay.peers import Peers
 from odfpy.federation.relay.question import Answer, Cancellation, Part, Question, SentFragment, Wants
 from odfpy.federation.relay.reading import SourceReader
 from odfpy.federation.relay.relay import Relay
 from odfpy.federation.relay.requesters import Authorities, Credentials, Identity, identity_of
-from odfpy.federation.relay.stored import StoredKnowledge
+from odfpy.federation.relay.stored_catalog import StoredCatalog
 from odfpy.federation.relay.tickets import PassedTicket, Tickets, read_for
 from odfpy.federation.sources.contract import Batches, ReadLimits, Source
 from odfpy.federation.sql.split import split
@@ -95,7 +95,7 @@ class TableSource(Source):
 class MemoryStore:
     """The database of a relay, in memory."""
 
-    def __init__(self, web: Web) -> None:
+    def __init__(self, web: RelayObjects) -> None:
         self._seen: set[str] = set()
         self._lock = threading.Lock()
         self.revoked: set[str] = set()
@@ -196,11 +196,11 @@ class WholeWeb:
     def _node(self, name: str) -> RunningNode:
         authorities, known = certificates()
         specs = [KINDS[kind].model_validate(spec) for kind, spec in documents(self.web, name, dtype_name)]
-        web = Web.of(specs)
+        web = RelayObjects.of(specs)
         store = MemoryStore(web)
-        knowledge = StoredKnowledge(cast("Any", store))
-        tickets = Tickets(secrets.token_bytes(32), is_first=knowledge.is_first, clock=lambda: NOW)
-        reader = SourceReader(knowledge, cast("Any", None), ReadLimits())
+        catalog = StoredCatalog(cast("Any", store))
+        tickets = Tickets(secrets.token_bytes(32), is_first=catalog.is_first, clock=lambda: NOW)
+        reader = SourceReader(catalog, cast("Any", None), ReadLimits())
         for source, (_, stored) in self.web.nodes[name].stored.items():
             reader._open[source] = web.local_data[source], TableSource(source, stored)
         own = known[name]
@@ -208,7 +208,7 @@ class WholeWeb:
             name,
             own.identity.fingerprint,
             f"grpc+tls://{name}:1",
-            knowledge,
+            catalog,
             tickets,
             _Wire(self, name),
             identify=authorities.requester,
@@ -218,7 +218,7 @@ class WholeWeb:
             clock=lambda: NOW,
         )
         if self._in_order:
-            relay._errands = Errands(1, name)
+            relay._calls = CallPool(1, name)
         return RunningNode(relay, tickets, reader, store)
 
     def read(self, location: str, ticket: str, caller: Identity) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
+from odfpy.automation.failing_jobs import last_failures
 from odfpy.automation.lock import SchedulerLock
 from odfpy.automation.preview import Upcoming, upcoming_of
-from odfpy.automation.troubles import last_failures
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.coordinator.workspace import Workspace

@@ -43,7 +43,7 @@ class _Known:
     controls: set[Control] = field(default_factory=set)
 
 
-class UnderWay:
+class QueryRegistry:
     """The queries of a relay; for all threads."""
 
     def __init__(self) -> None:

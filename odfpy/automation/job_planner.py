@@ -1,4 +1,4 @@
-"""The agenda of a scheduler: which runs to start now. It knows no clock, no file and no process.
+"""The planner of a scheduler: which runs to start now. It knows no clock, no file and no process.
 
 The scheduler tells it of schedules, of what is new, and of runs that have ended; it says what to start. Nothing is
 queued: what is due is found anew each time, so that a schedule which was changed or paused leaves nothing behind.
@@ -11,7 +11,7 @@ from dataclasses import field, replace
 from enum import Enum
 from typing import Final
 
-from odfpy.automation.due import CLOCK_TOLERANCE, Due, JobKey, News, Past, Reason, due, needs_news
+from odfpy.automation.due import CLOCK_TOLERANCE, Due, JobHistory, JobKey, News, Reason, due, needs_news
 from odfpy.coordinator.schedules.schedule import DatasetSchedule, Job, Trigger
 from odfpy.values import dataclass
 
@@ -73,12 +73,12 @@ class _Entry:
     """A job, and when it is due next."""
 
     trigger: Trigger
-    past: Past = field(default_factory=Past)
+    past: JobHistory = field(default_factory=JobHistory)
     news: News | None = None
     due: Due | None = None
 
 
-class Agenda:
+class JobPlanner:
     """The jobs of a workspace, and when each is due.
 
     Attributes:
@@ -89,14 +89,14 @@ class Agenda:
         self.parallel = parallel
         self._planned: dict[str, Planned] = {}
         self._entries: dict[JobKey, _Entry] = {}
-        self._pasts: dict[JobKey, Past] = {}
+        self._pasts: dict[JobKey, JobHistory] = {}
         self._requests: dict[str, tuple[JobKey, float]] = {}
         self._running: dict[str, Start] = {}
         self._now = 0.0
 
     # --- What it is told ---
 
-    def remember(self, pasts: Mapping[JobKey, Past]) -> None:
+    def remember(self, pasts: Mapping[JobKey, JobHistory]) -> None:
         """Take in what was before this scheduler; before anything else."""
         self._pasts.update(pasts)
 
@@ -115,7 +115,7 @@ class Agenda:
             news = old.news if old is not None else None
             if news is None and needs_news(job, trigger, is_derivative=planned.is_derivative):
                 news = News()
-            entry = self._entries[key] = _Entry(trigger, self._pasts.get(key, Past()), news)
+            entry = self._entries[key] = _Entry(trigger, self._pasts.get(key, JobHistory()), news)
             self._wake(entry, now)
             self._find_due(key)
 
@@ -145,7 +145,7 @@ class Agenda:
         """
         self._requests.setdefault(request, (key, now))
 
-    def ended(self, start: Start, outcome: Outcome, now: float, seen_rows: int | None = None) -> Past:
+    def ended(self, start: Start, outcome: Outcome, now: float, seen_rows: int | None = None) -> JobHistory:
         """Take in that a run has ended; gives the past of its job, which is to be remembered.
 
         Args:
@@ -155,7 +155,7 @@ class Agenda:
             seen_rows: rows that the dataset had when it began.
         """
         self._running.pop(start.key.dataset, None)
-        past = self._pasts.get(start.key, Past())
+        past = self._pasts.get(start.key, JobHistory())
         planned = self._planned.get(start.key.dataset)
         tries = planned.schedule.tries if planned is not None else DatasetSchedule().tries
         if outcome.is_good:
@@ -180,7 +180,7 @@ class Agenda:
 
     def start_next(
         self, now: float, wanted: Callable[[Start], bool] = lambda _start: True
-    ) -> Iterator[tuple[Start, Past, Past]]:
+    ) -> Iterator[tuple[Start, JobHistory, JobHistory]]:
         """Yield what is to be started now, each with the past that its job had, and has then.
 
         Args:
@@ -198,7 +198,7 @@ class Agenda:
             if start.key.dataset in self._running or not wanted(start):
                 continue
             self._running[start.key.dataset] = start
-            before = self._pasts.get(start.key, Past())
+            before = self._pasts.get(start.key, JobHistory())
             entry = self._entries.get(start.key)
             mark = entry.news.mark if entry is not None and entry.news is not None else ""
             past = replace(before, started=now, attempt=start.attempt, retry_at=None, tried=mark)
@@ -206,7 +206,7 @@ class Agenda:
             self._requests.pop(start.request or "", None)
             yield start, before, past
 
-    def withdraw(self, start: Start, before: Past) -> None:
+    def withdraw(self, start: Start, before: JobHistory) -> None:
         """Take back that a run was started: it could not be written down, so that it did not begin.
 
         Args:
@@ -226,9 +226,9 @@ class Agenda:
         """Take in a run of another scheduler that has not ended yet."""
         self._running[start.key.dataset] = start
 
-    def past_of(self, key: JobKey) -> Past:
+    def past_of(self, key: JobKey) -> JobHistory:
         """Return the past of a job."""
-        return self._pasts.get(key, Past())
+        return self._pasts.get(key, JobHistory())
 
     def due_of(self, key: JobKey) -> Due | None:
         """Return when a job is due next."""
@@ -254,7 +254,7 @@ class Agenda:
     def _is_paused(self, key: JobKey) -> bool:
         return self._planned[key.dataset].schedule.is_paused
 
-    def _put_past(self, key: JobKey, past: Past) -> None:
+    def _put_past(self, key: JobKey, past: JobHistory) -> None:
         self._pasts[key] = past
         entry = self._entries.get(key)
         if entry is not None:

@@ -1,6 +1,6 @@
 """Notices beside a scheduler: what it says is posted, and goes out on a thread of its own.
 
-with BesideScheduler(Notices(workspace)) as told:
+with NoticeSender(Notices(workspace)) as told:
     told.hear(NoticeKind.FAILED, "com.example.rates", "com.example.rates: pull failed: ...", row)
 """
 
@@ -26,7 +26,7 @@ _AT_THE_END: Final = 2.0
 _LOGGER = logging.getLogger("odf.automation")
 
 
-class BesideScheduler:
+class NoticeSender:
     """Posts what a scheduler says, and delivers it until the block is left."""
 
     def __init__(self, notices: Notices, interval: float = INTERVAL) -> None:

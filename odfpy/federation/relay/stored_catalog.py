@@ -1,4 +1,4 @@
-"""The knowledge of the relay of a workspace: what its documents declare, and what it has answered, in its database."""
+"""The catalog of the relay of a workspace: what its documents declare, and what it has answered, in its database."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from odfpy.federation.model.expressions import DIALECT
 from odfpy.federation.model.permissions import view_of
 from odfpy.federation.model.reading import key_of
 from odfpy.federation.model.relations import local_expressions, remote_expressions_of
-from odfpy.federation.relay.knowledge import Knowledge, LocalRows, RemoteRows
+from odfpy.federation.relay.catalog import Catalog, LocalRows, RemoteRows
 from odfpy.federation.relay.requesters import Identity
 from odfpy.federation.sql.columns import columns_of
 from odfpy.federation.sql.reading import named_columns, read_text
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from odfpy.federation.model.documents import PeerRelay, SourceMapping
-    from odfpy.federation.model.web import Web
+    from odfpy.federation.model.relay_objects import RelayObjects
     from odfpy.federation.sql.expressions import Expression
 
 _NANOS = 1_000_000_000
@@ -39,12 +39,12 @@ class _Known:
     """A revision of what a relay declares; expressions are parsed once, when they are first needed."""
 
     revision: int
-    web: Web
+    web: RelayObjects
     local: dict[str, Sequence[LocalRows]] = field(default_factory=dict)
     remote: dict[str, Sequence[RemoteRows]] = field(default_factory=dict)
 
 
-class StoredKnowledge(Knowledge):
+class StoredCatalog(Catalog):
     """Knows what a database has; what is applied counts from the next question on. For all threads."""
 
     def __init__(self, store: WebStore) -> None:
@@ -53,7 +53,7 @@ class StoredKnowledge(Knowledge):
         self._last: _Known | None = None
 
     @property
-    def web(self) -> Web:
+    def web(self) -> RelayObjects:
         """All objects of the relay, as they are now."""
         return self._known().web
 

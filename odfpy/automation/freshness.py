@@ -1,15 +1,15 @@
-"""Promises: a dataset whose last rows are older than promised is late, whether anything has failed or not."""
+"""Freshness: a dataset whose last rows are older than promised is late, whether anything has failed or not."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from odfpy.automation.agenda import Planned
+from odfpy.automation.job_planner import Planned
 from odfpy.data.duration import Duration
 
 
-class Promises:
-    """The promises of a workspace. It knows no clock."""
+class FreshnessChecks:
+    """The checks of a workspace: which datasets are late. They know no clock."""
 
     def __init__(self) -> None:
         self._due: dict[str, tuple[float, Duration]] = {}

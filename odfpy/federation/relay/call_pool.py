@@ -1,7 +1,7 @@
-"""Errands: calls to other relays that run at the same time, in no more threads than they need.
+"""Calls to other relays that run at the same time, in no more threads than they need.
 
 A peer that knows a question answers at once, and one thread does for many of them; a peer that thinks keeps its thread.
-So a thread that takes an errand calls for the next thread first, which comes to run when the first one waits.
+So a thread that takes a call has the next thread started first, which comes to run when the first one waits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LOOK: Final = 0.25
 """Seconds between two looks at whether somebody still waits."""
 
 
-class Errand(Generic[_T]):
+class Call(Generic[_T]):
     """A call, and what comes of it.
 
     Attributes:
@@ -30,54 +30,54 @@ class Errand(Generic[_T]):
         error: what it raised.
     """
 
-    __slots__ = ("_arguments", "_call", "_round", "error", "result")
+    __slots__ = ("_arguments", "_function", "_group", "error", "result")
 
-    def __init__(self, round_: Round, call: Callable[..., _T], arguments: tuple[Any, ...]) -> None:
+    def __init__(self, group: CallGroup, function: Callable[..., _T], arguments: tuple[Any, ...]) -> None:
         self.result: _T | None = None
         self.error: BaseException | None = None
-        self._round = round_
-        self._call = call
+        self._group = group
+        self._function = function
         self._arguments = arguments
 
     def run(self) -> None:
         """Make the call, unless nobody waits for it any more."""
         try:
-            if not self._round.is_over:
-                self.result = self._call(*self._arguments)
+            if not self._group.is_over:
+                self.result = self._function(*self._arguments)
         except BaseException as error:  # noqa: BLE001  whoever waits for it looks at it
             self.error = error
         self.drop()
 
     def drop(self) -> None:
         """Have nobody wait for it any more."""
-        self._round.count(-1)
+        self._group.count(-1)
 
 
-class Round:
-    """Errands that somebody waits for together; begun by one thread.
+class CallGroup:
+    """Calls that somebody waits for together; begun by one thread.
 
     Attributes:
         is_over: whether nobody waits for them any more; those that have not begun are not made.
     """
 
-    def __init__(self, errands: Errands) -> None:
+    def __init__(self, pool: CallPool) -> None:
         self.is_over = False
-        self._errands = errands
+        self._pool = pool
         self._lock = threading.Lock()
         self._left = 1  # whoever waits has not begun to
         self._all_back = threading.Event()
 
-    def start(self, call: Callable[..., _T], *arguments: Any) -> Errand[_T]:
-        """Begin an errand.
+    def start(self, function: Callable[..., _T], *arguments: Any) -> Call[_T]:
+        """Begin a call.
 
         Args:
-            call: what it is.
-            arguments: for the call.
+            function: what is called.
+            arguments: for it.
         """
-        errand = Errand(self, call, arguments)
+        call = Call(self, function, arguments)
         self.count(+1)
-        self._errands.add(errand)
-        return errand
+        self._pool.add(call)
+        return call
 
     def count(self, change: int) -> None:
         """Count those that have not come back."""
@@ -109,8 +109,8 @@ class Round:
             control.forget(self._all_back.set)
 
 
-class Errands:
-    """Runs errands; for all threads."""
+class CallPool:
+    """Runs calls; for all threads."""
 
     def __init__(self, at_once: int, name: str) -> None:
         """
@@ -120,9 +120,9 @@ class Errands:
         """
         self._threads = ThreadPoolExecutor(at_once, name)
         self._lock = threading.Lock()
-        self._waiting: deque[Errand[Any]] = deque()
-        self._is_called = False
-        """Whether a thread was called for that has not come yet."""
+        self._waiting: deque[Call[Any]] = deque()
+        self._is_starting = False
+        """Whether a thread was asked for that does not run yet."""
         self._is_closed = False
 
     def close(self) -> None:
@@ -132,40 +132,40 @@ class Errands:
             left = [*self._waiting]
             self._waiting.clear()
         self._threads.shutdown(wait=False, cancel_futures=True)
-        for errand in left:
-            errand.drop()
+        for call in left:
+            call.drop()
 
-    def round(self) -> Round:
-        """Errands that somebody waits for together."""
-        return Round(self)
+    def group(self) -> CallGroup:
+        """Calls that somebody waits for together."""
+        return CallGroup(self)
 
-    def add(self, errand: Errand[Any]) -> None:
-        """Begin an errand; when this is closed, it is dropped."""
+    def add(self, call: Call[Any]) -> None:
+        """Begin a call; when this is closed, it is dropped."""
         with self._lock:
             is_closed = self._is_closed
             if not is_closed:
-                self._waiting.append(errand)
+                self._waiting.append(call)
         if is_closed:
-            errand.drop()
-        self._call()
+            call.drop()
+        self._start_thread()
 
-    def _call(self) -> None:
-        """Call for one more thread, if there is something to do for it, and none is on its way."""
+    def _start_thread(self) -> None:
+        """Start one more thread, if there is something to do for it, and none is on its way."""
         with self._lock:
-            if not self._waiting or self._is_called:
+            if not self._waiting or self._is_starting:
                 return
-            self._is_called = True
+            self._is_starting = True
         with suppress(RuntimeError):  # this is closed
             self._threads.submit(self._work)
 
     def _work(self) -> None:
-        """Run errands, as long as there are any."""
+        """Run calls, as long as there are any."""
         with self._lock:
-            self._is_called = False
+            self._is_starting = False
         while True:
             with self._lock:
                 if not self._waiting:
                     return
-                errand = self._waiting.popleft()
-            self._call()
-            errand.run()
+                call = self._waiting.popleft()
+            self._start_thread()
+            call.run()

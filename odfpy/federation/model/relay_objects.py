@@ -34,7 +34,7 @@ _DATASET: Final = re.compile(r"[^\s()'\";,]+")
 
 
 @dataclass(frozen=True)
-class Web:
+class RelayObjects:
     """The objects of a relay.
 
     Attributes:
@@ -44,7 +44,7 @@ class Web:
     objects: Mapping[ObjectKey, Spec]
 
     @classmethod
-    def of(cls, specs: Iterable[Spec]) -> Web:
+    def of(cls, specs: Iterable[Spec]) -> RelayObjects:
         """The web of some objects."""
         return cls({(one.KIND, one.key.lower()): one for one in specs})
 
@@ -100,7 +100,7 @@ class _Trouble:
     hint: str | None
 
 
-def check(web: Web, declared: Iterable[Declared] = ()) -> None:
+def check(web: RelayObjects, declared: Iterable[Declared] = ()) -> None:
     """Check every object, and that all which name each other are there.
 
     Args:
@@ -123,7 +123,7 @@ def check(web: Web, declared: Iterable[Declared] = ()) -> None:
 class _Checks:
     """The checks, kind by kind."""
 
-    def __init__(self, web: Web) -> None:
+    def __init__(self, web: RelayObjects) -> None:
         self._web = web
 
     def all(self) -> Iterator[_Trouble]:

@@ -1,4 +1,4 @@
-"""Errands: they run at the same time, whoever waits for them waits no longer than they are wanted."""
+"""CallPool: they run at the same time, whoever waits for them waits no longer than they are wanted."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 
 from odfpy.engine.control import Control
 from odfpy.errors import QueryCancelled
-from odfpy.federation.relay.errands import Errands
+from odfpy.federation.relay.call_pool import CallPool
 
 LONG = 20.0
 
 
 @contextmanager
-def errands(at_once: int = 8) -> Iterator[Errands]:
-    made = Errands(at_once, "test")
+def calls(at_once: int = 8) -> Iterator[CallPool]:
+    made = CallPool(at_once, "test")
     try:
         yield made
     finally:
@@ -26,8 +26,8 @@ def errands(at_once: int = 8) -> Iterator[Errands]:
 
 
 def test_results_and_errors_are_those_of_each_errand() -> None:
-    with errands() as made:
-        asking = made.round()
+    with calls() as made:
+        asking = made.group()
         found = [asking.start(divmod, 7, number) for number in (2, 0, 3)]
         asking.wait(LONG, Control())
     assert [one.result for one in found] == [(3, 1), None, (2, 1)]
@@ -35,15 +35,15 @@ def test_results_and_errors_are_those_of_each_errand() -> None:
 
 
 def test_a_round_without_errands_is_over_at_once() -> None:
-    with errands() as made:
-        made.round().wait(LONG, Control())
+    with calls() as made:
+        made.group().wait(LONG, Control())
 
 
 def test_errands_that_wait_do_not_keep_others_from_beginning() -> None:
     for _ in range(50):  # the threads come at other times each time
-        with errands(8) as made:
+        with calls(8) as made:
             all_are_there = threading.Barrier(8)
-            asking = made.round()
+            asking = made.group()
             found = [asking.start(all_are_there.wait, LONG) for _ in range(8)]
             asking.wait(LONG, Control())
         assert sorted(one.result for one in found if one.result is not None) == [*range(8)]
@@ -52,7 +52,7 @@ def test_errands_that_wait_do_not_keep_others_from_beginning() -> None:
 def test_no_more_run_at_the_same_time_than_there_are_threads() -> None:
     running, most, lock = 0, 0, threading.Lock()
 
-    def errand() -> None:
+    def call() -> None:
         nonlocal running, most
         with lock:
             running += 1
@@ -62,9 +62,9 @@ def test_no_more_run_at_the_same_time_than_there_are_threads() -> None:
             running -= 1
 
     both = threading.Barrier(2)
-    with errands(2) as made:
-        asking = made.round()
-        found = [asking.start(errand) for _ in range(20)]
+    with calls(2) as made:
+        asking = made.group()
+        found = [asking.start(call) for _ in range(20)]
         asking.wait(LONG, Control())
     assert [one.error for one in found] == [None] * 20
     assert most == 2
@@ -73,13 +73,13 @@ def test_no_more_run_at_the_same_time_than_there_are_threads() -> None:
 def test_what_comes_too_late_has_no_result_and_what_has_not_begun_is_not_made() -> None:
     made_calls: list[str] = []
     go_on = threading.Event()
-    with errands(1) as made:
-        asking = made.round()
+    with calls(1) as made:
+        asking = made.group()
         found = [asking.start(go_on.wait, LONG), asking.start(made_calls.append, "late")]
         asking.wait(0.01, Control())
         assert [(one.result, one.error) for one in found] == [(None, None)] * 2
         go_on.set()
-        following = made.round()
+        following = made.group()
         following.start(made_calls.append, "next")
         following.wait(LONG, Control())
     assert made_calls == ["next"]
@@ -87,8 +87,8 @@ def test_what_comes_too_late_has_no_result_and_what_has_not_begun_is_not_made() 
 
 def test_who_is_not_wanted_any_more_waits_no_longer() -> None:
     go_on, control = threading.Event(), Control()
-    with errands() as made:
-        asking = made.round()
+    with calls() as made:
+        asking = made.group()
         asking.start(go_on.wait, LONG)
         threading.Thread(target=control.cancel).start()
         with pytest.raises(QueryCancelled):
@@ -99,13 +99,13 @@ def test_who_is_not_wanted_any_more_waits_no_longer() -> None:
 def test_who_closes_it_lets_nobody_wait_for_what_has_not_begun() -> None:
     go_on, has_begun = threading.Event(), threading.Event()
 
-    def errand() -> None:
+    def call() -> None:
         has_begun.set()
         go_on.wait(LONG)
 
-    made = Errands(1, "test")
-    asking = made.round()
-    asking.start(errand)
+    made = CallPool(1, "test")
+    asking = made.group()
+    asking.start(call)
     waiting = asking.start(has_begun.wait)
     assert has_begun.wait(LONG)
     made.close()

@@ -1,4 +1,4 @@
-"""The knowledge that a relay answers from: entities, where their rows are, who may see what, what it has answered.
+"""The catalog that a relay answers from: entities, where their rows are, who may see what, what it has answered.
 
 Planning asks for it by this interface, so that a hundred relays run in one process in tests.
 """
@@ -70,7 +70,7 @@ class RemoteRows:
     expressions: Mapping[str, Expression]
 
 
-class Knowledge(ABC):
+class Catalog(ABC):
     """All that a relay knows, as it is now."""
 
     @abstractmethod
