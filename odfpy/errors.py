@@ -345,7 +345,13 @@ class TransferError(OdfError, code="E600"):
 
 
 class DatasetsDiverged(TransferError, code="E601"):
-    """Both sides have blocks that the other side lacks."""
+    """Both sides have blocks that the other side lacks.
+
+    Attributes:
+        heads: hashes of both heads, those of the source and of the target; none if they are not known.
+    """
+
+    heads: tuple[str, ...] = ()
 
 
 def did_you_mean(name: str, known: Iterable[str], *, otherwise: str | None = None) -> str | None:

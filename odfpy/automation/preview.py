@@ -16,6 +16,7 @@ from odfpy.automation.state import SchedulerState
 from odfpy.automation.watch import Watch
 from odfpy.coordinator.schedules.cron import zone_named
 from odfpy.coordinator.schedules.schedule import Trigger
+from odfpy.dataset.names import all_of
 
 if TYPE_CHECKING:
     from odfpy.coordinator.storage.stored_dataset import StoredDataset
@@ -53,6 +54,7 @@ def upcoming(
         after: a time at which each is taken to have run by this schedule; None for what is due from now on.
     """
     storage = workspace.storage
+    refs = all_of(refs)
     return upcoming_of(workspace, storage.match(refs) if refs else storage.datasets(), num, after)
 
 

@@ -24,6 +24,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
+from odfpy.dataset.names import all_of
 from odfpy.errors import DatasetNotFound, DatasetsDiverged, OdfError
 from odfpy.http.url import without_user
 from odfpy.repository.divergence import compare_chains
@@ -97,6 +98,7 @@ class StatusReader:
         Raises:
             DatasetNotFound: a name, or a pattern that fits nothing.
         """
+        refs = all_of(refs)
         chosen = {dataset.handle.id for dataset in self.storage.match(refs)} if refs else None
         named, nameless = self.storage.scan()
         yield from (_damaged(one) for one in nameless if chosen is None)

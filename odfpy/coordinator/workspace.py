@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from odfpy.coordinator.storage.results import ProgressSink, silent
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.coordinator.storage.workspace_folder import require_text
+from odfpy.coordinator.verbs.arguments import with_checked_arguments
 from odfpy.coordinator.verbs.results_to_come import ResultsToCome
 from odfpy.coordinator.verbs.subjects import Subjects
 from odfpy.dataset.names import all_of
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from odfpy.query.service import QueryService
 
 
+@with_checked_arguments
 class Workspace(Subjects):
     """A folder with datasets in it.
 

@@ -7,9 +7,11 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support.chains.workspaces import FOLDER, derivative, feed, root, rows, workspace_with
 
@@ -200,9 +202,9 @@ def test_tail_takes_the_last_rows_across_slices(tmp_path: Path) -> None:
 def test_tail_wants_whole_numbers(value: Any, tmp_path: Path) -> None:
     workspace = workspace_with(tmp_path, root("a", "{kind: Append}"))
     feed(workspace, "a", "1 x", "2 y")
-    with pytest.raises(UsageError, match="num_records wants a whole number from 0 on, not"):
+    with pytest.raises(UsageError, match="num_records wants (int|a whole number from 0 on), not"):
         workspace.tail("a", value)
-    with pytest.raises(UsageError, match="skip wants a whole number from 0 on, not"):
+    with pytest.raises(UsageError, match="skip wants (int|a whole number from 0 on), not"):
         workspace.tail("a", skip=value)
 
 
@@ -238,6 +240,51 @@ def test_one_text_is_one_name_for_every_verb(tmp_path: Path) -> None:
     assert list(map(str, datasets.delete("root"))) == ["root"]
     (tmp_path / "x.yaml").write_text(FOLDER)
     assert [str(snapshot.name) for snapshot in workspace.load(str(tmp_path / "x.yaml"))] == ["com.example.folder"]
+
+
+WRONG_ARGUMENTS: list[Callable[[Workspace], object]] = [
+    lambda w: Workspace.open(None),  # type: ignore[arg-type]
+    lambda w: w.provenance("root", "0"),  # type: ignore[arg-type]
+    lambda w: w.provenance("root", True),
+    lambda w: w.provenance("root", 0, depth=""),  # type: ignore[arg-type]
+    lambda w: w.provenance("root", 0, column=5),  # type: ignore[arg-type]
+    lambda w: w.provenance(None, 0),  # type: ignore[arg-type]
+    lambda w: w.branches.diff("root", None),  # type: ignore[arg-type]
+    lambda w: w.branches.merge("root", 0),  # type: ignore[arg-type]
+    lambda w: w.add(None),  # type: ignore[arg-type]
+    lambda w: w.add("m.yaml"),  # type: ignore[arg-type]
+    lambda w: w.add(["m.yaml"]),  # type: ignore[list-item]
+    lambda w: w.datasets.rename("root", None),  # type: ignore[arg-type]
+    lambda w: w.datasets.rename(None, "zz"),  # type: ignore[arg-type]
+    lambda w: w.push("root", to=5),  # type: ignore[arg-type]
+    lambda w: w.sources.report("root", num_commits=-1),
+    lambda w: w.sources.report("root", num_commits=1.5),  # type: ignore[arg-type]
+    lambda w: w.maintenance.plan_reset("root", None),  # type: ignore[arg-type]
+    lambda w: list(w.maintenance.gc("")),
+    lambda w: list(w.maintenance.gc(None)),  # type: ignore[arg-type]
+    lambda w: list(w.updates.status("")),
+    lambda w: w.sources.all(""),
+    lambda w: w.datasets.survey(""),
+]
+
+
+@pytest.mark.parametrize("call", WRONG_ARGUMENTS)
+def test_wrong_arguments_are_told_and_change_nothing(call: Callable[[Workspace], object], tmp_path: Path) -> None:
+    """An empty name above all: it stands for no dataset, and not for all of them."""
+    workspace = workspace_with(tmp_path, root())
+    feed(workspace, "root", "1 a")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(UsageError) as error:
+        call(workspace)
+    assert error.value.hint
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
+    workspace = workspace_with(tmp_path, root())
+    feed(workspace, "root", "1 a", "2 b")
+    assert workspace.tail("root", np.int64(1)).num_rows == 1
+    assert workspace.maintenance.plan_reset("root", 1).new_head
 
 
 def test_sql_sees_datasets_under_their_names(tmp_path: Path) -> None:

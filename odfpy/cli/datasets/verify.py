@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 commands = group("Verification.")
 
 _SHOWN: Final = 10
+_MOST_HISTORIES: Final = 5
 """So many differences are shown to people."""
 
 
@@ -122,10 +123,16 @@ def _print(report: VerifyReport, output: Output) -> None:
         what = f"{plural(report.unreferenced, 'file')} ({format_size(report.unreferenced_bytes)})"
         output.text(f"  note: {what} that no history names; `odf gc` removes what is of no use")
     if report.following:
-        what, last = plural(len(report.following), "block"), report.following[-1]
-        output.text(f"  note: {what} among them followed the head once, which was reset, or is that of an old copy")
-        output.text(f"    `odf branch {report.handle} again {last}` keeps them,")
-        output.text(f"    `odf merge {report.handle} again` then brings them back")
+        count, last = len(report.following), report.following[0]
+        what = "a history" if count == 1 else f"{count} histories"
+        output.text(f"  note: {what} among them followed the head once, which was reset, or is that of an old copy:")
+        for one in report.following[:_MOST_HISTORIES]:
+            output.text(f"    {plural(one.num_blocks, 'block')} to {one.head}, written {one.written}")
+        if count > _MOST_HISTORIES:
+            output.text(f"    and {count - _MOST_HISTORIES} older ones")
+        which = "it" if count == 1 else "the last one"
+        output.text(f"    `odf branch {report.handle} again {last.head}` keeps {which},")
+        output.text(f"    `odf merge {report.handle} again` then brings it back")
     for finding in report.findings:
         code = f" {paint(f'({finding.code})', 'dim', sys.stdout)}" if finding.code else ""
         output.text(f"  {finding.severity.value}: {finding.message}{code}")
@@ -224,7 +231,10 @@ def _tree(report: VerifyReport) -> dict[str, Any]:
         "unreferenced": {
             "files": report.unreferenced,
             "bytes": report.unreferenced_bytes,
-            "following": [str(name) for name in report.following],
+            "following": [
+                {"head": str(one.head), "blocks": one.num_blocks, "written": str(one.written)}
+                for one in report.following
+            ],
         },
         "repaired": list(report.repaired),
         "againstBatch": [_comparison_tree(one) for one in report.against_batch],

@@ -22,7 +22,7 @@ from odfpy.codec.yaml import load_documents
 from odfpy.coordinator.maintenance.damage import damage_of, unreadable_told
 from odfpy.coordinator.maintenance.last_verification import last_verification
 from odfpy.coordinator.maintenance.reachable import Useless, foreign, reachable_blocks, unreferenced_objects
-from odfpy.coordinator.maintenance.report import Finding, Severity, VerifyReport
+from odfpy.coordinator.maintenance.report import Finding, LostHistory, Severity, VerifyReport
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.last_failure import last_failure
 from odfpy.coordinator.storage.signers import Signers
@@ -45,7 +45,7 @@ def with_files(dataset: StoredDataset, report: VerifyReport) -> VerifyReport:
     dataset = dataset.on(None)  # from its head, however it was named
     useless: list[Useless] = []
     findings: list[Finding] = []
-    following: tuple[Multihash, ...] = ()
+    following: tuple[LostHistory, ...] = ()
     with unreadable_told(dataset, findings):
         useless += _unreferenced(dataset)
         following = _following(dataset, report.head, useless)
@@ -131,27 +131,22 @@ def _unreferenced(dataset: StoredDataset) -> Iterator[Useless]:
         return
 
 
-def _following(dataset: StoredDataset, head: Multihash | None, useless: list[Useless]) -> tuple[Multihash, ...]:
-    """The longest chain of blocks that goes on where the head is, the newest of several, in their order."""
+def _following(dataset: StoredDataset, head: Multihash | None, useless: list[Useless]) -> tuple[LostHistory, ...]:
+    """The chains of blocks that went on where the head is, the one that was written last first."""
     if head is None:
         return ()
-    blocks: dict[Multihash, HashedBlock] = {}
     after: dict[Multihash | None, list[HashedBlock]] = {}
     for item in useless:
         if item.name is not None and item.path.parent.name == "blocks":
             with suppress(OdfError):
-                found = blocks[item.name] = dataset.chain.block(item.name)
+                found = dataset.chain.block(item.name)
                 after.setdefault(found.block.prev_block_hash, []).append(found)
-    last: Multihash | None = head
-    reached = after.get(head, [])
+    ends: list[LostHistory] = []
+    reached, num_blocks = after.get(head, []), 1
     while reached:
-        last = max(reached, key=lambda one: (one.block.system_time, str(one.hash))).hash
-        reached = [following for one in reached for following in after.get(one.hash, ())]
-    way: list[Multihash] = []
-    while last is not None and last != head:
-        way.append(last)
-        last = blocks[last].block.prev_block_hash
-    return tuple(reversed(way))
+        ends += [LostHistory(one.hash, num_blocks, one.block.system_time) for one in reached if one.hash not in after]
+        reached, num_blocks = [more for one in reached for more in after.get(one.hash, ())], num_blocks + 1
+    return tuple(sorted(ends, key=lambda one: (one.written, one.num_blocks, str(one.head)), reverse=True))
 
 
 def _rotten(dataset: StoredDataset, useless: list[Useless]) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from odfpy.coordinator.storage.results import DatasetHandle
 from odfpy.data.multihash import Multihash
+from odfpy.data.timestamp import Timestamp
 from odfpy.values import dataclass
 
 if TYPE_CHECKING:
@@ -80,6 +81,21 @@ class LinkedFiles:
     removed: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class LostHistory:
+    """A chain of blocks that followed the head once: it was taken back, by a reset or by an old copy.
+
+    Attributes:
+        head: its last block.
+        num_blocks: blocks after the head.
+        written: when the last one was written.
+    """
+
+    head: Multihash
+    num_blocks: int
+    written: Timestamp
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyReport:
     """The report on the verification of one dataset: what was checked, and what was found.
@@ -90,7 +106,7 @@ class VerifyReport:
         against_batch: comparisons with the query run once, the oldest first.
         unreferenced: objects that no reference reaches; they do no harm, and `odf gc` removes them.
         unreferenced_bytes: their size.
-        following: blocks among them that once followed the head: it was taken back, by a reset or by an old copy.
+        following: histories among them that once followed the head, the one that was written last first.
         repaired: files that were fetched again.
         linked: files that rows link to; None where no row can link to any.
     """
@@ -105,7 +121,7 @@ class VerifyReport:
     seconds: float
     unreferenced: int = 0
     unreferenced_bytes: int = 0
-    following: tuple[Multihash, ...] = ()
+    following: tuple[LostHistory, ...] = ()
     repaired: tuple[str, ...] = ()
     against_batch: tuple[BatchComparison, ...] = ()
     head: Multihash | None = None

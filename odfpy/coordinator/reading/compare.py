@@ -12,6 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.coordinator.reading.projections import table_of
+from odfpy.coordinator.reading.struct_members import with_all_members
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.errors import NoSuchKey, ResultTooLarge, did_you_mean
@@ -199,7 +200,8 @@ def compare(
     primary = state.primary_key or ()
     tables = [table_of(storage, ref, _DIALECT, as_at=text) for text in (old, new)]
     schemas = [service.prepare(Query(_all_of(table), _DIALECT.name)).schema for table in tables]
-    sides = [_Side(table, _columns(schema, state.vocab)) for table, schema in zip(tables, schemas, strict=True)]
+    alike = with_all_members(tables, schemas)
+    sides = [_Side(table, _columns(schema, state.vocab)) for table, schema in zip(alike, schemas, strict=True)]
     columns = tuple(dict.fromkeys(name for side in sides for name in side.columns))
     for name in key:
         if not all(name in side.columns for side in sides):

@@ -13,7 +13,9 @@ from odfpy.coordinator.storage.keys import UserKeys
 from odfpy.coordinator.storage.results import Progress, ProgressSink, PullOutcome, PullResult
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.coordinator.transfer.files import remarks_on
+from odfpy.coordinator.transfer.known_places import heads_seen
 from odfpy.data.data_warning import count_of
+from odfpy.data.multihash import Multihash
 from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import DatasetsDiverged, InvalidValue, UsageError
@@ -22,11 +24,15 @@ from odfpy.repository.transfer.simple import TransferOutcome, TransferResult
 
 
 @contextmanager
-def hint_if_diverged(dataset: StoredDataset, pull: str) -> Iterator[None]:
+def hint_if_diverged(dataset: StoredDataset, url: str, pull: str) -> Iterator[None]:
     """Say what keeps the blocks of both sides, where each has some that the other lacks, before what drops some.
+
+    Where the other place has what was the history here once, before a reset or a compaction, there is nothing to keep:
+    to merge it would apply the same records twice.
 
     Args:
         dataset: the dataset here.
+        url: address of the other place.
         pull: the command that brings it up to the other place.
     """
     try:
@@ -35,6 +41,14 @@ def hint_if_diverged(dataset: StoredDataset, pull: str) -> Iterator[None]:
         if dataset.branch is not None:
             raise
         name = dataset.handle
+        seen, here = heads_seen(dataset.folder).get(url), str(dataset.state.head)
+        heads = [Multihash.parse(one) for one in error.heads if one != here]
+        if any(one in dataset.layout.blocks or one == seen for one in heads):
+            hint = (
+                "The other place has what was here before a reset or `odf compact`. To have it there as it is here:"
+                f" `odf push {name} --force`. To have it here as it is there: `{pull} --force`."
+            )
+            raise error.with_message(error.message, hint=hint) from None
         keep = f"`odf branch {name} mine`, `{pull} --force`, `odf merge {name} mine`"
         was_made_here = name.id in dataset.workspace_folder.keys
         if dataset.state.kind is DatasetKind.DERIVATIVE and was_made_here:  # runs of a query cannot be merged

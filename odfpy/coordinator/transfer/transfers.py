@@ -103,7 +103,7 @@ class Transfers(KnownPlaces):
                 progress=bytes_reporter(name, "pulling", progress),
             )
 
-        with hint_if_diverged(dataset, self.pull_command(dataset, url)):
+        with hint_if_diverged(dataset, url, self.pull_command(dataset, url)):
             try:
                 result = fetch(force=False)
             except (DatasetsDiverged, HistoryTakenBack):
@@ -305,7 +305,7 @@ class Transfers(KnownPlaces):
         require_place(url, dataset.handle.alias.name.text)
         place = without_user(url)
         pull = self.pull_command(dataset, normalize_remote(target))
-        with hint_if_diverged(dataset, pull):
+        with hint_if_diverged(dataset, url, pull):
             result = send_dataset(
                 dataset.layout,
                 url,

@@ -10,6 +10,7 @@ from odfpy.chain.block import DatasetSnapshot, HashedBlock
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.storage.results import AddResult, DamagedDataset, DatasetHandle, DatasetSummary
 from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.coordinator.verbs.arguments import with_checked_arguments
 from odfpy.coordinator.verbs.context import WorkspaceContext
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import DatasetAlias, all_of
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.storage.signers import Signers
 
 
+@with_checked_arguments
 class DatasetRegistry:
     """The datasets of a workspace; `odfpy.query.resolver` finds them at a block."""
 
@@ -49,6 +51,7 @@ class DatasetRegistry:
             DatasetNotFound: a name, or a pattern that fits nothing.
         """
         named, damaged = self._storage.scan()
+        refs = all_of(refs)
         if refs:
             chosen = {dataset.handle.id for dataset in self._storage.match(refs)}
             named, damaged = [dataset for dataset in named if dataset.handle.id in chosen], []
@@ -142,6 +145,7 @@ class DatasetRegistry:
             DatasetLocked: somebody else writes to one that exists; nothing was added.
             OdfError: what is wrong with one of them; nothing was added, unless a file could not be written on the way.
         """
+        _require_snapshots(snapshots)
         for event in (event for snapshot in snapshots for event in snapshot.metadata):
             query = getattr(event, "transform", None) or getattr(event, "preprocess", None)
             if query is not None:
@@ -289,3 +293,15 @@ def _summary(dataset: StoredDataset) -> DatasetSummary:
         linked_files=state.linked_count,
         linked_bytes=state.linked_bytes,
     )
+
+
+def _require_snapshots(given: object) -> None:
+    from odfpy.chain.block import DatasetSnapshot
+
+    several = given if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
+    for one in several:
+        if not isinstance(one, DatasetSnapshot):
+            raise UsageError(
+                f"Datasets are made of snapshots, and {one!r:.100} is a value of type {type(one).__name__}",
+                hint="`load` reads the snapshots in files: add(load([path])).",
+            )

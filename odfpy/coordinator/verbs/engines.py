@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odfpy.coordinator.verbs.arguments import with_checked_arguments
 from odfpy.coordinator.verbs.context import WorkspaceContext
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from odfpy.engine.worker.messages import Status
 
 
+@with_checked_arguments
 class Engines:
     """The engines of a workspace."""
 

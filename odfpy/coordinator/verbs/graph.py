@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from odfpy.coordinator.lineage.lineage import Lineage
 from odfpy.coordinator.storage.results import DatasetHandle, LineageNode
+from odfpy.coordinator.verbs.arguments import with_checked_arguments
 from odfpy.coordinator.verbs.context import WorkspaceContext
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import OdfError
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.lineage.graph import DependencyCycle
 
 
+@with_checked_arguments
 class Graph:
     """The graph of a workspace's datasets."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from odfpy.coordinator.lineage.lineage import Lineage
 from odfpy.coordinator.storage.results import Progress, ProgressSink, engine_listener, silent
 from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.coordinator.verbs.arguments import with_checked_arguments
 from odfpy.coordinator.verbs.context import WorkspaceContext
 from odfpy.dataset.names import all_of
 from odfpy.errors import NotConfined
@@ -38,6 +39,7 @@ def _checked(progress: ProgressSink, control: Control) -> ProgressSink:
     return tell
 
 
+@with_checked_arguments
 class Maintenance:
     """The maintenance of a workspace."""
 
@@ -167,6 +169,7 @@ class Maintenance:
         """
         from odfpy.coordinator.maintenance.gc import GarbageCollector, GcOptions, GcReport
 
+        refs = all_of(refs)
         datasets, nameless = (self._storage.match(refs), []) if refs else self._storage.scan()
         options = GcOptions(checkpoints=checkpoints, caches=caches, dry_run=dry_run, may_remove=may_remove)
         yield from GarbageCollector(self._storage, options, progress).collect(datasets, everything=not refs)
@@ -229,13 +232,13 @@ class Maintenance:
         with self._storage.get(ref).writing() as dataset:
             return compact(self._storage, dataset, options or CompactOptions(), progress)
 
-    def plan_reset(self, ref: str, block: str) -> ResetResult:
+    def plan_reset(self, ref: str, block: str | int) -> ResetResult:
         """Return what `reset` would do; nothing is changed or locked."""
         from odfpy.coordinator.maintenance.reset import plan_reset
 
-        return plan_reset(self._storage, self._storage.get(ref), block)
+        return plan_reset(self._storage, self._storage.get(ref), str(block))
 
-    def reset(self, ref: str, block: str) -> ResetResult:
+    def reset(self, ref: str, block: str | int) -> ResetResult:
         """Take a dataset back to a block.
 
         Args:
@@ -248,4 +251,4 @@ class Maintenance:
         from odfpy.coordinator.maintenance.reset import reset
 
         with self._storage.get(ref).writing() as dataset:
-            return reset(self._storage, dataset, block)
+            return reset(self._storage, dataset, str(block))

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from odfpy.coordinator.storage.results import ProgressSink, silent
+from odfpy.coordinator.verbs.arguments import with_checked_arguments
 from odfpy.coordinator.verbs.context import WorkspaceContext
 from odfpy.dataset.names import all_of
 from odfpy.errors import UsageError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from odfpy.query.service import QueryService
 
 
+@with_checked_arguments
 class Queries:
     """The queries of a workspace."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from odfpy.coordinator.storage.results import ProgressSink, PullOutcome, PullResult, silent
 from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.coordinator.verbs.arguments import with_checked_arguments
 from odfpy.coordinator.verbs.context import WorkspaceContext
 from odfpy.coordinator.verbs.updates import damaged_result
 from odfpy.dataset.names import all_of
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from odfpy.repository.registry import Aliases, RepositoryRegistry
 
 
+@with_checked_arguments
 class Remotes:
     """Other places that a workspace knows, and what goes there."""
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from odfpy.coordinator.verbs.arguments import with_checked_arguments
 from odfpy.coordinator.verbs.context import WorkspaceContext
+from odfpy.dataset.names import all_of
+from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
     from odfpy.coordinator.ingest.source_actions import KnownSource
     from odfpy.coordinator.ingest.source_report import SourceReport
 
 
+@with_checked_arguments
 class Sources:
     """The sources of a workspace's root datasets."""
 
@@ -30,6 +34,7 @@ class Sources:
         """
         from odfpy.coordinator.ingest.source_actions import known_sources
 
+        refs = all_of(refs)
         datasets = self._storage.match(refs) if refs else self._storage.scan()[0]
         return [known for dataset in datasets for known in known_sources(dataset)]
 
@@ -41,6 +46,8 @@ class Sources:
         """
         from odfpy.coordinator.ingest.source_report import source_report
 
+        if num_commits < 0:
+            raise UsageError(f"num_commits is {num_commits}", hint="It is a number of commits, from 0 on.")
         dataset = self._storage.get(ref)
         aliases = self._context.places.aliases(dataset).shown("pull")
         return source_report(dataset, num_commits, copied_from=next(iter(aliases), None))

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from odfpy.coordinator.storage.storage import Storage
+from odfpy.coordinator.verbs.arguments import with_checked_arguments
 from odfpy.coordinator.verbs.context import WorkspaceContext
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.verbs.updates import Updates
 
 
+@with_checked_arguments
 class Subjects:
     """The verbs that a workspace offers, an attribute for each subject.
 

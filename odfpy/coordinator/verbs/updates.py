@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from odfpy.coordinator.storage.pull_observer import NOBODY, PullObserver
 from odfpy.coordinator.storage.results import DamagedDataset, ProgressSink, PullOutcome, PullResult, silent
+from odfpy.coordinator.verbs.arguments import with_checked_arguments
 from odfpy.coordinator.verbs.context import WorkspaceContext
 from odfpy.errors import UsageError
 from odfpy.extras import needs_extra
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from odfpy.data.timestamp import Instant
 
 
+@with_checked_arguments
 class Updates:
     """The updates of a workspace's datasets."""
 

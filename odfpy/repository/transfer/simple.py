@@ -332,9 +332,11 @@ def _diverged(
     found: Divergence,
 ) -> DatasetsDiverged:
     since = f"after block {found.ancestor_number} ({found.ancestor})" if found.ancestor else "from the first block on"
-    return DatasetsDiverged(
+    error = DatasetsDiverged(
         f"The two copies have different histories {since}: {source.refs.describe(HEAD)} goes on with"
         f" {_blocks(len(found.source))} (to {source_head}), {target.refs.describe(HEAD)} with"
         f" {_blocks(len(found.target))} (to {target_head})",
         hint=f"--force replaces the second by the first, and drops {_blocks(len(found.target))} there.",
     )
+    error.heads = (str(source_head), str(target_head))
+    return error

@@ -20,6 +20,18 @@ if TYPE_CHECKING:
     from cli.conftest import Odf
 
 NAME = "com.example.stock"  # 1 a, corrected to 1 b; 2 c
+NESTED = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: ds
+  kind: Root
+  metadata:
+    - kind: AddPushSource
+      sourceName: default
+      read: {{kind: NdJson}}
+      merge: {merge}
+"""
 ROW = b'{"event_time":"2024-02-01T00:00:00Z","id":%d,"name":"new"}\n'
 
 
@@ -179,3 +191,29 @@ def test_a_column_that_came_later_was_empty_before(tmp_path: Path) -> None:
     assert result.error is None
     with workspace.compare("ds", str(3), "head") as found:
         assert [(one.change.value, one.key["id"]) for one in found] == [("changed", 2), ("added", 3)]
+
+
+@pytest.mark.parametrize("key", ["id", "k", ""])
+def test_a_member_of_a_struct_that_came_later_was_empty_before(key: str, tmp_path: Path) -> None:
+    """Structs of other types cannot be compared, and a struct may be what rows are known by."""
+    merge = "{kind: Snapshot, primaryKey: [id]}" if key else "{kind: Append}"
+    workspace = workspace_with(tmp_path / "workspace", NESTED.format(merge=merge))
+    states = [
+        ({"a": 1, "in": {"x": 1}}, {"a": 2, "in": {"x": 1}}, None),
+        ({"a": 1, "b'c": "x", "in": {"y": [1], "x": 1}}, {"a": 2, "in": {"x": 1}}, None),
+    ]
+    for state in states:
+        rows = [{"event_time": "2024-01-01T00:00:00Z", "id": number, "k": k} for number, k in enumerate(state)]
+        file = tmp_path / "rows.ndjson"
+        file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        assert [result.error for result in workspace.ingest("ds", [file])] == [None]
+    whole = [k and {**k, "b'c": None, "in": {"x": 1, "y": None}} for k in states[0]]
+    new = {"a": 1, "in": {"y": [1], "x": 1}, "b'c": "x"}
+    with workspace.compare("ds", str(3), "head", key=[key] if key else []) as found:
+        changes = [((one.old or {}).get("k"), (one.new or {}).get("k")) for one in found]
+    if key == "id":
+        assert changes == [(whole[0], new)]
+    elif key == "k":
+        assert sorted(changes, key=str) == sorted([(whole[0], None), (None, new)], key=str)
+    else:
+        assert sorted(changes, key=str) == sorted([(None, new), (None, whole[1]), (None, None)], key=str)

@@ -322,3 +322,28 @@ def test_a_place_that_is_merely_ahead_is_pulled_from(
     assert odf("status", "com.example.mine", "--remote", "-o", "json").json[0]["command"] == pull
     assert odf(*pull.split()[1:]).code == 0
     assert odf("show", "com.example.mine", "-o", "json").json["head"] == there
+
+
+@pytest.mark.parametrize("collected", [False, True])
+def test_a_copy_from_before_a_compaction_is_not_to_be_merged(
+    collected: bool, odf: Odf, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same records would be applied twice."""
+    monkeypatch.chdir(workspace)
+    place = f"{tmp_path}/repo/{NAME}"
+    for number in (10, 20):
+        ingest(odf, number)
+    assert odf("push", NAME, "--to", place).code == 0
+    rows = odf("tail", NAME, "-n", "99", "-o", "json").json
+    assert odf("compact", NAME, "--yes").code == 0
+    if collected:
+        assert odf("gc").code == 0
+    for command in (("push", NAME), ("pull", place)):
+        refused = odf(*command)
+        assert "(E601)" in refused.err
+        hint = refused.err.partition("hint: ")[2]
+        assert "merge" not in hint
+        assert "before a reset or `odf compact`" in hint
+        assert f"odf push {NAME} --force" in hint
+    assert odf("push", NAME, "--force").code == 0
+    assert odf("tail", NAME, "-n", "99", "-o", "json").json == rows

@@ -1,0 +1,53 @@
+"""Two states of a table whose structs have got members in between, brought to the same types in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from odfpy.query.dialects import DIALECTS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_DIALECT: Final = DIALECTS["datafusion"]
+
+
+def with_all_members(tables: Sequence[str], schemas: Sequence[pa.Schema]) -> list[str]:
+    """The old and the new state, with all members that structs have in one of them; those that one lacks are null.
+
+    Args:
+        tables: the old and the new state, as SQL has them after FROM.
+        schemas: their columns.
+    """
+    return [_with_members_of(tables[1 - at], schemas[1 - at], tables[at], schemas[at], is_old=at == 0) for at in (0, 1)]
+
+
+def _with_members_of(other: str, other_schema: pa.Schema, table: str, schema: pa.Schema, *, is_old: bool) -> str:
+    replaced = []
+    for field in schema:
+        at = other_schema.get_field_index(field.name)
+        if at >= 0:
+            name = _DIALECT.quoted(field.name)
+            # A null without a type would not do: it has that of the other state.
+            missing = f"(SELECT {name} FROM {other} WHERE FALSE)"  # noqa: S608
+            value = _value(name, field.type, missing, other_schema.field(at).type, is_old=is_old)
+            replaced += [f"{value} AS {name}"] if value != name else []
+    return f"(SELECT * REPLACE ({', '.join(replaced)}) FROM {table})" if replaced else table  # noqa: S608
+
+
+def _value(value: str, kind: pa.DataType, missing: str, other: pa.DataType, *, is_old: bool) -> str:
+    """A value with the members of two types, first those of the new state."""
+    import pyarrow as pa
+
+    if kind == other or not (pa.types.is_struct(kind) and pa.types.is_struct(other)):
+        return value
+    mine, theirs = ({field.name: field.type for field in one.fields} for one in (kind, other))
+    parts = []
+    for name in {**theirs, **mine} if is_old else {**mine, **theirs}:
+        text = "'" + name.replace("'", "''") + "'"
+        inner, null = f"{value}[{text}]", f"{missing}[{text}]"
+        if name in mine and name in theirs:
+            inner = _value(inner, mine[name], null, theirs[name], is_old=is_old)
+        parts.append(f"{text}, {inner if name in mine else null}")
+    return f"CASE WHEN {value} IS NULL THEN NULL ELSE named_struct({', '.join(parts)}) END"

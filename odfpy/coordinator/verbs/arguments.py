@@ -1,0 +1,65 @@
+"""Checks of what programs pass to a workspace: a clear error in the place of one from deep inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import isfunction
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from odfpy.errors import UsageError
+
+_Class = TypeVar("_Class", bound=type)
+_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    "str": (str,),
+    "int": (Integral,),  # those of numpy, too
+    "float": (Real,),
+    "bool": (bool,),
+    "Path": (Path,),
+    "None": (type(None),),
+}
+
+
+def with_checked_arguments(owner: _Class) -> _Class:
+    """Have the public methods of a class check arguments whose annotations are plain types.
+
+    What is annotated with other types, such as a sequence of names, they check themselves.
+    """
+    for name, member in list(vars(owner).items()):
+        if isfunction(member) and not name.startswith("_"):
+            setattr(owner, name, _checked(member))
+        elif isinstance(member, classmethod) and not name.startswith("_"):
+            setattr(owner, name, classmethod(_checked(member.__func__)))
+    return owner
+
+
+def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
+    code = method.__code__
+    names = code.co_varnames[: code.co_argcount]
+    checked = {
+        name: kinds for name, text in method.__annotations__.items() if name != "return" and (kinds := _kinds(text))
+    }
+    if not checked:
+        return method
+
+    @wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for name, value in (*zip(names, args, strict=False), *kwargs.items()):
+            kinds = checked.get(name)
+            # True is an int for Python, but no number of rows.
+            if kinds is not None and not (isinstance(value, kinds) and (type(value) is not bool or bool in kinds)):
+                raise UsageError(
+                    f"{name} wants {method.__annotations__[name]}, not {value!r:.100} of type {type(value).__name__}",
+                    hint=f"help({method.__qualname__}) tells what it is.",
+                )
+        return method(*args, **kwargs)
+
+    return call
+
+
+def _kinds(annotation: object) -> tuple[type, ...]:
+    """The types that an annotation names; none if it names others too."""
+    parts = [part.strip() for part in str(annotation).split("|")]
+    return tuple(kind for part in parts for kind in _TYPES[part]) if all(part in _TYPES for part in parts) else ()
