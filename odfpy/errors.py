@@ -345,11 +345,7 @@ class TransferError(OdfError, code="E600"):
 
 
 class DatasetsDiverged(TransferError, code="E601"):
-    """Both sides have blocks that the other side lacks.
-
-    Attributes:
-        heads: hashes of both heads, those of the source and of the target; none if they are not known.
-    """
+    """Both sides have blocks that the other side lacks; `heads` are both, the source's first, where they are known."""
 
     heads: tuple[str, ...] = ()
 
