@@ -344,12 +344,6 @@ class TransferError(OdfError, code="E600"):
     """A dataset could not be moved between places."""
 
 
-class DatasetsDiverged(TransferError, code="E601"):
-    """Both sides have blocks that the other side lacks; `heads` are both, the source's first, where they are known."""
-
-    heads: tuple[str, ...] = ()
-
-
 def did_you_mean(name: str, known: Iterable[str], *, otherwise: str | None = None) -> str | None:
     """A hint with the known names closest to a misspelt one, or `otherwise` when none is close.
 

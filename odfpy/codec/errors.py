@@ -63,6 +63,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "odfpy.query.wire.verification": "E721 E722 E723 E726",
     "odfpy.repository.transfer.linked": "E670",
     "odfpy.repository.bucket.errors": "E610 E611 E612",
+    "odfpy.repository.divergence": "E601",
     "odfpy.repository.events": "E634",
     "odfpy.repository.login": "E632",
     "odfpy.repository.peer_errors": "E620 E621 E622 E623 E624 E625",

@@ -17,7 +17,6 @@ from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transfer.known_places import KnownPlaces
 from odfpy.coordinator.transform.changed_query import is_to_be_taken_up
 from odfpy.coordinator.transform.intervals import InputDiverged, InputInterval, new_intervals
-from odfpy.coordinator.transform.run import require_transform
 from odfpy.data.data_warning import count_of
 from odfpy.data.duration import Duration
 from odfpy.data.multihash import Multihash
@@ -25,9 +24,9 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import all_of
-from odfpy.errors import DatasetNotFound, DatasetsDiverged, OdfError
+from odfpy.errors import DatasetNotFound, OdfError
 from odfpy.http.url import without_user
-from odfpy.repository.divergence import compare_chains
+from odfpy.repository.divergence import DatasetsDiverged, compare_chains
 from odfpy.repository.places.open import open_dataset
 from odfpy.repository.registry import resolve_remote
 from odfpy.repository.transfer.clock import FromTheFuture
@@ -149,13 +148,17 @@ class StatusReader:
 
     def _beside_its_inputs(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
         name, state = dataset.handle, dataset.state
+        if state.set_transform is None:
+            text = "it has no query: it was reset to before that, perhaps"
+            yield StatusRemark(Condition.BEHIND, text, "odf add MANIFEST --replace")
+            return
         try:
-            intervals = new_intervals(self.storage, dataset, require_transform(dataset, state), state)
+            intervals = new_intervals(self.storage, dataset, state.set_transform, state)
         except InputDiverged as error:
             again = f"odf pull {name} --reset-derivatives-on-diverged-input"
             yield StatusRemark(Condition.DIVERGED, error.message, again)
         except DatasetNotFound as error:
-            yield StatusRemark(Condition.BEHIND, error.message)
+            yield StatusRemark(Condition.BEHIND, f"{error.message}. {error.hint}")
         else:
             if new := [text for item in intervals if (text := _new(item))]:
                 yield StatusRemark(Condition.BEHIND, ", ".join(new), f"odf pull {name}")
@@ -229,7 +232,9 @@ class StatusReader:
         return open_dataset(url).refs.get(HEAD)
 
 
-_REFUSED: Final = frozenset(error.code for error in (DatasetsDiverged, ForeignDataset, HistoryTakenBack, FromTheFuture))
+_REFUSED: Final = frozenset(
+    error.code for error in (DatasetNotFound, DatasetsDiverged, ForeignDataset, HistoryTakenBack, FromTheFuture)
+)
 """Codes of errors after which the same pull fails again, until somebody has decided something."""
 
 _KEEP_BOTH = "odf help E601"

@@ -17,9 +17,24 @@ from odfpy.chain.metadata_chain import check_block_bytes
 from odfpy.chain.state import new_data_of
 from odfpy.chain.stores.object_store import CHUNK, ObjectStore, ObjectTooLarge
 from odfpy.data.multihash import Multihash
-from odfpy.errors import HashMismatch, IntegrityError, InvalidValue, MalformedData, OdfError
+from odfpy.errors import HashMismatch, IntegrityError, InvalidValue, MalformedData, OdfError, TransferError
 from odfpy.http.limits import Pace
 from odfpy.values import dataclass
+
+
+class DatasetsDiverged(TransferError, code="E601"):
+    """Both sides have blocks that the other side lacks.
+
+    Attributes:
+        heads: hashes of the head of the source and of that of the target; none if they are not known.
+    """
+
+    heads: tuple[str, ...]
+
+    def __init__(self, message: str, *, hint: str | None = None, heads: tuple[str, ...] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.heads = heads
+
 
 MAX_BYTES = 256 * 1024 * 1024
 """Bytes of all the blocks that two chains differ in: they are in memory at the same time. Long chains may have more:"""

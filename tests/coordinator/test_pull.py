@@ -13,7 +13,8 @@ from odfpy.coordinator.status import Condition
 from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.timestamp import Timestamp
-from odfpy.errors import DatasetLocked, DatasetNotFound, DatasetsDiverged, UsageError
+from odfpy.errors import DatasetLocked, DatasetNotFound, UsageError
+from odfpy.repository.divergence import DatasetsDiverged
 from odfpy.repository.transfer.simple import ForeignDataset, HistoryTakenBack
 
 POLLING = """

@@ -12,7 +12,8 @@ from support.servers.static_server import StaticServer, static_server
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.chain.stores.ref_store import HEAD
-from odfpy.errors import AlreadyExists, DatasetsDiverged, HashMismatch, TransferError
+from odfpy.errors import AlreadyExists, HashMismatch, TransferError
+from odfpy.repository.divergence import DatasetsDiverged
 from odfpy.repository.reference_transfer import ReferenceNotThere, copy_reference, fetch_reference, send_reference
 from odfpy.repository.transfer.simple import ForeignDataset, TransferOutcome, transfer
 

@@ -18,8 +18,9 @@ from odfpy.chain.stores.object_store import MemoryObjectStore, ObjectStore
 from odfpy.chain.stores.ref_store import HEAD
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
-from odfpy.errors import ConcurrentUpdate, DatasetNotFound, DatasetsDiverged, OdfError, TransferError
+from odfpy.errors import ConcurrentUpdate, DatasetNotFound, OdfError, TransferError
 from odfpy.repository import objects
+from odfpy.repository.divergence import DatasetsDiverged
 from odfpy.repository.places.open import open_dataset
 from odfpy.repository.transfer.simple import (
     ForeignDataset,

@@ -9,7 +9,8 @@ from support.chains.stories import Chain, chains, pairs
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.stores.ref_store import HEAD
-from odfpy.errors import DatasetsDiverged, OdfError
+from odfpy.errors import OdfError
+from odfpy.repository.divergence import DatasetsDiverged
 from odfpy.repository.transfer.simple import ForeignDataset, TransferOutcome, transfer
 
 

@@ -18,8 +18,9 @@ from odfpy.data.data_warning import count_of
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import DatasetAlias
-from odfpy.errors import DatasetsDiverged, InvalidValue, UsageError
+from odfpy.errors import InvalidValue, UsageError
 from odfpy.http.url import without_user
+from odfpy.repository.divergence import DatasetsDiverged
 from odfpy.repository.transfer.simple import TransferOutcome, TransferResult
 
 

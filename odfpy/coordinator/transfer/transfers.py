@@ -32,8 +32,9 @@ from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.names import DatasetAlias, is_url
-from odfpy.errors import AlreadyExists, DatasetNotFound, DatasetsDiverged, OdfError, UsageError
+from odfpy.errors import AlreadyExists, DatasetNotFound, OdfError, UsageError
 from odfpy.http.url import without_user
+from odfpy.repository.divergence import DatasetsDiverged
 from odfpy.repository.exchange import fetch_dataset, send_dataset
 from odfpy.repository.places.index import IndexEntry, enter, has_index
 from odfpy.repository.places.open import is_path, normalize_url

@@ -113,9 +113,16 @@ def with_version(set_transform: SetTransform, version: str) -> SetTransform:
 
 
 def require_transform(dataset: StoredDataset, state: ChainState) -> SetTransform:
-    """The transform in force."""
+    """The transform in force.
+
+    Raises:
+        EngineError: there is none.
+    """
     if state.set_transform is None:
-        raise EngineError(f"{dataset.handle} is derivative, but has no SetTransform in its chain")
+        raise EngineError(
+            f"{dataset.handle} is derivative, but has no SetTransform in its chain",
+            hint="It was reset to before its query, perhaps: `odf add MANIFEST --replace` gives it one.",
+        )
     return state.set_transform
 
 

@@ -16,8 +16,8 @@ from odfpy.chain.state import ChainState
 from odfpy.chain.stores.ref_store import HEAD
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
-from odfpy.errors import DatasetsDiverged, IntegrityError
-from odfpy.repository.divergence import EncodedBlock
+from odfpy.errors import IntegrityError
+from odfpy.repository.divergence import DatasetsDiverged, EncodedBlock
 from odfpy.repository.objects import ObjectOfBlock, copy_blocks, objects_of_blocks
 from odfpy.repository.peer_errors import ProtocolViolation
 from odfpy.repository.smart_transfer.archive import ArchiveLimits, unpack

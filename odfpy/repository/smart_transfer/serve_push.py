@@ -11,7 +11,8 @@ from odfpy.chain.stores.ref_store import HEAD
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
-from odfpy.errors import DatasetLocked, DatasetsDiverged, OdfError, TransferError
+from odfpy.errors import DatasetLocked, OdfError, TransferError
+from odfpy.repository.divergence import DatasetsDiverged
 from odfpy.repository.peer_errors import ConnectionLost, ProtocolViolation
 from odfpy.repository.smart_transfer.archive import ArchiveLimits
 from odfpy.repository.smart_transfer.incoming import (

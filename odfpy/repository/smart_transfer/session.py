@@ -17,7 +17,8 @@ from odfpy.chain.revocations import ExpiredKey, RevokedKey
 from odfpy.data.hash_set import HashSet
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
-from odfpy.errors import DatasetLocked, DatasetsDiverged
+from odfpy.errors import DatasetLocked
+from odfpy.repository.divergence import DatasetsDiverged
 from odfpy.repository.objects import ObjectOfBlock
 from odfpy.repository.peer_errors import ConnectionLost, PeerFailed, ProtocolViolation, RemoteCollision
 from odfpy.repository.smart_transfer.messages import (

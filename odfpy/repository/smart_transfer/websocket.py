@@ -371,6 +371,10 @@ def _connected(base: str, path: str, more: Mapping[str, str], ends: ExitStack) -
     except InvalidStatus as error:
         raise _refusal(error.response.status_code, error.response.body or b"", shown) from error
     except WebSocketException as error:
+        if isinstance(error.__cause__, EOFError):  # before it has answered at all
+            raise ConnectionLost(
+                f"{shown} has closed the connection and not answered", hint="Run the command again."
+            ) from error
         raise TransferError(
             f"{shown} does not speak the Smart Transfer Protocol: {error}",
             hint="Is it the URL of a dataset on a node? For plain servers, write http:// or https://.",

@@ -197,6 +197,24 @@ def test_a_place_that_somebody_else_has_pushed_to(
     assert f"{place} has 1 block more" in odf("status", "--remote").out
 
 
+def test_a_derivative_without_a_query_or_an_input_is_told_what_helps(odf: Odf, workspace: Path) -> None:
+    """Neither a pull nor a repair does."""
+    upper = "com.example.upper"
+    assert odf("reset", upper, "0", "--yes").code == 0
+    assert commands(odf, upper) == {upper: [("behind", "odf add MANIFEST --replace")]}
+    assert "--replace" in odf("pull", upper).says
+    (lost,) = odf("verify", upper, "-o", "json").json[0]["unreferenced"]["following"]
+    assert odf("reset", upper, lost["head"], "--yes").code == 0
+    assert odf("pull", upper).code == 0
+    assert odf("status").code == 0
+    assert odf("delete", RATES, "--force", "--yes").code == 0
+    for _ in range(2):  # also after a pull that was refused
+        for remark in odf("status", upper, "-o", "json").json:
+            assert "`odf pull REPOSITORY/NAME`" in remark["what"]
+            assert remark["command"] is None
+        assert odf("pull", upper).code == 1
+
+
 def test_damage_and_missing_signatures(odf: Odf, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ODF_SIGNATURES_SIGN", "false")
     add_row(odf, 20, "com.example.cities")

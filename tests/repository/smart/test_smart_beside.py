@@ -28,7 +28,8 @@ from odfpy.chain.signatures import (
 from odfpy.chain.stores.ref_store import HEAD
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.multihash import Multihash
-from odfpy.errors import AlreadyExists, ConcurrentUpdate, DatasetsDiverged, TransferError
+from odfpy.errors import AlreadyExists, ConcurrentUpdate, TransferError
+from odfpy.repository.divergence import DatasetsDiverged
 from odfpy.repository.exchange import fetch_dataset, send_dataset
 from odfpy.repository.peer_errors import AccessRefused
 from odfpy.repository.places.node import node_dataset

@@ -17,7 +17,8 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.stores.ref_store import HEAD
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
-from odfpy.errors import DatasetsDiverged, OdfError
+from odfpy.errors import OdfError
+from odfpy.repository.divergence import DatasetsDiverged
 from odfpy.repository.objects import ObjectKind
 from odfpy.repository.peer_errors import PeerFailed, ProtocolViolation, RemoteHeadMoved
 from odfpy.repository.smart_transfer.archive import pack

@@ -11,8 +11,9 @@ from support.servers.serving import ask, put, serving, wait_until
 
 from odfpy.chain.layout import DatasetLayout
 from odfpy.coordinator.workspace import Workspace
-from odfpy.errors import DatasetLocked, DatasetNotFound, DatasetsDiverged, TransferError
+from odfpy.errors import DatasetLocked, DatasetNotFound, TransferError
 from odfpy.repository.credentials import Credentials
+from odfpy.repository.divergence import DatasetsDiverged
 from odfpy.repository.exchange import fetch_dataset, send_dataset
 from odfpy.repository.peer_errors import AccessRefused, PeerFailed, RemoteCollision
 from odfpy.repository.places.listing import list_datasets

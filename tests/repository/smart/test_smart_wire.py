@@ -26,7 +26,7 @@ from odfpy.coordinator.workspace import Workspace
 from odfpy.data.multihash import Multihash
 from odfpy.errors import DatasetNotFound, OdfError, TransferError
 from odfpy.repository.exchange import fetch_dataset, send_dataset
-from odfpy.repository.peer_errors import ProtocolViolation
+from odfpy.repository.peer_errors import ConnectionLost, ProtocolViolation
 from odfpy.repository.smart_transfer import pull_links, serve_push, websocket
 from odfpy.repository.smart_transfer import push as pushes
 from odfpy.repository.smart_transfer.session import PeerClosed
@@ -197,12 +197,19 @@ def test_place_that_has_taken_back_what_it_had_is_not_followed(workspace: Worksp
 
 
 @contextmanager
-def server_that(talk: Callable[[ServerConnection], object]) -> Iterator[str]:
-    """A server with a head, whose side of a conversation is `talk`; gives the URL of a dataset."""
+def server_that(talk: Callable[[ServerConnection], object], *, upgrades: bool = True) -> Iterator[str]:
+    """A server with a head, whose side of a conversation is `talk`; gives the URL of a dataset.
+
+    Args:
+        talk: the conversation.
+        upgrades: whether it comes to one, or the server dies when it is asked for.
+    """
     head = str(Multihash.of(b"head")).encode()
 
-    def answer(_: ServerConnection, request: Any) -> Response | None:
+    def answer(connection: ServerConnection, request: Any) -> Response | None:
         if "Upgrade" in request.headers:
+            if not upgrades:
+                connection.socket.shutdown(socket.SHUT_RDWR)
             return None
         return Response(200, "OK", Headers({"Content-Length": str(len(head)), "Connection": "close"}), head)
 
@@ -254,6 +261,12 @@ def test_server_that_says_nothing_is_given_up(here: DatasetLayout, monkeypatch: 
         with pytest.raises(TransferError, match="has not answered"):
             fetch_dataset(url, here)
         done.set()
+
+
+def test_server_that_dies_before_it_answers_is_lost(here: DatasetLayout):
+    """That is nothing to be wrong about the address."""
+    with server_that(lambda _: None, upgrades=False) as url, pytest.raises(ConnectionLost, match="not answered"):
+        fetch_dataset(url, here)
 
 
 def test_address_that_is_not_that_of_a_dataset_is_told(here: DatasetLayout, node: str):
