@@ -149,8 +149,8 @@ class StatusReader:
     def _beside_its_inputs(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
         name, state = dataset.handle, dataset.state
         if state.set_transform is None:
-            text = "it has no query: it was reset to before that, perhaps"
-            yield StatusRemark(Condition.BEHIND, text, "odf add MANIFEST --replace")
+            why = "it has no query: it was reset to before that, perhaps"
+            yield StatusRemark(Condition.BEHIND, why, "odf add MANIFEST --replace")
             return
         try:
             intervals = new_intervals(self.storage, dataset, state.set_transform, state)

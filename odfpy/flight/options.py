@@ -94,7 +94,7 @@ def source_of(given: Mapping[str, str]) -> Source:
     _check_names(options)
     tls = Tls.from_files(
         roots=options.get(_ROOTS),
-        verify=_truth(options, _VERIFY, otherwise=True),
+        verify=truth_of(options, _VERIFY, otherwise=True),
         certificate=options.get(_CERTIFICATE),
         key=options.get(_KEY),
         host_name=options.get(_HOST_NAME),
@@ -110,10 +110,10 @@ def source_of(given: Mapping[str, str]) -> Source:
         credentials=_below(options, _CREDENTIALS),
     )
     request = _request(options)
-    if not _truth(options, _CASE, otherwise=True):
+    if not truth_of(options, _CASE, otherwise=True):
         request = _in_the_servers_case(service, request)
     column = options.get(_STREAM_COLUMN, commands.stream_column)
-    transactions, single_use = (_truth(options, name, otherwise=False) for name in (_TRANSACTIONS, _SINGLE_USE))
+    transactions, single_use = (truth_of(options, name, otherwise=False) for name in (_TRANSACTIONS, _SINGLE_USE))
     return Source(service, request, column, transactions, single_use)
 
 
@@ -132,7 +132,7 @@ def _location(options: Mapping[str, str]) -> str:
     port = options.get(_PORT)
     if port is None:
         raise UsageError(f"The option {_PORT} is missing", hint=f'.option("{_PORT}", 50050), or a URL as {_SERVER}')
-    return f"grpc{'+tls' if _truth(options, _SSL, otherwise=False) else ''}://{server}:{port}"
+    return f"grpc{'+tls' if truth_of(options, _SSL, otherwise=False) else ''}://{server}:{port}"
 
 
 def _commands(options: Mapping[str, str]) -> Commands:
@@ -200,7 +200,17 @@ def _below(options: Mapping[str, str], prefix: str) -> dict[str, str]:
     return {name.removeprefix(prefix): value for name, value in options.items() if name.startswith(prefix)}
 
 
-def _truth(options: Mapping[str, str], name: str, *, otherwise: bool) -> bool:
+def truth_of(options: Mapping[str, str], name: str, *, otherwise: bool) -> bool:
+    """The value of an option that is true or false.
+
+    Args:
+        options: of Spark.
+        name: of the option.
+        otherwise: its value where it is not given.
+
+    Raises:
+        InvalidValue: it is neither.
+    """
     words = {"true": True, "false": False}
     text = options.get(name, str(otherwise)).lower()
     if text not in words:

@@ -147,11 +147,11 @@ def tell_pushed(results: list[Pushed], output: Output) -> int:
         if result.error is not None:
             output.error(result.error.message, result.error.hint, result.error.code)
     if refused and len(results) > 1:
-        from odfpy.cli.screen.results import plural
+        from odfpy.data.data_warning import count_of
 
         there = len(results) - len(refused)
         verb = "is" if there == 1 else "are"
-        output.say(f"{there} of {plural(len(results), 'file')} {verb} in the archive, {len(refused)} refused")
+        output.say(f"{there} of {count_of(len(results), 'file')} {verb} in the archive, {len(refused)} refused")
     return max((result.error.exit_code for result in refused if result.error), default=0)
 
 

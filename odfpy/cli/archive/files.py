@@ -19,7 +19,7 @@ from odfpy.cli.archive.options import (
     who_of,
 )
 from odfpy.cli.grammar import Form, session_of
-from odfpy.cli.screen.results import plural
+from odfpy.data.data_warning import count_of
 from odfpy.errors import OdfError, UsageError
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def correct(
         raise UsageError("Nothing is corrected", hint="Say what: --what, --where, --start, --end, --work-id, --path.")
     opened, ids = _local_ids(session, archive, urls)
     changed = opened.change(ids, who=who_of(who), why=why, **values)
-    session.output.say(f"Corrected {len(changed)} of {plural(len(ids), 'file')}")
+    session.output.say(f"Corrected {len(changed)} of {count_of(len(ids), 'file')}")
 
 
 def withdraw(
@@ -142,7 +142,7 @@ def withdraw(
     session = session_of(context)
     opened, ids = _local_ids(session, archive, urls)
     changed = opened.withdraw(ids, who=who_of(who), why=why)
-    session.output.say(f"Withdrew {len(changed)} of {plural(len(ids), 'file')}")
+    session.output.say(f"Withdrew {len(changed)} of {count_of(len(ids), 'file')}")
 
 
 def _local_ids(session: Session, name: str | None, urls: list[str] | None) -> tuple[LocalArchive, list[str]]:

@@ -8,7 +8,7 @@ import typer
 
 from odfpy.cli.archive.options import ArchiveName, Who, Why, archive_of, local, who_of
 from odfpy.cli.grammar import Form, command, group, session_of
-from odfpy.cli.screen.results import plural
+from odfpy.data.data_warning import count_of
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def expire(
     if rows or not output.for_people:
         output.records(rows, {"url": "url", "path": "path", "start": "start_iso", "rule": "rule"})
     done = "has expired" if len(found) == 1 else "have expired"
-    output.say(f"{plural(len(found), 'file')} {'would expire' if dry_run else done}")
+    output.say(f"{count_of(len(found), 'file')} {'would expire' if dry_run else done}")
 
 
 def _time(text: str | None) -> Timestamp | None:

@@ -164,9 +164,9 @@ def _tell_pushed(result: Pushed, output: Output) -> None:
 
 def _ended(summary: UploadSummary, signals: list[int], output: Output) -> int:
     """Say what was done; gives the exit code."""
-    from odfpy.cli.screen.results import plural
+    from odfpy.data.data_warning import count_of
 
-    output.say(f"{plural(summary.pushed, 'file')} pushed, {summary.known} there already, {summary.refused} refused")
+    output.say(f"{count_of(summary.pushed, 'file')} pushed, {summary.known} there already, {summary.refused} refused")
     if signal.SIGINT in signals:
         return INTERRUPTED
     if summary.trouble is not None and not signals:
@@ -204,9 +204,9 @@ def show_queue(context: typer.Context, queue: QueuePath = None, form: Form = Non
         output.tree({"folder": str(folder.path), "files": used.files, "bytes": used.size, "refused": refused})
         return
     from odfpy.cli.screen.output import format_size
-    from odfpy.cli.screen.results import plural
+    from odfpy.data.data_warning import count_of
 
-    waiting = f"{plural(used.files, 'file')} {'waits' if used.files == 1 else 'wait'}"
+    waiting = f"{count_of(used.files, 'file')} {'waits' if used.files == 1 else 'wait'}"
     output.text(f"{folder.path}: {waiting} ({format_size(used.size)}), {len(refused)} refused")
     for one in refused:
         output.text(f"refused: {one['name']}: {one['error']}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from odfpy.cli.grammar import Form, Name, Names, command, group, session_of, whole_number
-from odfpy.cli.screen.results import plural
+from odfpy.data.data_warning import count_of
 from odfpy.errors import NotFound, OdfError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -313,7 +313,7 @@ def _set_paused(session: Session, names: list[str] | None, *, is_paused: bool) -
             _save(dataset, replace(schedule, paused=True if is_paused else None))
         session.output.say(f"{dataset.handle} {'is paused' if is_paused else 'goes on'}")
     if len(scheduled) < len(datasets):
-        session.output.say(f"{plural(len(datasets) - len(scheduled), 'dataset')} without a schedule")
+        session.output.say(f"{count_of(len(datasets) - len(scheduled), 'dataset')} without a schedule")
 
 
 def _lines(dataset: StoredDataset) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import typer
 from odfpy.cli.datasets.branch import complete_moments
 from odfpy.cli.grammar import Form, Name, command, complete_columns, group, session_of, split_words, whole_number
 from odfpy.cli.screen.output import Format, Output
-from odfpy.cli.screen.results import plural
+from odfpy.data.data_warning import count_of
 from odfpy.errors import OdfError, UsageError
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _staged(session: Session, output: Output, name: str, branch: str, limit: int
         output.text()
         output.arrow(session.workspace.branches.staged_rows(found, limit))
         if found.num_records > limit:
-            output.say(f"{plural(found.num_records - limit, 'more row')}; --rows shows more")
+            output.say(f"{count_of(found.num_records - limit, 'more row')}; --rows shows more")
     return bool(found.blocks)
 
 
@@ -117,8 +117,8 @@ def _staged_lines(found: BranchDiff) -> list[str]:
     if not found.blocks:
         return [*lines, "It has nothing that the head lacks"]
     if found.head_blocks:
-        lines.append(f"The head has gone on by {plural(len(found.head_blocks), 'block')}")
-    lines.append(f"It would add {plural(found.num_records, 'record')} in {plural(len(found.blocks), 'block')}:")
+        lines.append(f"The head has gone on by {count_of(len(found.head_blocks), 'block')}")
+    lines.append(f"It would add {count_of(found.num_records, 'record')} in {count_of(len(found.blocks), 'block')}:")
     lines += [
         f"  block {one.block.sequence_number} {one.hash} {type(one.block.event).__name__}" for one in found.blocks
     ]
@@ -163,9 +163,9 @@ def _compare(session: Session, output: Output, what: tuple[str, str, str], key: 
             output.flow(["change", "count", *found.columns], (row for one in counted for row in _csv_rows(one, found)))
         elif output.form is Format.NDJSON:
             for one in counted:
-                output.tree(_tree(one))
+                output.tree(one.to_json())
         else:
-            output.tree([_tree(one) for one in counted])
+            output.tree([one.to_json() for one in counted])
     return any(counted.counts.values())
 
 
@@ -199,7 +199,7 @@ def _show(output: Output, what: tuple[str, str, str], found: Comparison, counted
     columns = [*found.key, *(column for column in found.columns if column not in found.key)]
     output.rows(["", *columns], [[_sign(one), *(_both(one, column) for column in columns)] for one in shown])
     if counted.left:
-        output.say(f"{plural(counted.left, 'more row')}; --rows shows more")
+        output.say(f"{count_of(counted.left, 'more row')}; --rows shows more")
 
 
 def _sign(one: RowChange) -> str:
@@ -219,10 +219,6 @@ def _both(one: RowChange, column: str) -> Any:
 
 def _version_of(text: str) -> str:
     return text or "(none)"
-
-
-def _tree(one: RowChange) -> dict[str, Any]:
-    return {"change": one.change.value, "count": one.count, "key": one.key or None, "old": one.old, "new": one.new}
 
 
 def _csv_rows(one: RowChange, found: Comparison) -> Iterator[list[Any]]:

@@ -21,7 +21,7 @@ from odfpy.cli.grammar import (
     whole_number,
 )
 from odfpy.cli.screen.output import Format, Output, error_tree, format_size
-from odfpy.cli.screen.results import plural
+from odfpy.data.data_warning import count_of
 from odfpy.data.duration import Duration
 from odfpy.errors import OdfError, UsageError
 
@@ -236,7 +236,7 @@ def _compact_lines(results: list[CompactResult], verb: str) -> list[str]:
             lines.append(f"{result.handle}: nothing to compact")
             continue
         before, after = (
-            f"{plural(slices, 'data file')} in {plural(blocks, 'block')}"
+            f"{count_of(slices, 'data file')} in {count_of(blocks, 'block')}"
             for slices, blocks in zip(result.slices, result.blocks, strict=True)
         )
         lines.append(f"{result.handle}: what was {before} {verb} {after}")
@@ -306,7 +306,7 @@ def _reset_lines(result: ResetResult, verb: str) -> list[str]:
     where = f"block {result.sequence_number} ({result.new_head})"
     if not result.changes:
         return [f"{result.handle} is at {where} already"]
-    lost = f"{verb} {plural(result.num_blocks, 'block')} with {plural(result.num_records, 'record')}, back to"
+    lost = f"{verb} {count_of(result.num_blocks, 'block')} with {count_of(result.num_records, 'record')}, back to"
     line = f"{result.handle} {lost if result.num_blocks else 'goes on to'} {where}; the head was {result.old_head}"
     return [line, *_consequences(result.downstream, result.notes)]
 

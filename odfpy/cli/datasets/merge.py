@@ -9,7 +9,7 @@ import typer
 from odfpy.chain.references import ReferenceKind
 from odfpy.cli.datasets.branch import complete_branches
 from odfpy.cli.grammar import Form, Name, Wait, command, group, session_of
-from odfpy.cli.screen.results import plural
+from odfpy.data.data_warning import count_of
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def merge(
         output.tree(_merge_tree(result))
         return
     again = ", applied again on top of the head" if result.applied_again else ""
-    what = f"{plural(result.num_records, 'record')} in {plural(result.num_blocks, 'block')}{again}"
+    what = f"{count_of(result.num_records, 'record')} in {count_of(result.num_blocks, 'block')}{again}"
     output.say(f"{result.handle}: {what if result.num_blocks else 'nothing that the head lacked'}")
     for note in result.notes:
         output.say(f"  note: {note}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from odfpy.cli.grammar import Form, Names, command, group, session_of
-from odfpy.cli.screen.results import plural
+from odfpy.data.data_warning import count_of
 
 if TYPE_CHECKING:
     from odfpy.coordinator.status import DatasetStatus, StatusRemark
@@ -41,7 +41,7 @@ def status(
         output.records([_tree(name, remark) for name, remark in remarks], columns)
     if output.for_people:
         fine = sum(not one.remarks for one in found)
-        output.say(f"{plural(len(found), 'dataset')}, {fine} with nothing to do")
+        output.say(f"{count_of(len(found), 'dataset')}, {fine} with nothing to do")
     if nothing_runs(session.workspace.storage):
         output.warn("there are schedules, and nothing runs: start `odf run`, or `odf serve --run`")
     return 1 if any(not remark.condition.is_a_choice for _, remark in remarks) else 0

@@ -11,8 +11,9 @@ import typer
 
 from odfpy.cli.grammar import All, Form, NamesAt, Recursive, command, group, session_of
 from odfpy.cli.screen.output import Format, Output, format_size
-from odfpy.cli.screen.results import NO_DATASETS, plural, signature_tree, tell_counts
+from odfpy.cli.screen.results import NO_DATASETS, signature_tree, tell_counts
 from odfpy.cli.screen.terminal import paint
+from odfpy.data.data_warning import count_of
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -100,19 +101,19 @@ def _print(report: VerifyReport, output: Output) -> None:
     from odfpy.coordinator.storage.keys import UserKeys
 
     verdict = paint("verified", "green", sys.stdout) if report.ok else paint("NOT VALID", "red", sys.stdout)
-    looked_at = [plural(report.blocks, "block"), plural(report.slices, "data file")]
+    looked_at = [count_of(report.blocks, "block"), count_of(report.slices, "data file")]
     if report.checkpoints:
-        looked_at.append(plural(report.checkpoints, "checkpoint"))
+        looked_at.append(count_of(report.checkpoints, "checkpoint"))
     if report.linked is not None:
         linked = report.linked
-        looked_at.append(f"{plural(linked.here, 'linked file')} ({format_size(linked.here_bytes)})")
+        looked_at.append(f"{count_of(linked.here, 'linked file')} ({format_size(linked.here_bytes)})")
         looked_at += [f"{linked.elsewhere} elsewhere"] if linked.elsewhere else []
         looked_at += [f"{linked.removed} removed as recorded"] if linked.removed else []
     if report.transforms_replayed:
-        looked_at.append(f"{plural(report.transforms_replayed, 'transform')} replayed")
+        looked_at.append(f"{count_of(report.transforms_replayed, 'transform')} replayed")
     equal = [one.answer for one in report.against_batch if one.answer.obstacle is None and one.answer.is_equal]
     if equal:
-        rows = plural(equal[-1].found, "row")
+        rows = count_of(equal[-1].found, "row")
         looked_at.append(f"{rows} as the query run once gives them" + (f", {len(equal)} times" if equal[1:] else ""))
     if report.signatures is not None:
         looked_at.append(UserKeys().words(report.signatures, report.handle.id))
@@ -120,14 +121,14 @@ def _print(report: VerifyReport, output: Output) -> None:
     for file in report.repaired:
         output.text(f"  repaired: {file}")
     if report.unreferenced:
-        what = f"{plural(report.unreferenced, 'file')} ({format_size(report.unreferenced_bytes)})"
+        what = f"{count_of(report.unreferenced, 'file')} ({format_size(report.unreferenced_bytes)})"
         output.text(f"  note: {what} that no history names; `odf gc` removes what is of no use")
     if report.following:
         count, last = len(report.following), report.following[0]
         what = "a history" if count == 1 else f"{count} histories"
         output.text(f"  note: {what} among them followed the head once, which was reset, or is that of an old copy:")
         for one in report.following[:_MOST_HISTORIES]:
-            output.text(f"    {plural(one.num_blocks, 'block')} to {one.head}, written {one.written}")
+            output.text(f"    {count_of(one.num_blocks, 'block')} to {one.head}, written {one.written}")
         if count > _MOST_HISTORIES:
             output.text(f"    and {count - _MOST_HISTORIES} older ones")
         which = "it" if count == 1 else "the last one"

@@ -24,7 +24,7 @@ from odfpy.cli.grammar import (
     whole_number,
 )
 from odfpy.cli.screen.output import Output, format_size
-from odfpy.cli.screen.results import plural
+from odfpy.data.data_warning import count_of
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -218,8 +218,8 @@ def _tell(what: str, done: Exported, output: Output, *, name: str | None = None)
     if not output.for_people:
         output.tree({"path": str(done.to), "sidecar": str(done.sidecar), **done.manifest})
         return
-    files = f" in {plural(done.num_files, 'file')}" if done.num_files != 1 else ""
+    files = f" in {count_of(done.num_files, 'file')}" if done.num_files != 1 else ""
     shown = "standard output" if name == _STDOUT else done.to
-    output.say(f"{what}: {shown}, {plural(done.num_rows, 'row')}{files}, {format_size(done.size)}")
+    output.say(f"{what}: {shown}, {count_of(done.num_rows, 'row')}{files}, {format_size(done.size)}")
     for one in done.manifest.get("inputs", ()):
         output.say(f"  of {one['alias']} at block {one['sequenceNumber']} {one['blockHash']}")

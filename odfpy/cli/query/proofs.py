@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of
-from odfpy.cli.screen.results import plural
+from odfpy.data.data_warning import count_of
 from odfpy.errors import NotFound, OdfError, UsageError, WorkspaceNotFound
 from odfpy.files import replace_file
 
@@ -63,7 +63,7 @@ def commit_answer(session: Session, query: str | None, showing: Showing, file: s
     document = CommittedAnswer.parse(answer.tree(answer_key(workspace.root)))
     replace_file(Path(file), (json.dumps(document.tree(), ensure_ascii=False, indent=1) + "\n").encode())
     output.arrow(answer.table)
-    output.say(f"{file}: {plural(answer.table.num_rows, 'row')}, signed by {document.proof.verification_method}")
+    output.say(f"{file}: {count_of(answer.table.num_rows, 'row')}, signed by {document.proof.verification_method}")
 
 
 @command(
@@ -176,7 +176,7 @@ def _verify_statement(
         found |= {"dataset": None if bound is None else {"id": str(bound.id), "block": str(bound.block_hash)}}
         output.tree(found | {"comparedRows": rows, "comparedDataset": is_here})
         return
-    what = f"version {table.version} of {table.shared_table} for {table.recipient}, {plural(count, 'row')}"
+    what = f"version {table.version} of {table.shared_table} for {table.recipient}, {count_of(count, 'row')}"
     output.text(f"{file}: {what}, signed by {keys.name_of(proof.signer)}")
     if rows is not None:
         output.text(f"  {rows} has the rows that were signed")

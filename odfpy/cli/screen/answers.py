@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.cli.screen.output import Format, Output
 from odfpy.cli.screen.progress import ProgressLine
-from odfpy.cli.screen.results import plural
+from odfpy.data.data_warning import count_of
 
 if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace
@@ -89,7 +89,7 @@ class Showing:
         if rows.is_cut:
             output.say(f"These are the first {most} rows; `odf export` writes all of them to a file")
         if self.timing:
-            output.say(f"({plural(rows.count, 'row')}, {seconds:.3f} s)")
+            output.say(f"({count_of(rows.count, 'row')}, {seconds:.3f} s)")
 
     def _most(self, output: Output) -> int | None:
         bounds = [self.limit]

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from odfpy.cli.screen.output import Format, Output, error_tree, format_size
 from odfpy.cli.screen.progress import ProgressLine
-from odfpy.cli.screen.results import plural, tell_warnings, warning_trees
+from odfpy.cli.screen.results import tell_warnings, warning_trees
 from odfpy.cli.screen.terminal import paint
+from odfpy.data.data_warning import count_of
 
 if TYPE_CHECKING:
     from odfpy.coordinator.dry_run import PlannedInput, PullPlan
@@ -72,7 +73,7 @@ def _measures(item: PlannedInput) -> str:
     if item.size is not None:
         parts.append(format_size(item.size))
     if item.num_records is not None:
-        parts.append(plural(item.num_records, "new record"))
+        parts.append(count_of(item.num_records, "new record"))
     if item.kept:
         some = "" if item.kept == item.size else f"{format_size(item.kept)} "
         parts.append(f"{some}fetched before and kept")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from odfpy.cli.screen.output import Format, Output, error_tree
 from odfpy.cli.screen.progress import ProgressLine
 from odfpy.cli.screen.terminal import paint
+from odfpy.data.data_warning import count_of
 
 if TYPE_CHECKING:
     from odfpy.chain.signatures import SignatureReport
@@ -149,7 +150,7 @@ def _line(result: PullResult) -> str:
         if result.num_records or not read:
             parts.append(_committed(result))
         else:
-            parts.append(f"nothing came of {plural(read, 'row')}")
+            parts.append(f"nothing came of {count_of(read, 'row')}")
         if result.watermark is not None:
             parts.append(f"watermark {result.watermark}")
     name = f"{result.name}: {result.input}" if result.input else result.name
@@ -157,7 +158,7 @@ def _line(result: PullResult) -> str:
 
 
 def _committed(result: PullResult) -> str:
-    return f"{plural(result.num_records, 'record')} in {plural(result.num_blocks, 'block')}"
+    return f"{count_of(result.num_records, 'record')} in {count_of(result.num_blocks, 'block')}"
 
 
 def _rows(result: PullResult) -> str:
@@ -165,12 +166,7 @@ def _rows(result: PullResult) -> str:
     if not result.counts:
         return ""
     fates = [f"{count} {words}" for key, words in _FATES.items() if (count := result.counts.get(key, 0))]
-    return f"{plural(result.counts.get('read', 0), 'row')} read{': ' if fates else ''}{', '.join(fates)}; "
-
-
-def plural(count: int, noun: str) -> str:
-    """A count and what is counted."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f"{count_of(result.counts.get('read', 0), 'row')} read{': ' if fates else ''}{', '.join(fates)}; "
 
 
 def signature_tree(report: SignatureReport | None) -> dict[str, Any] | None:

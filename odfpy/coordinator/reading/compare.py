@@ -53,6 +53,16 @@ class RowChange:
     new: Mapping[str, Any] | None
     count: int = 1
 
+    def to_json(self) -> dict[str, Any]:
+        """Return it as programs get it, a tree of JSON."""
+        return {
+            "change": self.change.value,
+            "count": self.count,
+            "key": self.key or None,
+            "old": self.old,
+            "new": self.new,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange:

@@ -37,7 +37,7 @@ def input_of(storage: Storage, item: TransformInput) -> StoredDataset:
         raise DatasetNotFound(
             f"The input {item.alias} ({item.dataset_ref}) is not in the workspace",
             hint="Pull it from a place that has it: `odf pull REPOSITORY/NAME`, or a URL; `odf search` looks. If"
-            f" another dataset {item.alias} was made in its place, `odf add --replace` of this one's manifest takes that.",
+            f" another dataset {item.alias} was made in its place, `odf add --replace` of this manifest takes that.",
         ) from error
 
 

@@ -296,3 +296,8 @@ def _join(path: str, name: str) -> str:
 
 def _at(path: str) -> str:
     return f" in field {path!r}" if path else ""
+
+
+def has_one_form(kind: pa.DataType) -> bool:
+    """Return whether equal values of a type are the same: fractions have two zeros and many NaNs, maps have orders."""
+    return not pa.types.is_floating(kind) and not pa.types.is_nested(kind)

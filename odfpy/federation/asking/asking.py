@@ -35,7 +35,7 @@ from odfpy.federation.relay.bounds import Received
 from odfpy.federation.relay.errors import IncompleteAnswer
 from odfpy.federation.relay.question import LONGEST_WAIT, Missing, Part, Wants
 from odfpy.federation.relay.relay import MARGIN
-from odfpy.federation.sources.contract import Batches
+from odfpy.federation.sources.contract import SourceBatches
 from odfpy.federation.sql.splitting.own_names import with_own_names
 
 AT_ONCE: Final = 16
@@ -141,7 +141,7 @@ def answered(
         rows: RowStream
         if how is not None:
             table = explained(found.answers, read, found.rest)
-            rows = Batches(table.schema, iter(table.to_batches()))
+            rows = SourceBatches(table.schema, iter(table.to_batches()))
         else:
             rows = rest_rows(found, read, options.memory, inner)
         stack.callback(rows.close)

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, Final
 import pyarrow as pa
 
 from odfpy.data.memory import bytes_of
+from odfpy.data.rows.batch_stream import BatchStream
 from odfpy.data.timestamp import Timestamp
 from odfpy.engine.control import Control
 from odfpy.errors import OdfError, ResultTooLarge
@@ -31,7 +32,7 @@ from odfpy.federation.relay.flight import Connections
 from odfpy.federation.relay.reading import SourceReader
 from odfpy.federation.relay.result_files import ResultFile, written_files
 from odfpy.federation.relay.result_store import ResultStore
-from odfpy.federation.relay.rows import HashedRows, PassedRows, Rows
+from odfpy.federation.relay.rows import HashedRows, PassedRows
 from odfpy.federation.relay.statements import RowsSigner
 from odfpy.federation.relay.tickets import PassedTicket, Ticket, Tickets
 from odfpy.federation.store.results import Result, Results, ResultState
@@ -230,7 +231,7 @@ class ResultMaker:
             seen = self._seen(ticket)
             if isinstance(ticket, PassedTicket):
                 stream = self._connections.rows(ticket.part, self._seconds, reader=ticket.holder.fingerprint)
-                rows: Rows = PassedRows(stack.enter_context(stream), Received(self._largest))
+                rows: BatchStream = PassedRows(stack.enter_context(stream), Received(self._largest))
             else:
                 rows = self._reader.read(ticket, control)
                 rows = HashedRows(rows) if ticket.is_signed else rows
@@ -242,7 +243,7 @@ class ResultMaker:
             "statement": self._stated(ticket, rows),
         }
 
-    def _stated(self, ticket: Ticket | PassedTicket, rows: Rows) -> str | None:
+    def _stated(self, ticket: Ticket | PassedTicket, rows: BatchStream) -> str | None:
         if isinstance(rows, PassedRows):
             return rows.statement
         if isinstance(rows, HashedRows) and rows.found is not None and isinstance(ticket, Ticket):
@@ -306,7 +307,7 @@ def _check_tries(tries: int) -> None:
         raise OdfError("The relay has ended each time that it made this result")
 
 
-def _bounded(rows: Rows, largest: int) -> Iterator[pa.RecordBatch]:
+def _bounded(rows: BatchStream, largest: int) -> Iterator[pa.RecordBatch]:
     """The batches, no more than there may be.
 
     Raises:

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
 from odfpy.data.multihash import Multihash
+from odfpy.data.rows.batch_stream import BatchStream
 from odfpy.federation.relay.bounds import Received
-
-
-class Rows(Protocol):
-    """Rows under way."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Return their columns."""
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Return their batches, as they come."""
 
 
 class HashedRows:
@@ -29,7 +19,7 @@ class HashedRows:
         found: their number and hash, when all have gone by.
     """
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: BatchStream) -> None:
         self.schema: pa.Schema = rows.schema
         self.found: tuple[int, Multihash] | None = None
         self._rows = rows

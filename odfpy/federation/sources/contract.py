@@ -303,7 +303,7 @@ def secret_of(variable: str | None, environment: Mapping[str, str]) -> str | Non
     return found
 
 
-class Batches:
+class SourceBatches:
     """Rows as a `RowStream`: a schema, batches, and what is to be done at the end."""
 
     def __init__(self, schema: pa.Schema, batches: Iterator[Any], end: Any = None) -> None:

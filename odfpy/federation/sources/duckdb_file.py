@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from odfpy.extras import needs_extra
 from odfpy.federation.errors import SourceFailed
 from odfpy.federation.model.connections import DuckdbConnection
-from odfpy.federation.sources.contract import BATCH_ROWS, Batches, ReadLimits, Source
+from odfpy.federation.sources.contract import BATCH_ROWS, ReadLimits, Source, SourceBatches
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,4 +54,4 @@ class DuckdbSource(Source):
             reader = database.sql(sql).to_arrow_reader(BATCH_ROWS)
             # Before the connection: who opens the file next would wait for ever for a result that is left open.
             ends.callback(reader.close)
-            return Batches(reader.schema, iter(reader), ends.pop_all().close)
+            return SourceBatches(reader.schema, iter(reader), ends.pop_all().close)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from odfpy.extras import needs_extra
 from odfpy.federation.errors import SourceFailed
 from odfpy.federation.model.connections import FlightConnection
-from odfpy.federation.sources.contract import Batches, ReadLimits, Source, secret_of
+from odfpy.federation.sources.contract import ReadLimits, Source, SourceBatches, secret_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,7 +78,7 @@ class FlightSource(Source):
             reader = cursor.fetch_record_batch()
             ends.callback(reader.close)
             ends.callback(stop)
-            return Batches(reader.schema, iter(reader), ends.pop_all().close)
+            return SourceBatches(reader.schema, iter(reader), ends.pop_all().close)
 
     def _certificates(self) -> dict[str, str]:
         """Certificates as they are now: files are replaced when they are rotated."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from odfpy.extras import needs_extra
 from odfpy.federation.errors import SourceFailed
 from odfpy.federation.model.connections import PostgresConnection
-from odfpy.federation.sources.contract import BATCH_ROWS, Batches, ReadLimits, Source, secret_of
+from odfpy.federation.sources.contract import BATCH_ROWS, ReadLimits, Source, SourceBatches, secret_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,7 +90,7 @@ class PostgresSource(Source):
                     ]
                     yield pa.RecordBatch.from_arrays(columns, names)
 
-            return Batches(schema, batches(), ends.pop_all().close)
+            return SourceBatches(schema, batches(), ends.pop_all().close)
 
 
 def _type_of(column: Any) -> pa.DataType:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from odfpy.extras import needs_extra
 from odfpy.federation.errors import SourceFailed
 from odfpy.federation.model.connections import TrinoConnection
-from odfpy.federation.sources.contract import BATCH_ROWS, Batches, ReadLimits, Source, secret_of
+from odfpy.federation.sources.contract import BATCH_ROWS, ReadLimits, Source, SourceBatches, secret_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,7 +88,7 @@ class TrinoSource(Source):
                     columns = zip(zip(*rows, strict=True), kinds, strict=True)
                     yield pa.RecordBatch.from_arrays([_array(values, kind) for values, kind in columns], names)
 
-            return Batches(pa.schema(list(zip(names, kinds, strict=True))), batches(), ends.pop_all().close)
+            return SourceBatches(pa.schema(list(zip(names, kinds, strict=True))), batches(), ends.pop_all().close)
 
 
 def _type_of(name: str, text: str) -> pa.DataType:

@@ -10,6 +10,7 @@ from typing import Final
 from odfpy.errors import InvalidValue, UsageError, did_you_mean
 from odfpy.federation.relay.question import LONGEST_WAIT
 from odfpy.federation.spark.access import Access
+from odfpy.flight.options import truth_of
 
 SECONDS: Final = 60.0
 """To wait for the answer."""
@@ -80,7 +81,7 @@ class WebOptions:
                 raise UsageError(f"The option {name} is missing", hint=f'.option("{name}", {_EXAMPLES[name]})')
         entity, query = options.get("entity", options.get("path")), options.get("query")
         _check_what(options, entity, query)
-        complete, single_use = (_truth(options, name, otherwise=name == _TRUTHS[0]) for name in _TRUTHS)
+        complete, single_use = (truth_of(options, name, otherwise=name == _TRUTHS[0]) for name in _TRUTHS)
         return cls(
             access=Access.from_files(*(options[name] for name in _ACCESS)),
             entity=entity,
@@ -132,11 +133,3 @@ def _seconds(options: Mapping[str, str], name: str, otherwise: float, most: floa
     if not 0 < found <= most:
         raise InvalidValue(f"The option {name} is {text!r}", hint=f"Write a number of seconds, at most {most:.0f}.")
     return found
-
-
-def _truth(options: Mapping[str, str], name: str, *, otherwise: bool) -> bool:
-    words = {"true": True, "false": False}
-    text = options.get(name, str(otherwise)).lower()
-    if text not in words:
-        raise InvalidValue(f"The option {name} is {text!r}", hint="Write true or false.")
-    return words[text]

@@ -13,9 +13,9 @@ from typing import Final
 from odfpy.federation.sql.casting import cast
 from odfpy.federation.sql.columns import Types, columns_of
 from odfpy.federation.sql.errors import InvalidFragment, InvalidTransformation
-from odfpy.federation.sql.expressions import Call, Column, Constant, Expression, has_aggregate, rebuilt
+from odfpy.federation.sql.expressions import Column, Constant, Expression, has_aggregate, rebuilt
 from odfpy.federation.sql.fragment import Fragment, Order, Output
-from odfpy.federation.sql.operators import call
+from odfpy.federation.sql.operators import called_again
 from odfpy.federation.sql.reading import named_columns, read_text
 from odfpy.federation.sql.simplify import simplified
 from odfpy.federation.sql.types import UNKNOWN
@@ -79,11 +79,8 @@ def rewritten(fragment: Fragment, entity: str, expressions: Mapping[str, Express
             return Constant(None, node.dtype)
         return found if node.dtype == UNKNOWN else cast(found, node.dtype)
 
-    def again(node: Call, arguments: tuple[Expression, ...]) -> Expression:
-        return cast(arguments[0], node.dtype) if node.operator == "cast" else call(node.operator, *arguments)
-
     def of(expression: Expression) -> Expression:
-        return simplified(rebuilt(expression, column, again))
+        return simplified(rebuilt(expression, column, called_again))
 
     return replace(
         fragment,

@@ -55,11 +55,12 @@ def retyped(expression: Expression, column: Callable[[str], Expression]) -> Expr
     Raises:
         InvalidFragment: it does not fit these types.
     """
+    return rebuilt(expression, lambda node: column(node.name), called_again)
 
-    def again(node: Call, arguments: tuple[Expression, ...]) -> Expression:
-        return cast(arguments[0], node.dtype) if node.operator == "cast" else call(node.operator, *arguments)
 
-    return rebuilt(expression, lambda node: column(node.name), again)
+def called_again(node: Call, arguments: Sequence[Expression]) -> Expression:
+    """The same operator over other arguments, whose types decide its own anew."""
+    return cast(arguments[0], node.dtype) if node.operator == "cast" else call(node.operator, *arguments)
 
 
 def all_of(conditions: Sequence[Expression]) -> Expression | None:

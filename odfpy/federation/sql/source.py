@@ -27,7 +27,7 @@ from odfpy.federation.sql.errors import InvalidFragment
 from odfpy.federation.sql.expressions import AGGREGATES, Call, Column, Constant, Expression, columns_in, rebuilt
 from odfpy.federation.sql.flavors import CONDITION
 from odfpy.federation.sql.fragment import Fragment
-from odfpy.federation.sql.operators import FALSE, NULL, call, can_fail, retyped
+from odfpy.federation.sql.operators import FALSE, NULL, call, called_again, can_fail, retyped
 from odfpy.federation.sql.reading import named_columns, read_text
 from odfpy.federation.sql.simplify import simplified
 from odfpy.federation.sql.types import BOOL, UNKNOWN
@@ -157,10 +157,7 @@ class _Asked:
             typed = retyped(found, self._field)
             return typed if node.dtype == UNKNOWN else cast(typed, node.dtype)
 
-        def again(node: Call, arguments: tuple[Expression, ...]) -> Expression:
-            return cast(arguments[0], node.dtype) if node.operator == "cast" else call(node.operator, *arguments)
-
-        return simplified(rebuilt(expression, information, again))
+        return simplified(rebuilt(expression, information, called_again))
 
     def _field(self, name: str) -> Expression:
         field = self._cells.column(name)
@@ -174,7 +171,7 @@ class _Asked:
 
         def guard(node: Call, arguments: tuple[Expression, ...]) -> Expression:
             values = [self._of_shown(one) for one in arguments] if can_fail(node) else arguments
-            return cast(values[0], node.dtype) if node.operator == "cast" else call(node.operator, *values)
+            return called_again(node, values)
 
         return rebuilt(expression, lambda column: column, guard)
 

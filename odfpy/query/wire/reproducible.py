@@ -26,7 +26,6 @@ from odfpy.query.service import QueryService
 from odfpy.query.wire.request import QueryRequest
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from sqlglot import exp
     from sqlglot.tokenizer_core import Token
 
@@ -230,14 +229,14 @@ class _Reader:
     @cached_property
     def _unique(self) -> dict[str, list[set[str]]]:
         """Columns of each table that no two rows have alike, in the eyes of ORDER BY."""
-        from odfpy.data.schemas.arrow import to_arrow
+        from odfpy.data.schemas.arrow import has_one_form, to_arrow
 
         found = {}
         for (reference, resolved), scan in zip(self.planned.tables, self.planned.scans, strict=True):
             found[reference.table] = [{resolved.state.vocab.offset_column}]
             types = {field.name: field.type for field in to_arrow(scan.schema)}
             key = scan.projection.key if scan.projection is not None else None
-            if key and all(name in types and _is_plain(types[name]) for name in key):
+            if key and all(name in types and has_one_form(types[name]) for name in key):
                 found[reference.table].append({*key})
         return found
 
@@ -282,13 +281,6 @@ class _Reader:
                 is_exact = pa.types.is_integer(field.type) or pa.types.is_decimal(field.type)
                 (exact if is_exact else others).add(field.name.lower())
         return exact - others
-
-
-def _is_plain(kind: pa.DataType) -> bool:
-    """Return whether equality of a type means the same everywhere: not for zeros and NaNs, which have signs."""
-    import pyarrow as pa
-
-    return not pa.types.is_floating(kind) and not pa.types.is_nested(kind)
 
 
 def _column_of(key: exp.Expr, select: exp.Select, table: exp.Table) -> str | None:

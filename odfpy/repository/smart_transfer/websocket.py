@@ -65,8 +65,7 @@ R = TypeVar("R")
 PATIENCE = 300.0
 """Seconds that a server may take for an answer; whether it is alive is asked more often (RFC 6455, 5.5.2)."""
 
-_OPEN_TIMEOUT = 30.0
-_CLOSE_TIMEOUT = 5.0
+_OPEN_TIMEOUT, _CLOSE_TIMEOUT = 30.0, 5.0
 _FRAGMENT = 1 << 20  # characters; the reference takes frames of up to 16 MB
 _GIVING_UP = 1001
 _TOO_BIG = 1009
@@ -372,9 +371,7 @@ def _connected(base: str, path: str, more: Mapping[str, str], ends: ExitStack) -
         raise _refusal(error.response.status_code, error.response.body or b"", shown) from error
     except WebSocketException as error:
         if isinstance(error.__cause__, EOFError):  # before it has answered at all
-            raise ConnectionLost(
-                f"{shown} has closed the connection and not answered", hint="Run the command again."
-            ) from error
+            raise ConnectionLost(f"{shown} has hung up without an answer", hint="Run the command again.") from error
         raise TransferError(
             f"{shown} does not speak the Smart Transfer Protocol: {error}",
             hint="Is it the URL of a dataset on a node? For plain servers, write http:// or https://.",

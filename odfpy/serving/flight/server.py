@@ -44,7 +44,7 @@ from odfpy.serving.flight.metadata import is_metadata, metadata, metadata_schema
 from odfpy.serving.flight.names import CATALOG, DB_SCHEMA, DEFAULT_DIALECT
 from odfpy.serving.flight.sessions import MIDDLEWARE, Middleware, MiddlewareFactory, Sessions, set_option
 from odfpy.serving.flight.statements import PlannedStatement, Schemas, Statement, Statements, plan_answer
-from odfpy.serving.flight.streams import Batches, CallControl, RunningQueries
+from odfpy.serving.flight.streams import CallBatches, CallControl, RunningQueries
 from odfpy.serving.flight.tables import DatasetTables
 from odfpy.serving.flight.tickets import QueryTicket, Ticket
 from odfpy.serving.http.budget import BudgetHolder, MemoryBudget
@@ -167,7 +167,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         batches = self._run(context, asking, Ticket.parse(command.statement_handle))
         return fl.GeneratorStream(batches.schema, batches)
 
-    def _run(self, context: Any, asking: Asking, ticket: Ticket) -> Batches:
+    def _run(self, context: Any, asking: Asking, ticket: Ticket) -> CallBatches:
         control = CallControl(context, self._settings.flight_timeout)
         began = time.monotonic()
         with ExitStack() as stack:
@@ -180,7 +180,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
             peer = client_of(context.peer())
             fields: dict[str, Any] = {"path": answer.path, "peer": peer, "token": token.name if token else None}
             tell = lambda rows: log("query", rows=rows, seconds=_since(began), **fields)  # noqa: E731
-            return Batches(answer, self.running, control, stack.pop_all(), tell)
+            return CallBatches(answer, self.running, control, stack.pop_all(), tell)
 
     @guarded
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:

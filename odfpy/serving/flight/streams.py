@@ -6,12 +6,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import pyarrow as pa
 
 from odfpy.data.memory import bytes_of
 from odfpy.data.nulls import emptied
+from odfpy.data.rows.batch_stream import BatchStream
 from odfpy.engine.control import Control
 from odfpy.errors import QueryCancelled
 from odfpy.serving.flight.errors import TooBusy, as_client_errors
@@ -20,17 +21,6 @@ BATCH_ROWS: Final = 1 << 16
 _BATCH_BYTES: Final = 4 << 20
 """Clients take messages of up to 16 MiB, if nobody tells them otherwise."""
 _CANCELLED_REMEMBERED: Final = 1000
-
-
-class Rows(Protocol):
-    """Rows under way, such as an answer."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Return their columns."""
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Return their batches, as they come."""
 
 
 class CallControl(Control):
@@ -126,7 +116,7 @@ class RunningQueries:
         return len(self._open)
 
 
-class Batches:
+class CallBatches:
     """The batches of an answer, for one call. It ends with the answer, with an error, or when nobody wants it any more.
 
     Not a generator: one that nobody has begun to read would not learn of its end.
@@ -138,7 +128,7 @@ class Batches:
 
     def __init__(
         self,
-        answer: Rows,
+        answer: BatchStream,
         running: RunningQueries,
         control: CallControl,
         resources: ExitStack,

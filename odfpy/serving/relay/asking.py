@@ -13,6 +13,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from odfpy.data.rows.batch_stream import BatchStream
 from odfpy.engine.control import Control
 from odfpy.errors import OdfError
 from odfpy.federation.asking.answer import WebAnswer
@@ -25,7 +26,6 @@ from odfpy.federation.relay.question import Answer, Cancellation, Part, Question
 from odfpy.federation.relay.reading import SourceReader, entities_of
 from odfpy.federation.relay.relay import Relay
 from odfpy.federation.relay.requesters import Identity
-from odfpy.federation.relay.rows import Rows
 from odfpy.federation.relay.stored_catalog import StoredCatalog
 from odfpy.federation.relay.tickets import PassedTicket, Tickets
 from odfpy.federation.sql.fragment import Fragment
@@ -168,7 +168,7 @@ class NobodyAsked(Asker):
 class _OwnRows:
     """Rows of a source of the relay, computed when there is room for it."""
 
-    def __init__(self, rows: Rows, control: Control, running: RunningQueries) -> None:
+    def __init__(self, rows: BatchStream, control: Control, running: RunningQueries) -> None:
         self.schema: pa.Schema = rows.schema
         self._rows = rows
         self._control = control

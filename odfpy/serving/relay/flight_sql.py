@@ -42,7 +42,7 @@ from odfpy.serving.flight.messages import message, name_of, parse, unwrap, wrap
 from odfpy.serving.flight.metadata import is_metadata, metadata, metadata_schema
 from odfpy.serving.flight.names import CATALOG, DB_SCHEMA, DEFAULT_DIALECT, without_catalog
 from odfpy.serving.flight.statements import Statement, Statements
-from odfpy.serving.flight.streams import Batches, CallControl, RunningQueries
+from odfpy.serving.flight.streams import CallBatches, CallControl, RunningQueries
 from odfpy.serving.flight.tickets import QueryTicket
 from odfpy.serving.http.budget import BudgetHolder
 from odfpy.serving.http.logs import log
@@ -206,7 +206,7 @@ class FlightSql:
                 log("relay query", query=answer.query, rows=rows, seconds=took, missing=len(answer.missing))
 
             rows = _MarkedRows(answer, missing) if ticket.allows_incomplete else answer
-            batches = Batches(rows, self._running, control, stack.pop_all(), tell)
+            batches = CallBatches(rows, self._running, control, stack.pop_all(), tell)
             statement = f'{{"missing":{missing}}}' if answer.missing else None
             return fl.GeneratorStream(
                 batches.schema, StatedRows(batches, lambda: statement, partial(self._check, caller))

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from odfpy.serving.flight.errors import as_client_errors
-from odfpy.serving.flight.streams import Batches
+from odfpy.serving.flight.streams import CallBatches
 
 Item: TypeAlias = "pa.RecordBatch | tuple[pa.RecordBatch, bytes]"
 """A batch, perhaps with metadata."""
@@ -22,7 +22,7 @@ class StatedRows:
     Not a generator: one that nobody has begun to read would not learn of its end.
     """
 
-    def __init__(self, batches: Batches, statement: Callable[[], str | None], check: Callable[[], object]) -> None:
+    def __init__(self, batches: CallBatches, statement: Callable[[], str | None], check: Callable[[], object]) -> None:
         """
         Args:
             batches: of the stream.

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import pyarrow.flight as fl
 
+from odfpy.data.rows.batch_stream import BatchStream
 from odfpy.federation.errors import AuthenticationFailed
 from odfpy.federation.relay.actions import CANCEL, body_of, tree_of
 from odfpy.federation.relay.bounds import Received
@@ -37,7 +38,7 @@ from odfpy.serving.flight.commands import CANCELLED, no_action
 from odfpy.serving.flight.errors import NotSupported, Unauthenticated, WrongMessage, as_arrow, guarded
 from odfpy.serving.flight.guard import Everybody, FlightGuard
 from odfpy.serving.flight.messages import message, parse
-from odfpy.serving.flight.streams import Batches, CallControl, Rows, RunningQueries
+from odfpy.serving.flight.streams import CallBatches, CallControl, RunningQueries
 from odfpy.serving.http.budget import MemoryBudget
 from odfpy.serving.http.logs import log
 from odfpy.serving.http.tls import Tls
@@ -178,7 +179,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
             stack.callback(control.close)  # or its clock would run on
             stack.callback(self.running.end, control)
             self.running.begin(str(QueryKey(opened.holder.fingerprint, opened.id.partition(" ")[0])), control)
-            rows: Rows
+            rows: BatchStream
             statement: Callable[[], str | None]
             if isinstance(opened, PassedTicket):
                 stream = self._connections.rows(opened.part, seconds, reader=opened.holder.fingerprint)
@@ -190,7 +191,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
             else:
                 rows, statement = self._reader.read(opened, control), lambda: None
             tell = lambda count: log("relay read", query=opened.id, rows=count)  # noqa: E731
-            batches = Batches(rows, self.running, control, stack.pop_all(), tell)
+            batches = CallBatches(rows, self.running, control, stack.pop_all(), tell)
             return fl.GeneratorStream(batches.schema, StatedRows(batches, statement, partial(self._check, caller)))
 
     @guarded

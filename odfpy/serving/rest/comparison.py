@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
 from odfpy import __version__
-from odfpy.coordinator.reading.compare import ComparedPage, Comparison, RowChange, compare
+from odfpy.coordinator.reading.compare import ComparedPage, Comparison, compare
 from odfpy.coordinator.reading.projections import moment
 from odfpy.engine.control import Control
 from odfpy.query.service import QueryService
@@ -126,12 +126,8 @@ def _tree(found: Comparison, page: ComparedPage) -> dict[str, Any]:
         "columnChanges": [{"column": one.name, "old": one.old, "new": one.new} for one in found.column_changes],
         "counts": {change.value: count for change, count in page.counts.items()},
         "total": page.total,
-        "rows": [_row(one) for one in page.rows],
+        "rows": [one.to_json() for one in page.rows],
     }
-
-
-def _row(one: RowChange) -> dict[str, Any]:
-    return {"change": one.change.value, "count": one.count, "key": one.key or None, "old": one.old, "new": one.new}
 
 
 def _link(fixed: list[str], key: str, skip: int, limit: int, total: int) -> dict[str, str]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from odfpy.chain.slices import SliceOfBlock
 from odfpy.coordinator.storage.storage import StoredDataset
-from odfpy.data.schemas.arrow import to_arrow
+from odfpy.data.schemas.arrow import has_one_form, to_arrow
 from odfpy.data.vocabulary import OperationType
 from odfpy.files import make_folder, replace_file
 from odfpy.query.dialects import dialect_named
@@ -28,7 +28,6 @@ from odfpy.query.service import QueryService
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    import pyarrow as pa
 
 _GAINED: Final = f"({int(OperationType.APPEND)}, {int(OperationType.CORRECT_TO)})"
 
@@ -116,7 +115,7 @@ class LiveRows:
         if not now.primary_key or now.primary_key != before.primary_key or now.schema is None:
             return None
         schema = to_arrow(now.schema)
-        if not all(name in schema.names and _is_plain(schema.field(name).type) for name in now.primary_key):
+        if not all(name in schema.names and has_one_form(schema.field(name).type) for name in now.primary_key):
             return None
         return [self._quoted(name) for name in now.primary_key]
 
@@ -144,10 +143,3 @@ class LiveRows:
 
 
 _DIALECT: Final = dialect_named("datafusion")
-
-
-def _is_plain(kind: pa.DataType) -> bool:
-    """Return whether values of a type are the same where they are equal: fractions have two zeros, maps an order."""
-    import pyarrow as pa
-
-    return not pa.types.is_floating(kind) and not pa.types.is_nested(kind)

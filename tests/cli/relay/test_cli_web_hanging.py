@@ -121,7 +121,7 @@ def hangs_in_the_middle(peer: HostilePeer, over: threading.Event, *, has_begun: 
 
 def is_cancelled(web: ServedWeb, relay: str, query: str) -> bool:
     """Whether a relay has heard that a query is not wanted any more."""
-    known = web.relays[relay].server._relay._under_way._known
+    known = web.relays[relay].server._relay._queries._known
     return [one.is_cancelled for key, one in known.items() if key.query == query] == [True]
 
 

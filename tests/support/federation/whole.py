@@ -39,7 +39,7 @@ from odfpy.federation.relay.relay import Relay
 from odfpy.federation.relay.requesters import Authorities, Credentials, Identity, identity_of
 from odfpy.federation.relay.stored_catalog import StoredCatalog
 from odfpy.federation.relay.tickets import PassedTicket, Tickets, read_for
-from odfpy.federation.sources.contract import Batches, ReadLimits, Source
+from odfpy.federation.sources.contract import ReadLimits, Source, SourceBatches
 from odfpy.federation.sql.split import split
 from odfpy.federation.sql.splitting.own_names import with_own_names
 from odfpy.serving.flight.errors import as_flight
@@ -89,7 +89,7 @@ class TableSource(Source):
         if "odf_relation" in sql and self.engine == "datafusion":  # it has other names for types, and the same columns
             sql = sqlglot.transpile(sql, read="duckdb", write="postgres")[0]
         found = run(sql, {"raw": self.table})
-        return Batches(found.schema, iter(found.to_batches()))
+        return SourceBatches(found.schema, iter(found.to_batches()))
 
 
 class MemoryStore:
