@@ -16,6 +16,7 @@ from odfpy.coordinator.maintenance.report import Severity
 from odfpy.coordinator.maintenance.verification import Verification
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.coordinator.transform.arrangements import move
+from odfpy.coordinator.transform.commit import watermark_after
 from odfpy.coordinator.transform.intervals import InputDiverged, recorded_intervals
 from odfpy.coordinator.transform.run import (
     OUR_ENGINES,
@@ -23,7 +24,6 @@ from odfpy.coordinator.transform.run import (
     make_request,
     require_transform,
     run,
-    watermark_after,
 )
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp

@@ -15,23 +15,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from odfpy.chain.events import Checkpoint, DataSlice, ExecuteTransform, MetadataEvent, SetDataSchema, SetTransform
+from odfpy.chain.events import SetTransform
 from odfpy.chain.slices import SliceOfBlock, newest_blocks, overlapping, slice_paths, slices_of
 from odfpy.chain.state import ChainState
-from odfpy.coordinator.storage.clock import warnings_of_last_block
 from odfpy.coordinator.storage.commit import commit_time, up_to_date
 from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transform.arrangements import arrangement_at, take_over
-from odfpy.coordinator.transform.changed_query import is_to_be_taken_up, note_taken_up
+from odfpy.coordinator.transform.changed_query import is_to_be_taken_up
+from odfpy.coordinator.transform.commit import checkpoint_of, commit_run
 from odfpy.coordinator.transform.intervals import InputInterval, have_new_blocks, new_intervals
 from odfpy.coordinator.transform.preload import load_for_a_commit
 from odfpy.coordinator.transform.slices import columns_changed, schema_file, watermark_times, watermarks_before
 from odfpy.data.multihash import Multihash
 from odfpy.data.offset_interval import OffsetInterval
-from odfpy.data.schemas.evolution import extend_with_result, is_equivalent
-from odfpy.data.schemas.primary_key import primary_key_of, with_primary_key
-from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.transform import TransformSql
 from odfpy.engine import contract
@@ -98,7 +95,7 @@ def transform_dataset(
         response = run(engine, request, inputs, dataset, state)
         versioned = with_version(set_transform, engine.version)
         with stage("commit"):
-            result = _commit(dataset, state, inputs, request, response, versioned, replacing)
+            result = commit_run(dataset, state, inputs, request, response, versioned, replacing)
             if result.outcome is PullOutcome.UPDATED and result.new_head is not None:
                 take_over(dataset, made, before, result.new_head)
             return result
@@ -220,7 +217,7 @@ def last_checkpoint(dataset: StoredDataset, state: ChainState) -> Path | None:
     path = dataset.layout.checkpoints.local_path(recorded.physical_hash) if recorded else None
     if recorded is None or path is None or not path.is_file():
         return None
-    if _hash_checkpoint(path) != recorded:
+    if checkpoint_of(path) != recorded:
         raise HashMismatch(
             f"Damaged checkpoint: {path} is not what the chain says",
             hint="Delete the file: the next pull makes its content again from the history of the inputs.",
@@ -296,102 +293,3 @@ def run(
     if isinstance(response, contract.TransformResponseSuccess):
         return response
     raise as_error(response)
-
-
-def _commit(
-    dataset: StoredDataset,
-    state: ChainState,
-    inputs: list[InputInterval],
-    request: contract.TransformRequest,
-    response: contract.TransformResponseSuccess,
-    set_transform: SetTransform,
-    replacing: Multihash | None,
-) -> PullResult:
-    layout = dataset.layout
-    # The version in force is in the chain before the data that was made with it.
-    events: list[MetadataEvent] = [] if set_transform == state.set_transform else [set_transform]
-    schema = _schema_to_set(state.schema, response.output_schema)
-    if schema is not None:
-        events.append(SetDataSchema(schema=schema))
-    if len(response.slices) > 1:
-        raise InternalError("The engine wrote several slices; this release commits one")
-    new_data = None
-    for described in response.slices:
-        interval = described.offset_interval
-        new_data = DataSlice(
-            described.logical_hash,
-            described.physical_hash,
-            OffsetInterval(interval.start, interval.end),
-            described.size,
-        )
-    checkpoint = _hash_checkpoint(Path(request.new_checkpoint_path))
-    watermark = watermark_after(state, response)
-    if new_data is None and checkpoint is None and (watermark is None or not have_new_blocks(inputs)):
-        # A block that only moves along inputs is no valid one. The first schema is committed all the same, so that
-        # queries and derivatives can do with a dataset that has no rows yet.
-        if schema is None or state.schema is not None:
-            if not have_new_blocks(inputs):
-                note_taken_up(dataset, state)
-            return up_to_date(dataset)
-    else:
-        events.append(
-            ExecuteTransform(
-                query_inputs=tuple(item.interval for item in inputs),
-                prev_checkpoint=state.checkpoint.physical_hash if state.checkpoint else None,
-                prev_offset=state.last_offset,
-                new_data=new_data,
-                new_checkpoint=checkpoint,
-                new_watermark=watermark,
-            )
-        )
-    with stage("checks"):
-        new = dataset.chain.prepare(state, events, request.system_time)
-    with stage("files"):
-        if new_data is not None:
-            layout.data.insert_file(Path(response.slices[0].path), new_data.physical_hash)
-        if checkpoint is not None:
-            layout.checkpoints.insert_file(Path(request.new_checkpoint_path), checkpoint.physical_hash)
-    with stage("blocks"):
-        after = dataset.chain.commit(new, replacing=replacing)
-    return PullResult(
-        name=str(dataset.handle),
-        outcome=PullOutcome.UPDATED,
-        old_head=state.head,
-        new_head=after.head,
-        num_blocks=len(new.encoded),
-        num_records=after.num_records - state.num_records,
-        counts=_counts(request, response),
-        watermark=after.watermark,
-        warnings=warnings_of_last_block(state.system_time),
-        notes=dataset.workspace_folder.signing.remarks(),
-    )
-
-
-def _counts(request: contract.TransformRequest, response: contract.TransformResponseSuccess) -> dict[str, int]:
-    """Rows of the inputs that were read, how many of them came late, and what was ignored for that."""
-    intervals = [source.offset_interval for source in request.query_inputs if source.offset_interval is not None]
-    read = sum(interval.num_rows for interval in intervals)
-    return {"read": read, "late": response.late_rows, "ignored": response.ignored_rows} if read else {}
-
-
-def _schema_to_set(recorded: DataSchema | None, output: DataSchema | None) -> DataSchema | None:
-    """The schema to record with this run, None when the recorded one holds."""
-    if output is None or recorded is None:
-        return output
-    extended = with_primary_key(extend_with_result(recorded, output), primary_key_of(output))
-    return None if is_equivalent(recorded, extended) else extended
-
-
-def _hash_checkpoint(path: Path) -> Checkpoint | None:
-    if not path.is_file():
-        return None
-    with stage("hash"), path.open("rb") as file:
-        return Checkpoint(Multihash.of_stream(file), path.stat().st_size)
-
-
-def watermark_after(state: ChainState, response: contract.TransformResponseSuccess) -> Timestamp | None:
-    """The watermark to record with a run: the engine's, unless the dataset is further already.
-
-    It is where another query or input holds, which would give a lower one: watermarks never go back.
-    """
-    return max((mark for mark in (state.watermark, response.new_watermark) if mark is not None), default=None)

@@ -1,0 +1,168 @@
+"""Commit of a run: its slice, checkpoint and schema become the next blocks of the dataset, in one step, or none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from odfpy.chain.events import Checkpoint, DataSlice, ExecuteTransform, MetadataEvent, SetDataSchema, SetTransform
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.storage.clock import warnings_of_last_block
+from odfpy.coordinator.storage.commit import up_to_date
+from odfpy.coordinator.storage.results import PullOutcome, PullResult
+from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.coordinator.transform.changed_query import note_taken_up
+from odfpy.coordinator.transform.intervals import InputInterval, have_new_blocks
+from odfpy.data.multihash import Multihash
+from odfpy.data.offset_interval import OffsetInterval
+from odfpy.data.schemas.evolution import extend_with_result, is_equivalent
+from odfpy.data.schemas.primary_key import primary_key_of, with_primary_key
+from odfpy.data.schemas.schema import DataSchema
+from odfpy.data.timestamp import Timestamp
+from odfpy.engine import contract
+from odfpy.errors import InternalError
+from odfpy.stages import stage
+from odfpy.values import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """The change that a run makes to a dataset.
+
+    Attributes:
+        events: the new ones.
+        data: the rows, if there are any.
+        checkpoint: what the engine is to have at the next run, if it wants something.
+    """
+
+    events: list[MetadataEvent]
+    data: DataSlice | None
+    checkpoint: Checkpoint | None
+
+
+def _change(
+    state: ChainState,
+    inputs: list[InputInterval],
+    request: contract.TransformRequest,
+    response: contract.TransformResponseSuccess,
+    set_transform: SetTransform,
+) -> _Change | None:
+    """The change that a run makes to a dataset in a state; None if it makes none.
+
+    Args:
+        state: of the dataset.
+        inputs: what was read.
+        request: what the engine was asked.
+        response: what it has answered.
+        set_transform: the transform, with the version of the engine that ran it.
+    """
+    # The version in force is in the chain before the data that was made with it.
+    events: list[MetadataEvent] = [] if set_transform == state.set_transform else [set_transform]
+    schema = _schema_to_set(state.schema, response.output_schema)
+    if schema is not None:
+        events.append(SetDataSchema(schema=schema))
+    data, checkpoint = _new_data(response), checkpoint_of(Path(request.new_checkpoint_path))
+    watermark = watermark_after(state, response)
+    if data is None and checkpoint is None and (watermark is None or not have_new_blocks(inputs)):
+        # A block that only moves along inputs is no valid one. The first schema is committed all the same, so that
+        # queries and derivatives can do with a dataset that has no rows yet.
+        return _Change(events, None, None) if schema is not None and state.schema is None else None
+    events.append(
+        ExecuteTransform(
+            query_inputs=tuple(item.interval for item in inputs),
+            prev_checkpoint=state.checkpoint.physical_hash if state.checkpoint else None,
+            prev_offset=state.last_offset,
+            new_data=data,
+            new_checkpoint=checkpoint,
+            new_watermark=watermark,
+        )
+    )
+    return _Change(events, data, checkpoint)
+
+
+def _new_data(response: contract.TransformResponseSuccess) -> DataSlice | None:
+    if len(response.slices) > 1:
+        raise InternalError("The engine wrote several slices; this release commits one")
+    for described in response.slices:
+        interval = OffsetInterval(described.offset_interval.start, described.offset_interval.end)
+        return DataSlice(described.logical_hash, described.physical_hash, interval, described.size)
+    return None
+
+
+def commit_run(
+    dataset: StoredDataset,
+    state: ChainState,
+    inputs: list[InputInterval],
+    request: contract.TransformRequest,
+    response: contract.TransformResponseSuccess,
+    set_transform: SetTransform,
+    replacing: Multihash | None,
+) -> PullResult:
+    """Write what a run has made into a dataset.
+
+    Args:
+        dataset: whose lock the caller holds.
+        state: before the run.
+        inputs: what was read.
+        request: what the engine was asked.
+        response: what it has answered.
+        set_transform: the transform, with the version of the engine that ran it.
+        replacing: the head, where the run follows something else.
+    """
+    change = _change(state, inputs, request, response, set_transform)
+    if change is None:
+        if not have_new_blocks(inputs):
+            note_taken_up(dataset, state)
+        return up_to_date(dataset)
+    with stage("checks"):
+        new = dataset.chain.prepare(state, change.events, request.system_time)
+    with stage("files"):
+        if change.data is not None:
+            dataset.layout.data.insert_file(Path(response.slices[0].path), change.data.physical_hash)
+        if change.checkpoint is not None:
+            path = Path(request.new_checkpoint_path)
+            dataset.layout.checkpoints.insert_file(path, change.checkpoint.physical_hash)
+    with stage("blocks"):
+        after = dataset.chain.commit(new, replacing=replacing)
+    return PullResult(
+        name=str(dataset.handle),
+        outcome=PullOutcome.UPDATED,
+        old_head=state.head,
+        new_head=after.head,
+        num_blocks=len(new.encoded),
+        num_records=after.num_records - state.num_records,
+        counts=_counts(request, response),
+        watermark=after.watermark,
+        warnings=warnings_of_last_block(state.system_time),
+        notes=dataset.workspace_folder.signing.remarks(),
+    )
+
+
+def _counts(request: contract.TransformRequest, response: contract.TransformResponseSuccess) -> dict[str, int]:
+    """Rows of the inputs that were read, how many of them came late, and what was ignored for that."""
+    intervals = [source.offset_interval for source in request.query_inputs if source.offset_interval is not None]
+    read = sum(interval.num_rows for interval in intervals)
+    return {"read": read, "late": response.late_rows, "ignored": response.ignored_rows} if read else {}
+
+
+def _schema_to_set(recorded: DataSchema | None, output: DataSchema | None) -> DataSchema | None:
+    """The schema to record with this run, None when the recorded one holds."""
+    if output is None or recorded is None:
+        return output
+    extended = with_primary_key(extend_with_result(recorded, output), primary_key_of(output))
+    return None if is_equivalent(recorded, extended) else extended
+
+
+def checkpoint_of(path: Path) -> Checkpoint | None:
+    """Return what the chain says of a checkpoint, None if there is no such file."""
+    if not path.is_file():
+        return None
+    with stage("hash"), path.open("rb") as file:
+        return Checkpoint(Multihash.of_stream(file), path.stat().st_size)
+
+
+def watermark_after(state: ChainState, response: contract.TransformResponseSuccess) -> Timestamp | None:
+    """The watermark to record with a run: the engine's, unless the dataset is further already.
+
+    It is where another query or input holds, which would give a lower one: watermarks never go back.
+    """
+    return max((mark for mark in (state.watermark, response.new_watermark) if mark is not None), default=None)
