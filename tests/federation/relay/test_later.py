@@ -12,6 +12,7 @@ from support.federation.served import NA, ServedWeb, linked_web, served_web
 from support.servers.buckets import s3_buckets
 from support.servers.serving import wait_until
 
+from odfpy.data.timestamp import Timestamp
 from odfpy.errors import OdfError, UsageError
 from odfpy.federation.asking.later import LaterQueries, LaterQuery
 from odfpy.federation.asking.options import AskOptions
@@ -224,10 +225,16 @@ def test_a_relay_that_remembers_another_query_is_not_believed(web: ServedWeb, an
 
 def test_the_results_of_one_user_have_a_bound(tmp_path: Path) -> None:
     with served_web(tmp_path) as made:
-        made.relay("alone", "price", NA, configured={"relay.maxResult": "100"})
+        relay = made.relay("alone", "price", NA, configured={"relay.maxResult": "100"})
         later = made.asks(made.user("ann"), "alone").later
         assert finished(later, later.start("SELECT id FROM item").query).state == "done"
         [part] = later.start("SELECT id FROM item").parts
         assert (part.state, "results of you already" in (part.why or "")) == ("failed", True)
+        [kept] = [
+            one for one in relay.store.results.old(Timestamp.parse("2200-01-01T00:00:00Z")) if "ticket" in one.detail
+        ]
+        maker = relay.server._results._maker
+        again = maker.start(kept.detail["ticket"], maker._tickets.reopen(kept.detail["ticket"]))
+        assert again.id == kept.id, "a ticket that is shown again is no result more"
         other = made.asks(made.user("bob"), "alone").later
         assert finished(other, other.start("SELECT id FROM item").query).state == "done"
