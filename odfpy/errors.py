@@ -166,6 +166,10 @@ class SchemaError(OdfError, code="E210"):
     """A schema is invalid, unsupported or may not change in this way."""
 
 
+class NoDataYet(SchemaError, code="E211"):
+    """A dataset has no data yet, and so no columns."""
+
+
 class IntegrityError(OdfError, code="E220"):
     """Stored or received bytes are not what their hash or their chain says."""
 

@@ -17,6 +17,8 @@ from odfpy.data.multihash import Multihash
 VERSION: Final = 0
 """The version of the records that are written and read."""
 
+_SIZES: Final = 1 << 63
+
 _WORD: Final = re.compile(r"[a-z0-9_-]+")
 _ID: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 _HASH: Final = re.compile(r"[0-9a-f]{32}")
@@ -101,8 +103,11 @@ class FileRecord:
         yield from reasons_against_path(self.path)
         yield from reasons_against_id(self.id)
         yield from reasons_against_hash(self.hash)
-        if self.size < 0:
-            yield f"size {self.size} is below 0"
+        if not 0 <= self.size < _SIZES:
+            yield f"size {self.size} is not from 0 to {_SIZES - 1}"
+        for name, value in (("create_time", self.create_time), ("released", self.released)):
+            if value is not None and not FIRST <= value <= LAST:
+                yield f"{name} {value} is not in the years 1 to 9999, in milliseconds since 1970"
 
     def metadata(self) -> dict[str, Any]:
         """The record as datalake's clients know it."""

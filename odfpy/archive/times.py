@@ -55,9 +55,14 @@ def parse_time(value: Time) -> int:
 
 
 def iso(millis: int | None) -> str | None:
-    """Return a time as text with milliseconds, such as `2024-03-01T12:00:00.000Z`; None stays None."""
+    """Return a time as text with milliseconds, such as `2024-03-01T12:00:00.000Z`; None stays None.
+
+    One outside of the years 1 to 9999, which others may have written, is the number itself.
+    """
     if millis is None:
         return None
+    if not FIRST <= millis <= LAST:
+        return str(millis)
     return (_EPOCH + timedelta(milliseconds=millis)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

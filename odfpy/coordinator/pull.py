@@ -20,7 +20,7 @@ from odfpy.chain.events import SetPollingSource
 from odfpy.chain.references import ReferenceKind, ReferenceName
 from odfpy.chain.sources import FetchContainer, FetchFilesGlob, FetchUrl
 from odfpy.coordinator.ingest.fetch_limits import FetchLimits
-from odfpy.coordinator.ingest.folder_memory import FolderMemory, saving
+from odfpy.coordinator.ingest.folder_memory import FolderMemory, content_of, saving
 from odfpy.coordinator.ingest.ingest import DEFAULT_SOURCE, SourceFile, advance_source, ingest_file, rows_told
 from odfpy.coordinator.ingest.watermarks import after_looking, idle_watermark
 from odfpy.coordinator.lineage.circles import is_copy
@@ -237,6 +237,7 @@ class Puller:
                     preparing = PrepareContext(
                         scratch=folder, limits=self.limits.unpack, timeout=self.limits.prepare_timeout
                     )
+                    before = content_of(fetched.path)
                     with stage("prepare"):
                         prepared = prepare(source.prepare, fetched.path, preparing, name=fetched.name)
                     file = SourceFile(prepared, fetched.name, fetched.event_time, fetched.state)
@@ -247,7 +248,7 @@ class Puller:
                     notes = () if fetched.remark is None else (fetched.remark,)
                     results.append(replace(result, notes=(*result.notes, *notes)))
                     if memory is not None:
-                        memory.take_in(fetched.name, fetched.path)
+                        memory.take_in(fetched.name, fetched.path, before)
                     if prepared != fetched.path:
                         prepared.unlink()
                     if fetched.is_temporary:

@@ -165,7 +165,7 @@ def plan(resolver: DatasetResolver, query: Query, *, is_bound: bool = True) -> P
     Raises:
         UnknownTable: a name is that of no dataset.
         WrongProjection, NotYetThen, BlockOfAnother: a projection makes no sense.
-        SchemaError: a dataset has no data yet.
+        NoDataYet: a dataset has no rows.
         QueryTooLong, QueryTooDeep: nobody is to work through a text like this.
     """
     check_text(query.text, query.text_limits)

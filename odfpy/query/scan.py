@@ -8,7 +8,7 @@ from pathlib import Path
 from odfpy.chain.slices import SliceOfBlock, overlapping, slice_files, slice_paths
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.engine.sql.ad_hoc import Projection, SqlTable
-from odfpy.errors import SchemaError, WrongProjection, did_you_mean
+from odfpy.errors import NoDataYet, WrongProjection, did_you_mean
 from odfpy.query.references import AtBlock, AtOffset, AtTime, LogView, TableReference
 from odfpy.query.resolve import HistoryPrefix, Resolved
 from odfpy.query.statistics import event_times, has_only_appends
@@ -39,7 +39,7 @@ class Scan:
         """Its columns: those of then, or the first ones that it got."""
         schema = self.cut.state.schema or self.resolved.state.schema
         if schema is None:
-            raise SchemaError(
+            raise NoDataYet(
                 f"{self.resolved.name} has no data yet, and no schema", hint="Pull or ingest something first."
             )
         return schema

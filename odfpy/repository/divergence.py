@@ -23,15 +23,19 @@ from odfpy.values import dataclass
 
 
 class DatasetsDiverged(TransferError, code="E601"):
-    """Both sides have blocks that the other side lacks.
+    """Both sides have blocks that the other side lacks."""
+
+
+class HeadsDiverged(DatasetsDiverged):
+    """The same where both sides are at hand. To another process it goes without the heads.
 
     Attributes:
-        heads: hashes of the head of the source and of that of the target; none if they are not known.
+        heads: hashes of the head of the source and of that of the target.
     """
 
-    heads: tuple[str, ...]
+    heads: tuple[str, str]
 
-    def __init__(self, message: str, *, hint: str | None = None, heads: tuple[str, ...] = ()) -> None:
+    def __init__(self, message: str, *, hint: str, heads: tuple[str, str]) -> None:
         super().__init__(message, hint=hint)
         self.heads = heads
 

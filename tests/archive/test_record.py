@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from odfpy.archive.errors import RecordRefused
 from odfpy.archive.record import FileRecord, Status, derived_id
+from odfpy.archive.times import iso
 from odfpy.data.multihash import BLAKE3, Multihash
 
 CONTENT = Multihash.of(b"content", BLAKE3)
@@ -85,6 +86,19 @@ def test_ids_that_lead_elsewhere_are_refused(id_: str) -> None:
 @pytest.mark.parametrize("hash_", ["", "A3E75EE4F45F676422E038F2C116D000", "a3e7", "g" * 32])
 def test_a_hash_is_32_hex_digits(hash_: str) -> None:
     assert len(reasons(hash=hash_)) == 1
+
+
+@pytest.mark.parametrize("name", ["create_time", "released"])
+@pytest.mark.parametrize("time", [1_426_896_791_333_000, 10**30, -(10**15)])
+def test_times_of_the_archive_are_milliseconds_of_the_years_1_to_9999(name: str, time: int) -> None:
+    """They may be microseconds of another program, and are for good once they are in the chain."""
+    (reason,) = reasons(**{name: time})
+    assert name in reason
+    assert iso(time) == str(time), "what others have written can be shown"
+
+
+def test_a_size_that_no_file_has_is_refused() -> None:
+    assert len(reasons(size=1 << 63)) == len(reasons(size=-1)) == 1
 
 
 def test_another_version_is_refused() -> None:

@@ -10,17 +10,21 @@ from pydantic import BaseModel, Field
 from odfpy.agents.limits import LONGEST_CELL, cut
 from odfpy.agents.readers import Reader
 from odfpy.agents.tool import Arguments, DatasetName, Tool, ToolAnswer, counted
+from odfpy.coordinator.provenance.guarded_rows import RowGuard
 from odfpy.coordinator.provenance.trace import row_provenance
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.dataset.identity import DatasetId
 from odfpy.engine.control import Control
-from odfpy.errors import OdfError
+from odfpy.errors import OdfError, QueryCancelled, QueryTimedOut, ResultTooLarge
 from odfpy.provenance.errors import NoSuchColumn, NoSuchRow, UnknownProvenance
 from odfpy.provenance.model import Origin, Provenance, TracedDataset, TracedRow
 from odfpy.provenance.values import plain_value
 
 _MOST_ROWS: Final = 20
 _MOST_CITED: Final = 100
+_MOST_TRACED: Final = 50_000
+_MOST_BYTES: Final = 64 * 1024**2
+"""Rows that are read on the way, and their bytes."""
 
 
 class ProvenanceArguments(Arguments):
@@ -79,17 +83,19 @@ def _provenance(reader: Reader, asked: ProvenanceArguments, control: Control) ->
     control.check()
     dataset = reader.dataset(asked.dataset)
     workspace = reader.workspace_of(dataset)
+    guard = RowGuard(lambda one: reader.name_of(one) is not None, _MOST_TRACED, _MOST_BYTES, control)
     try:
         found = row_provenance(
             workspace.storage,
-            reader.engines_of(workspace),
-            asked.dataset,
+            reader.engines_of(workspace).within(control),
+            str(dataset.handle.id),
             asked.offset,
             column=asked.column,
             depth=asked.depth,
             check=asked.replay,
+            guard=guard,
         )
-    except (NoSuchRow, NoSuchColumn):
+    except (NoSuchRow, NoSuchColumn, QueryCancelled, QueryTimedOut, ResultTooLarge):
         raise
     except OdfError as error:
         if _reads_all(reader, dataset):
@@ -114,7 +120,8 @@ def _reads_all(reader: Reader, dataset: StoredDataset) -> bool:
 
 
 def _told(reader: Reader, found: Provenance) -> ProvenanceAnswer:
-    names = {one.id: reader.name_of(one.id) for one in found.datasets}
+    hidden = {key for one in found.datasets for key in one.hidden}
+    names = dict.fromkeys(hidden) | {one.id: reader.name_of(one.id) for one in found.datasets}
     shown = {key: name for key, name in names.items() if name is not None}
     return ProvenanceAnswer(
         datasets=[_dataset(one, shown) for one in found.datasets if one.id in shown],

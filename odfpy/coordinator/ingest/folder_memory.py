@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, field
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -79,12 +79,23 @@ class FolderMemory:
             return cls(dataset, step)
         return memory
 
-    def take_in(self, name: str, path: Path) -> None:
-        """Remember what is in a file that has been taken in."""
+    def take_in(self, name: str, path: Path, before: FileContent | None) -> None:
+        """Remember what is in a file that has been taken in.
+
+        Args:
+            name: of the file.
+            path: where it is.
+            before: `content_of` before it was read: what has come since then was not taken in.
+        """
         try:
-            self.contents[name] = _content(path, _digest(path))
-        except OSError:  # it is gone: what comes under its name is as good as new
+            digest = _digest(path)
+            now = content_of(path)
+        except OSError:
+            now = None
+        if before is None or now is None:  # it is gone: what comes under its name is as good as new
             self.contents.pop(name, None)
+        else:
+            self.contents[name] = replace(before, digest=digest if now == before else None)
 
     def warnings(self, context: FetchContext) -> tuple[DataWarning, ...]:
         """Return what to say of the files that are passed over.
@@ -143,7 +154,9 @@ class FolderMemory:
         """Return whether a file is not what it was; one that nothing is known of is from now on what it is."""
         known = self.contents.get(file.name)
         try:
-            now = _content(file.path)
+            now = content_of(file.path)
+            if now is None:
+                return False
             if known is None or (known.size, known.modified) == (now.size, now.modified):
                 self.contents.setdefault(file.name, now)
                 return False
@@ -165,9 +178,13 @@ def saving(memory: FolderMemory | None) -> Iterator[None]:
             memory.save()
 
 
-def _content(path: Path, digest: str | None = None) -> FileContent:
-    status = path.stat()
-    return FileContent(status.st_size, status.st_mtime_ns, digest)
+def content_of(path: Path) -> FileContent | None:
+    """Return what can be told of a file without reading it, None if it is gone."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return FileContent(status.st_size, status.st_mtime_ns)
 
 
 def _digest(path: Path) -> str:

@@ -97,13 +97,15 @@ def ingest_once(
     with dataset.writing() as locked, dataset.workspace_folder.scratch() as scratch:
         record = None if key is None else _record(dataset, key)
         known = None if record is None else load_document(record, "Ingest", Ingested)
+        # After a crash between this record and the move of the head, only the history tells whether it was done.
+        if known is not None and not (known.is_done or _has(locked, known.new_head)):
+            known = None
         if known is not None and known.what != given.what:
             raise KeyUsedAlready(
                 "This idempotency key has come before, with something else to ingest",
                 hint="Repeat the request as it was, or make another key.",
             )
-        # After a crash between this record and the move of the head, only the history tells whether it was done.
-        if known is not None and (known.is_done or _has(locked, known.new_head)):
+        if known is not None:
             return known, True
         noted = _Noted(
             locked.handle,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from odfpy.ingest.pipeline import IngestedData
-    from odfpy.ingest.retractions import RetractionLimit
+from odfpy.ingest.retractions import RetractionLimit
 
 _UNITS: Final = {"k": 10, "m": 20, "g": 30, "t": 40}
 _TEXT_GROWS, _PARQUET_GROWS, _STATE_GROWS = 4, 10, 10
@@ -65,7 +65,12 @@ def choose_lane(config: Config, state: ChainState, source: SetPollingSource | Ad
         state: of the dataset.
         source: what the file is for.
         path: the file, ready to be read.
+
+    Raises:
+        IngestError: it has gone.
     """
+    from odfpy.ingest.read.files import opening
+
     ingest, engine = config.section(IngestSection), config.section(EngineSection)
     if ingest.lane != "auto":
         return Lane(ingest.lane == "spark", f"ingest.lane is {ingest.lane}")
@@ -73,7 +78,9 @@ def choose_lane(config: Config, state: ChainState, source: SetPollingSource | Ad
         if engine.storage is not None:
             return Lane(is_spark=False, reason="executors do not see the folder of the workspace (engine.storage)")
         return Lane(is_spark=True, reason=f"the engine's master is {engine.master}")
-    needed = path.stat().st_size * (_PARQUET_GROWS if isinstance(source.read, ReadParquet) else _TEXT_GROWS)
+    with opening(str(path)):
+        size = path.stat().st_size
+    needed = size * (_PARQUET_GROWS if isinstance(source.read, ReadParquet) else _TEXT_GROWS)
     if isinstance(source.merge, MergeSnapshot):  # all of the current state is compared with
         needed += state.data_bytes * _STATE_GROWS
     is_large = needed > _bytes_of(ingest.memory)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from odfpy.chain.slices import SliceOfBlock, overlapping, slice_paths, slices_of
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.vocabulary import OperationType
-from odfpy.errors import SchemaError
+from odfpy.errors import NoDataYet
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,11 +55,11 @@ class DatasetRows:
         """The columns of data, the event time first.
 
         Raises:
-            SchemaError: it has no data yet.
+            NoDataYet: there are no rows in it.
         """
         state = self.dataset.state
         if state.schema is None:
-            raise SchemaError(f"{self.dataset.handle} has no data yet, and no schema", hint="Pull it first.")
+            raise NoDataYet(f"{self.dataset.handle} has no data yet, and no schema", hint="Pull it first.")
         vocab = state.vocab
         hidden = vocab.changelog_columns
         return [field.name for field in state.schema.fields if field.name not in hidden]

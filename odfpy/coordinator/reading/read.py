@@ -15,7 +15,7 @@ from odfpy.data.scalars import count_given
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.dataset.identity import DatasetId
 from odfpy.engine.scans import ScanRequest, scan
-from odfpy.errors import SchemaError
+from odfpy.errors import NoDataYet
 from odfpy.query.resolver import Dataset
 from odfpy.query.slice_rows import scan_of
 from odfpy.values import dataclass
@@ -54,7 +54,7 @@ def tail_scan(dataset: StoredDataset, num_records: int, skip: int, max_bytes: in
 
     state = dataset.state
     if state.schema is None:
-        raise SchemaError(f"{dataset.handle} has no data yet, and no schema", hint="Pull or ingest something first.")
+        raise NoDataYet(f"{dataset.handle} has no data yet, and no schema", hint="Pull or ingest something first.")
     schema = to_arrow(state.schema)
     end = state.num_records - 1 - skip
     start = max(0, end - num_records + 1)

@@ -20,7 +20,7 @@ from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import InvalidValue, UsageError
 from odfpy.http.url import without_user
-from odfpy.repository.divergence import DatasetsDiverged
+from odfpy.repository.divergence import DatasetsDiverged, HeadsDiverged
 from odfpy.repository.transfer.simple import TransferOutcome, TransferResult
 
 
@@ -43,7 +43,8 @@ def hint_if_diverged(dataset: StoredDataset, url: str, pull: str) -> Iterator[No
             raise
         name = dataset.handle
         seen, here = heads_seen(dataset.folder).get(url), str(dataset.state.head)
-        heads = [Multihash.parse(one) for one in error.heads if one != here]
+        both = error.heads if isinstance(error, HeadsDiverged) else ()
+        heads = [Multihash.parse(one) for one in both if one != here]
         if any(one in dataset.layout.blocks or one == seen for one in heads):
             hint = (
                 "The other place has what was here before a reset or `odf compact`. To have it there as it is here:"

@@ -59,7 +59,7 @@ class Tallies:
             known = self._known.get(dataset.folder)
         if head is None:
             return Tally()
-        slices, tally = _since(dataset, known)
+        slices, tally = _since(dataset, head, known)
         if slices:
             tally = _counted(_request(dataset, slices), tally, engines, control)
         with self._lock:
@@ -67,10 +67,12 @@ class Tallies:
         return tally
 
 
-def _since(dataset: StoredDataset, known: tuple[Multihash, Tally] | None) -> tuple[list[SliceOfBlock], Tally]:
-    """The slices that have come since a block, and the tally of then; all of them if that block is not in the chain."""
+def _since(
+    dataset: StoredDataset, head: Multihash, known: tuple[Multihash, Tally] | None
+) -> tuple[list[SliceOfBlock], Tally]:
+    """The slices up to a head since a block, and the tally of then; all of them if that block is not in the chain."""
     new: list[HashedBlock] = []
-    for block in dataset.chain.iter_blocks():
+    for block in dataset.chain.iter_blocks(head):
         if known is not None and block.hash == known[0]:
             return slices_of(reversed(new)), known[1]
         new.append(block)

@@ -112,7 +112,7 @@ def activity(
             watermark=str(one.watermark) if one.watermark is not None else None,
             lagSeconds=one.lag_seconds,
         ).model_dump()
-        for one in days_of(dataset.chain.iter_blocks(), days)
+        for one in days_of(dataset.chain.iter_blocks(dataset.state.head), days)
     ]
     return reply(request, tree, tag)
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.chains.workspaces import FOLDER, workspace_with
 
+from odfpy.coordinator.ingest.ingest import ingest_file
 from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.data_warning import DataWarning, WarningKind
+from odfpy.errors import IngestError
 
 NAME = "com.example.folder"
 AGAIN = "`odf pull --force` takes in all files again"
@@ -113,6 +116,43 @@ def test_files_that_have_changed_are_counted_until_they_are_taken_in_again(works
     assert told(workspace) == told(workspace) == (wanted,)
     assert pull(workspace, force=True).outcome is PullOutcome.UPDATED
     assert told(workspace) == ()
+
+
+def test_rows_that_come_while_a_file_is_taken_in_are_told(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever still writes it loses them otherwise, and nobody hears of it."""
+    file = write(workspace, "tx_08.csv", 8)
+
+    def late(*arguments: Any) -> PullResult:
+        result = ingest_file(*arguments)
+        with file.open("a") as more:
+            more.write("9\n")
+        return result
+
+    monkeypatch.setattr("odfpy.coordinator.pull.ingest_file", late)
+    (result,) = workspace.pull([NAME])
+    assert [one.kind for one in result.warnings if one.kind is WarningKind.CHANGED] == [WarningKind.CHANGED]
+    monkeypatch.undo()
+    assert [one.kind for one in told(workspace)] == [WarningKind.CHANGED]
+
+
+def test_a_file_that_goes_while_another_is_taken_in_fails_the_dataset_and_not_the_pull(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(workspace, "tx_08.csv", 8)
+    gone = write(workspace, "tx_09.csv", 9)
+
+    def whole(source: object, path: Path, name: str) -> None:
+        if path == gone:
+            path.unlink()
+
+    monkeypatch.setattr("odfpy.coordinator.ingest.ingest.require_whole", whole)
+    monkeypatch.setattr("odfpy.coordinator.ingest.ingest.warnings_of_absent_columns", lambda *_: ())
+    (result,) = workspace.pull([NAME])
+    assert isinstance(result.error, IngestError)
+    assert "There is no file" in result.error.message
+    assert result.num_records == 1, "what was committed before it is told"
 
 
 def test_a_change_of_the_same_length_is_a_change(workspace: Workspace) -> None:

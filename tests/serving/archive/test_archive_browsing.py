@@ -11,6 +11,7 @@ from support.archive.browsed import Looked, looked_at
 from support.servers.serving import ask
 
 from odfpy.serving.archive import details
+from odfpy.serving.archive.tallies import Tally, _since
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +94,18 @@ def test_what_the_client_has_is_not_sent_again(looked: Looked) -> None:
     for call in ("files/names", "files/days", "files/summary"):
         tag = looked.ask(call).headers["etag"]
         assert ask(f"{looked.base}/logs/{call}", token=looked.token, If_None_Match=tag).status == 304
+
+
+def test_a_summary_counts_up_to_the_head_that_it_is_of_and_not_what_comes_meanwhile(looked: Looked) -> None:
+    """It would be counted again with what comes next."""
+    dataset = looked.archive.workspace.storage.get("logs")
+    heads = [block.hash for block in dataset.chain.iter_blocks()]
+    whole, _ = _since(dataset, heads[0], None)
+    for head in heads:
+        before, _ = _since(dataset, head, None)
+        after, tally = _since(dataset, heads[0], (head, Tally(count=7)))
+        assert [*before, *after] == whole
+        assert tally == Tally(count=7)
 
 
 def test_the_summary_counts_what_is_kept_also_after_changes(looked: Looked) -> None:

@@ -42,13 +42,11 @@ def made_otherwise() -> dict[str, Callable[[], OdfError]]:
     from odfpy.errors import FetchInterrupted
     from odfpy.query.wire.commitments import InvalidCommitment
     from odfpy.query.wire.verification import EndedKey, VerificationFailed
-    from odfpy.repository.divergence import DatasetsDiverged
     from odfpy.repository.smart_transfer.messages import Internal, PushPhase
     from odfpy.repository.smart_transfer.session import PeerClosed, Refusal
     from odfpy.serving.http.budget import OverBudget
 
     return {
-        "DatasetsDiverged": lambda: DatasetsDiverged("other histories", hint="Merge.", heads=("f1620a", "f1620b")),
         "EndedKey": lambda: EndedKey("did:key:z", "was revoked"),
         "FetchInterrupted": lambda: FetchInterrupted("says “later”\n", hint="Wait.", retry_after=2.5),
         "InvalidCommitment": lambda: InvalidCommitment("BadSignature", "it is signed by somebody else"),
