@@ -13,7 +13,10 @@ SUMMARY: Final = "opendatafabric.org/linkedObjects"
 """The attribute of an AddData that says how many objects its rows link to."""
 
 _MOST: Final = 1 << 56
-"""More than there can be; what says so is passed over, since sums must not outgrow 64 bits."""
+"""More than there can be; what says so is passed over."""
+
+_LARGEST: Final = (1 << 63) - 1
+"""Sums stay there: a state has 64 bits for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,7 @@ class LinkedObjects:
     size: int = 0
 
     def __add__(self, other: LinkedObjects) -> LinkedObjects:
-        return LinkedObjects(self.count + other.count, self.size + other.size)
+        return LinkedObjects(min(self.count + other.count, _LARGEST), min(self.size + other.size, _LARGEST))
 
     @classmethod
     def of(cls, event: MetadataEvent) -> LinkedObjects:

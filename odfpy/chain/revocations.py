@@ -314,9 +314,11 @@ def add(side: SideFiles, statements: Iterable[KeyRevocation]) -> bool:
 def _strongest(statements: tuple[KeyRevocation, ...]) -> tuple[KeyRevocation, ...]:
     """Statements for which there is room, in the order in which they are."""
 
-    def weakness(one: KeyRevocation) -> tuple[bool, bool, Timestamp]:
+    def weakness(one: KeyRevocation) -> tuple[bool, bool, bool, int, Timestamp]:
         is_by_itself = one.proof.verification_method == one.key
-        return is_by_itself, not one.ends_all, one.end
+        since = one.since
+        # Those of one dataset end the key there only, and from a block on, whatever time they name.
+        return is_by_itself, not one.ends_all, since is not None, since.sequence_number if since else 0, one.end
 
     kept = frozenset(sorted(statements, key=weakness)[:MAX_STATEMENTS])
     return tuple(one for one in statements if one in kept)

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import singledispatch
+from typing import Final
 
 from odfpy.chain.block import HashedBlock, MetadataBlock
 from odfpy.chain.events import (
@@ -53,6 +54,9 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.transform import TransformSql
 from odfpy.errors import ChainRuleViolation, SchemaError
+
+_LAST_OFFSET: Final = (1 << 63) - 2
+"""The greatest offset: a state has the one after it, as a signed number."""
 
 
 class SeedMustBeFirst(ChainRuleViolation, code="E301"):
@@ -324,6 +328,8 @@ def _check_data_event(event: AddData | ExecuteTransform, state: ChainState) -> N
             raise OffsetsNotSequential(
                 f"its rows are {interval.start} to {interval.end}, but the next offset is {state.next_offset}"
             )
+        if interval.end > _LAST_OFFSET:
+            raise OffsetsNotSequential(f"its rows are {interval.start} to {interval.end}: offsets have 63 bits")
         if state.set_schema is None:
             raise SchemaMissing("rows come before any SetDataSchema")
     expected = _checkpoint_hash(state)

@@ -243,7 +243,8 @@ class HttpClient:
             label: what messages call the address; the URL by default.
         """
         target = parse_url(url, self.error, label)
-        fields = {**headers, **({"Authorization": target.authorization} if target.authorization else {})}
+        authorization = target.authorization or self.authorize(target.origin)
+        fields = {**headers, **({"Authorization": authorization} if authorization else {})}
         answer = self._ask("POST", target, fields, max_size, body=body)
         answer.check(())
         return answer

@@ -14,6 +14,7 @@ _SMART = re.compile(r"(?i)odf\+(https?://)")
 _WEB = re.compile(r"(?i)https?://")
 _OK = 200
 _STREAM = "text/event-stream"
+_FIELDS = ("event", "id")
 _LONGEST_LINE = 64 * 1024
 
 
@@ -43,7 +44,8 @@ def heads_told(url: str) -> Iterator[str]:
         for line in _lines(answer):
             if line:
                 name, _, value = line.partition(":")
-                fields[name] = value.removeprefix(" ")
+                if name in _FIELDS:
+                    fields[name] = value.removeprefix(" ")
                 continue
             if fields.get("event") == "head" and "id" in fields:
                 yield fields["id"]

@@ -56,6 +56,8 @@ class SeenHeads:
         place = _Place(without_user(url), str(head))
         if place in self._places()[:1]:
             return
+        if not self._path.parent.parent.is_dir():  # the dataset was deleted meanwhile
+            return
         with changing(self._path):  # pushes to several places go on at once
             others = (one for one in self._places() if one.url != place.url)
             save_document(self._path, _KIND, _PlacesDocument((place, *others)))

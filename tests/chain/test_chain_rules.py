@@ -142,6 +142,7 @@ CASES = [
     fine("the first rows start at 0", SET, add(0, 0)),
     fine("rows go on", TEN, add(10, 10, new_watermark=day(10))),
     no(OffsetsNotSequential, "first rows that do not start at 0", SET, AddData(new_data=rows(1, 9))),
+    no(OffsetsNotSequential, "more rows than a state can count", SET, AddData(new_data=rows(0, 2**63 - 1))),
     no(OffsetsNotSequential, "a gap", TEN, AddData(prev_offset=9, new_data=rows(11, 19), new_watermark=day(10))),
     no(OffsetsNotSequential, "an overlap", TEN, AddData(prev_offset=9, new_data=rows(9, 19), new_watermark=day(10))),
     no(OffsetsNotSequential, "an end before the start", TEN, add(10, 9, new_watermark=day(10))),

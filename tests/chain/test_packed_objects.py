@@ -142,3 +142,15 @@ def test_a_wrong_hash_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(HashMismatch):
         store.insert_stream(io.BytesIO(TEXT + b"!"), Multihash.of(TEXT))
     assert not any(tmp_path.iterdir())
+
+
+def test_a_packed_file_takes_the_place_of_a_plain_one_that_has_rotten(tmp_path: Path) -> None:
+    """It came before files were packed, or by an upload; what is plain is read first."""
+    store = packing(tmp_path)
+    name = Multihash.of(TEXT)
+    store.insert_stream(io.BytesIO(TEXT), name)
+    plain = tmp_path / "data" / str(name)
+    plain.write_bytes(b"!" + TEXT[1:])
+    store.insert_files(files_of(tmp_path, TEXT))
+    assert store.read(name) == TEXT
+    assert not plain.exists()

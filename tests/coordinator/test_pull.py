@@ -10,11 +10,14 @@ from support.chains.workspaces import copy_of, derivative, feed, root, rows, wor
 
 from odfpy.chain.rules import WatermarkWentBack
 from odfpy.coordinator.status import Condition
+from odfpy.coordinator.storage.last_failure import remember
 from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.workspace import Workspace
+from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
-from odfpy.errors import DatasetLocked, DatasetNotFound, UsageError
+from odfpy.errors import DatasetLocked, DatasetNotFound, OdfError, UsageError
 from odfpy.repository.divergence import DatasetsDiverged
+from odfpy.repository.seen_heads import SeenHeads
 from odfpy.repository.transfer.simple import ForeignDataset, HistoryTakenBack
 
 POLLING = """
@@ -266,3 +269,13 @@ def test_a_second_writer_gets_a_clear_error_and_loses_nothing(tmp_path: Path) ->
     release.set()
     other.join()
     assert feed(workspace, "root", "1 b", day=2).outcome is PullOutcome.UPDATED
+
+
+def test_a_failure_of_a_dataset_that_was_deleted_meanwhile_brings_no_folder_back(tmp_path: Path) -> None:
+    """Nobody could make the dataset again then, nor delete it."""
+    workspace = workspace_with(tmp_path / "w", root())
+    dataset = workspace.storage.get("root")
+    workspace.datasets.delete(["root"])
+    remember(dataset, OdfError("the disk is full"))
+    SeenHeads(dataset.folder / "info" / "remotes.yaml").remember("file:///there", Multihash.of(b"head"))
+    assert not dataset.folder.exists()

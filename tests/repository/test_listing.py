@@ -162,11 +162,31 @@ def test_nodes_are_asked_page_by_page(tmp_path: Path, scheme: str):
         ]
 
 
-@pytest.mark.parametrize("answer", [b"<html>", b"{}", b"[1]", _infos("../x"), _infos("a").replace(b"f16", b"zzz")])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"<html>",
+        b"{}",
+        b"[1]",
+        _infos("../x"),
+        _infos("a").replace(b"f16", b"zzz"),
+        _infos("a").replace(b": 3", b": 1e999"),
+        b"[" * 100_000,
+    ],
+)
 def test_answers_that_are_no_lists(tmp_path: Path, answer: bytes):
     with static_server(tmp_path) as site:
         site.special["offset=0"] = lambda handler: send(handler, answer)
         with pytest.raises(NotListable, match="cannot be understood"):
+            list_datasets(site.url)
+
+
+def test_a_server_that_tells_the_same_page_for_ever_is_found_out(tmp_path: Path):
+    page = _infos(*(f"a{number}" for number in range(1000)))
+    with static_server(tmp_path) as site:
+        for end in ("offset=0", "offset=1000"):
+            site.special[end] = lambda handler: send(handler, page)
+        with pytest.raises(NotListable, match="again and again"):
             list_datasets(site.url)
 
 

@@ -582,6 +582,19 @@ def test_harmless_statements_keep_none_out_that_ends_a_key(
     assert honoured_in(there.side, ID, [ALICE.actor]) == said
 
 
+def test_harmless_statements_about_a_dataset_keep_none_out_that_ends_a_key_there_earlier(there: DatasetLayout) -> None:
+    """Whatever time they name: what counts is the block."""
+    for number in range(revocations.MAX_STATEMENTS):
+        since = LastBlock(ID, Multihash.of(b"far"), 2**40 + number)
+        early = Timestamp(number * 1_000_000)
+        put(there, KeyRevocation.made_by(ALICE, ALICE.actor, Reason.SUPERSEDED, early, since=since))
+    real = KeyRevocation.made_by(
+        ALICE, ALICE.actor, Reason.SUPERSEDED, LATER, since=LastBlock(ID, Multihash.of(b"near"), 3)
+    )
+    put(there, real)
+    assert real in honoured_in(there.side, ID, [ALICE.actor])
+
+
 def test_signatures_of_others_do_not_keep_out_that_of_the_owner(tmp_path: Path) -> None:
     layout = dataset(tmp_path / "crowded", "one")
     sign(layout, *(KeyPair(bytes([number]) * 32) for number in range(MAX_SIGNATURES)))

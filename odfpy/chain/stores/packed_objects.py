@@ -167,6 +167,8 @@ class PackingObjectStore(LocalObjectStore):
         packed = {name: path for name, path in files.items() if _file_gets_smaller(path)}
         super().insert_files({name: path for name, path in files.items() if name not in packed})
         self._packed.insert_files(packed)
+        for name in packed:
+            super().delete(name)  # a plain one, which would be read in its place: it may be what this one repairs
 
     def delete(self, name: Multihash) -> None:
         super().delete(name)

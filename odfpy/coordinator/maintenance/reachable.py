@@ -9,10 +9,12 @@ and transfers that were interrupted, history that was rewritten, temporary files
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import field, replace
 from enum import Enum
 from pathlib import Path
+from typing import Final
 
 from odfpy.chain.events import AddData, ExecuteTransform, SetDataSchema
 from odfpy.chain.layout import DatasetLayout
@@ -30,6 +32,9 @@ from odfpy.values import dataclass
 
 OBJECT_FOLDERS = ("blocks", "data", "checkpoints")
 """Folders of a dataset whose files are named by their hashes."""
+
+
+_MINUTE: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +160,15 @@ def temporary(folder: Path) -> Iterator[Useless]:
     """Yield what killed writers have left in a dataset; of use to nobody but a writer that is at work."""
     # A part of an object is somebody's until nobody has gone on with it for long: a push that was cut goes on there.
     for path in (*sorted(folder.rglob(f"{TEMPORARY}*")), *forgotten_parts(folder / "data")):
-        yield Useless(path, size_of(path), Garbage.TEMPORARY)
+        if path.parent.name != "info" or _is_older(path, _MINUTE):  # settings are written without the dataset's lock
+            yield Useless(path, size_of(path), Garbage.TEMPORARY)
+
+
+def _is_older(path: Path, seconds: float) -> bool:
+    try:
+        return path.lstat().st_mtime < time.time() - seconds
+    except OSError:  # it has come to be what it was to be
+        return False
 
 
 def foreign(folder: Path) -> Iterator[Path]:

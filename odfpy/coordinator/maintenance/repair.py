@@ -88,8 +88,10 @@ class Repair:
                 self._tell(error.message, type(error), error.hint, layout.refs.describe(name))
             with suppress(OdfError):  # what is still wrong is told by the verification that follows
                 self._reached(name, seen)
-        with suppress(OdfError):
+        try:
             self._linked()
+        except OdfError as error:
+            self._tell(f"Not all linked files were looked at: {error.message}", type(error), error.hint)
         self._tell_lost_tags()
 
     def _linked(self) -> None:

@@ -100,8 +100,9 @@ class RepositoryGarbage:
         removed: list[StrayObject | Useless] = []
         try:
             layout = open_dataset(url)
+            limit = time.time() - self.older_than.seconds
             known, tips = _references(layout)
-            found = list(self._useless(layout, known))
+            found = list(self._useless(layout, known, limit))
             if self.dry_run:
                 return GcReport(name=name, found=tuple(found))
             left = iter(found)
@@ -109,16 +110,14 @@ class RepositoryGarbage:
                 if _tips(layout) != tips:
                     _require_all(layout, name, removed)  # who runs it again does not learn what is missing
                     raise ConcurrentUpdate(f"{name} was written to meanwhile", hint="Run the command again.")
-                run_all([partial(_remove, layout, item) for item in some])
-                removed += some
+                run_all([partial(_remove, layout, item, limit, removed) for item in some])
             if _tips(layout) != tips:
                 _require_all(layout, name, removed)
         except OdfError as error:
             return GcReport(name=name, found=tuple(removed), error=error)
         return GcReport(name=name, found=tuple(removed))
 
-    def _useless(self, layout: DatasetLayout, known: Reached) -> Iterator[StrayObject | Useless]:
-        limit = time.time() - self.older_than.seconds
+    def _useless(self, layout: DatasetLayout, known: Reached, limit: float) -> Iterator[StrayObject | Useless]:
         needed_in = (known.needs_data, known.checkpoints.__contains__, known.blocks.__contains__)
         for store, is_needed in zip(_stores(layout), needed_in, strict=True):
             for item in store.stored():
@@ -152,13 +151,35 @@ def _stores(layout: DatasetLayout) -> tuple[ObjectStore, ...]:
     return layout.data, layout.checkpoints, layout.blocks
 
 
-def _remove(layout: DatasetLayout, item: StrayObject | Useless) -> None:
+def _remove(
+    layout: DatasetLayout, item: StrayObject | Useless, limit: float, removed: list[StrayObject | Useless]
+) -> None:
+    """Remove something, unless a push has found it to be of use since it was listed.
+
+    Args:
+        layout: the dataset.
+        item: what goes.
+        limit: seconds since 1970; what was written later stays.
+        removed: takes it, if it has gone.
+    """
     if isinstance(item, Useless):
         remove(item.path)
-        return
-    item.store.delete(item.name)
-    if item.store is layout.blocks and layout.side is not None:
-        layout.side.delete(path_of(item.name))
+    else:
+        if _is_of_use_again(item.store, item.name, limit):
+            return
+        item.store.delete(item.name)
+        if item.store is layout.blocks and layout.side is not None:
+            layout.side.delete(path_of(item.name))
+    removed.append(item)
+
+
+def _is_of_use_again(store: ObjectStore, name: Multihash, limit: float) -> bool:
+    """Return whether a push has found an object to be there, and relies on it: then it counts as written now."""
+    path = store.file_of(name) if isinstance(store, LocalObjectStore) else None
+    try:
+        return path is not None and path.stat().st_mtime > limit
+    except OSError:  # it has gone
+        return False
 
 
 def _require_all(layout: DatasetLayout, name: str, removed: list[StrayObject | Useless]) -> None:

@@ -124,8 +124,8 @@ class LinkedCheck:
                 found = Multihash.of_stream(stream, item.name.algorithm)
         except ObjectNotFound:
             return Damage("Missing file", ObjectNotFound)
-        except OSError as error:
-            return Damage(f"Unreadable file: {error}", OdfError)
+        except (OdfError, OSError) as error:
+            return Damage(f"Unreadable file: {error}", type(error) if isinstance(error, OdfError) else OdfError)
         return size if found == item.name else Damage(f"Damaged file: its bytes have the hash {found}", HashMismatch)
 
 
@@ -140,7 +140,7 @@ def verify_links(this: Verification) -> LinkedFiles | None:
         try:
             check.look(item)
         except OdfError as error:
-            if type(error) is IntegrityError:  # what is wrong with the slice itself has a finding
+            if not isinstance(error, HashMismatch | ObjectNotFound):  # what is wrong with the slice has a finding
                 this.error(CHECK, error.message, item.slice.block, hint=error.hint, cause=type(error))
     blocks = {hashed.hash: hashed for hashed in this.blocks} if check.damaged else {}
     for one, damage in check.damaged:

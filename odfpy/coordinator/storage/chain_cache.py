@@ -72,7 +72,7 @@ class ChainCache:
             known = _Known(None)  # it is not of this chain
         state, unwritten = sum_up(reversed(blocks), known.state), known.unwritten + len(blocks)
         if unwritten >= WALK:
-            with contextlib.suppress(OSError):  # a cache that cannot be written is done without
+            with contextlib.suppress(OSError, TypeError, OverflowError):  # what cannot be written is done without
                 _write(file, state)
                 unwritten = 0
         self._latest.put(file, _Known(state, unwritten))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -79,7 +80,13 @@ def commit_events(
         try:
             new = dataset.chain.prepare(state, events, system_time)
         except NoOpEvent:
-            new = dataset.chain.prepare(state, [], system_time)
+            said = events
+            events = []
+            for event in said:
+                with suppress(NoOpEvent):
+                    dataset.chain.prepare(state, [*events, event], system_time)
+                    events.append(event)
+            new = dataset.chain.prepare(state, events, system_time)
     # Files before the chain: a head must never lead to a block whose slice is missing, nor to a row without the object
     # that it links to. A crash before the head moves leaves files that nothing reaches, and `odf gc` removes them.
     with stage("files"):

@@ -41,6 +41,8 @@ def remember(dataset: StoredDataset, error: OdfError | None) -> None:
     """
     path = _path(dataset)
     with suppress(OdfError, OSError):
+        if not dataset.folder.is_dir():  # it was deleted meanwhile, and must not come back as a folder with a failure
+            return
         if error is not None:
             save_document(path, _KIND, LastFailure(Timestamp.now(), error.message, error.code, error.hint))
         else:

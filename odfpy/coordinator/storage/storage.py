@@ -169,7 +169,11 @@ class Storage(WorkspaceFolder):
         self._write_alias(staged, alias)
         folder = self.dataset_folder(dataset_id)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        staged.rename(folder)
+        try:
+            staged.rename(folder)
+        except OSError as error:
+            hint = "If there is no dataset in it, move it away."
+            raise OdfError(f"Cannot make {folder}: {error.strerror}", hint=hint) from error
         sync_folder(folder.parent)
         return StoredDataset.load(folder, self)
 

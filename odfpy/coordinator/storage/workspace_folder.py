@@ -164,7 +164,9 @@ class WorkspaceFolder:
     def sweep(self) -> None:
         """Remove the scratch folders of processes that were killed."""
         for folder in self.abandoned():
-            shutil.rmtree(folder, ignore_errors=True)
+            with _unheld(folder) as is_unheld:  # until it has gone: it may be one that was made this moment
+                if is_unheld:
+                    shutil.rmtree(folder, ignore_errors=True)
 
     def abandoned(self) -> list[Path]:
         """The scratch folders of processes that were killed, and what is left of datasets that were deleted."""
@@ -177,7 +179,11 @@ class WorkspaceFolder:
         # sweep.
         left = [folder for folder, owner in owners if not owner.isdigit() or not Path("/proc", owner).exists()]
         # Containers that share a workspace do not see each other's processes, but their locks.
-        return [folder for folder in left if not _is_held(folder)]
+        found = []
+        for folder in left:
+            with _unheld(folder) as is_unheld:
+                found += [folder] if is_unheld else []
+        return found
 
     @property
     def scratches(self) -> Path:
@@ -239,16 +245,20 @@ def require_text(root: Path) -> None:
         ) from None
 
 
-def _is_held(folder: Path) -> bool:
-    """Return whether a process holds the lock of a folder."""
+@contextmanager
+def _unheld(folder: Path) -> Iterator[bool]:
+    """Tell whether no process holds the lock of a folder; then nobody takes it until the block is left."""
     try:
         lock = os.open(folder, os.O_RDONLY)
     except OSError:
-        return False
+        yield True
+        return
     try:
-        return not try_lock(lock)
-    except OSError:  # a file system without locks
-        return False
+        try:
+            is_unheld = try_lock(lock)
+        except OSError:  # a file system without locks
+            is_unheld = True
+        yield is_unheld
     finally:
         os.close(lock)
 

@@ -232,6 +232,15 @@ class Bucket:
             return self.ask(where, ask, *args, **kwargs)
         except FileNotFoundError:
             raise self._no_bucket() from None
+        except Conflict as error:
+            raise self.refused_change(where) from error
+
+    def refused_change(self, key: str) -> TransferError:
+        """The error of a store that refuses to change an object, though nobody has set a condition."""
+        return TransferError(
+            f"{self.where(key)}: the store refuses to change this",
+            hint="Is another change of it under way, or does a rule of the bucket keep it?",
+        )
 
     def list(self, folder: str) -> Listing:
         """Return what is directly in a folder; `folder` is empty or ends in a slash."""

@@ -222,7 +222,12 @@ class S3Client:
     async def _read(answer: Any, limit: int | None = None) -> bytes:
         body = answer["Body"]
         async with body:  # older releases of aiobotocore give another object here, whose `read` takes no limit
-            return bytes(await (body.read() if limit is None else body.read(limit)))
+            if limit is None:
+                return bytes(await body.read())
+            data = bytearray()
+            while len(data) < limit and (piece := await body.read(limit - len(data))):  # it gives what has come
+                data += piece
+            return bytes(data)
 
 
 class _S3Upload:

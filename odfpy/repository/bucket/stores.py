@@ -107,8 +107,11 @@ class BucketObjectStore(ObjectStore):
 
     def delete(self, name: Multihash) -> None:
         key = self._key(name)
-        with suppress(FileNotFoundError):
-            self._bucket.ask(key, self._bucket.client.delete, key)
+        try:
+            with suppress(FileNotFoundError):
+                self._bucket.ask(key, self._bucket.client.delete, key)
+        except Conflict as error:
+            raise self._bucket.refused_change(key) from error
 
     def _key(self, name: Multihash) -> str:
         return f"{self._folder}{name}"

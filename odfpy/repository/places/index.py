@@ -155,7 +155,7 @@ def _parsed(data: bytes) -> Index | None:
     """The entries, None for what is no index: it may be anybody's file."""
     try:
         tree = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     match tree:
         case {"kind": kind, "version": version, "datasets": [*items]} if (kind, version) == (_KIND, _VERSION):

@@ -258,9 +258,10 @@ def _on_node(url: str, text: str) -> list[ListedDataset]:
 
     base = smart_base(url) or url
     client = HttpClient(TransferError, authorize=authorization)
-    found: list[ListedDataset] = []
+    found: dict[DatasetAlias, ListedDataset] = {}
+    offset = 0
     while True:
-        query = urlencode({"search": text, "limit": _PAGE, "offset": len(found)})
+        query = urlencode({"search": text, "limit": _PAGE, "offset": offset})
         with client.get(f"{base}/datasets?{query}", max_size=_MAX_PAGE_SIZE) as answer:
             if answer.status in (401, 403):
                 raise TransferError(
@@ -273,14 +274,21 @@ def _on_node(url: str, text: str) -> list[ListedDataset]:
                 )
             try:
                 page = [_from_node(item, url) for item in _list(json.loads(answer.readall()))]
-            except (ValueError, TypeError, KeyError, InvalidValue) as error:
+            except (ValueError, TypeError, KeyError, OverflowError, RecursionError, InvalidValue) as error:
                 raise NotListable(
                     f"{without_user(base)} does not say what it has: its list of datasets cannot be understood",
                     hint="Is it a node (`odf serve`)?",
                 ) from error
-        found += page
+        known = len(found)
+        found |= {one.alias: one for one in page}
+        offset += len(page)
         if len(page) < _PAGE:
-            return found
+            return list(found.values())
+        if len(found) == known:
+            raise NotListable(
+                f"{without_user(base)} tells the same datasets again and again",
+                hint="Is there a cache between, which takes no notice of `offset`?",
+            )
 
 
 def _list(tree: Any) -> list[Any]:

@@ -72,11 +72,11 @@ def summary_of(base: str) -> NodeSummary | None:
         TransferError: it cannot be reached.
     """
     client = HttpClient(TransferError, authorize=authorization)
-    with client.get(base, {"Accept": "application/json"}) as answer:
+    with client.get(base, {"Accept": "application/json"}, max_size=_MAX_SUMMARY) as answer:
         if answer.status != _OK:
             return None
         with suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError, InvalidValue):
-            tree = json.loads(answer.read(_MAX_SUMMARY))
+            tree = json.loads(answer.readall())
             takes = frozenset(word for word in tree["takes"] if isinstance(word, str))
             return NodeSummary(DatasetId.parse(tree["id"]), takes)
     return None  # a page for people

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from support.chains.linked import add, files_workspace, name_of, objects_in
 
+from odfpy.chain.stores.object_store import LocalObjectStore
 from odfpy.cli.app import run
 from odfpy.coordinator.maintenance.last_verification import last_verification
 from odfpy.coordinator.maintenance.report import LinkedFiles, Severity, VerifyReport
 from odfpy.coordinator.workspace import Workspace
+from odfpy.data.multihash import Multihash
+from odfpy.errors import OdfError
 from odfpy.repository.partial_objects import LARGE
 
 BIG = bytes(range(256)) * (LARGE // 256) + b"and more"
@@ -75,6 +79,27 @@ def test_damage_is_found_and_mended(workspace: Workspace, how: str, key: int) ->
     mended = report_on(workspace, repair=True)
     assert (mended.ok, mended.repaired) == (True, (str(file),))
     assert file.read_bytes() == DATA[key]
+
+
+def test_a_disk_that_cannot_read_a_file_is_told_and_hides_no_other_damage(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad, rotten = file_of(workspace, 1), file_of(workspace, 2)
+    rotten.write_bytes(b"!" + DATA[2][1:])
+    open_it = LocalObjectStore.open
+
+    def failing(store: LocalObjectStore, name: Multihash) -> BinaryIO:
+        if name == name_of(DATA[1]):
+            raise OdfError(f"Cannot read {bad}: Input/output error")
+        return open_it(store, name)
+
+    monkeypatch.setattr(LocalObjectStore, "open", failing)
+    report = report_on(workspace)
+    assert not report.ok
+    assert {finding.file for finding in report.findings} == {str(bad), str(rotten)}
+    assert any("Input/output error" in finding.message for finding in report.findings)
+    assert report.linked is not None
+    assert report.linked.here == 1
 
 
 def test_a_missing_file_of_a_partial_copy_is_elsewhere(workspace: Workspace) -> None:

@@ -120,9 +120,25 @@ class Beside(RepositoryGarbage):
 
     meanwhile: Callable[[], object]
 
-    def _useless(self, layout, known):  # type: ignore[no-untyped-def]
-        yield from list(super()._useless(layout, known))
+    def _useless(self, layout, known, limit):  # type: ignore[no-untyped-def]
+        yield from list(super()._useless(layout, known, limit))
         self.meanwhile()
+
+
+def test_what_a_push_has_found_to_be_of_use_meanwhile_stays(tmp_path: Path) -> None:
+    """It does not send it again, and moves the head only later."""
+    url = (tmp_path / "repository").as_uri()
+    filled(url)
+    layout = open_dataset(f"{url}/{NAME}")
+    rewritten(layout)
+    for store in (layout.data, layout.checkpoints, layout.blocks):
+        for item in store.stored():
+            os.utime(tmp_path / "repository" / NAME / store.describe(item.name).rpartition(f"{NAME}/")[2], (0, 0))
+    garbage = Beside(url, GOOD_WHILE)
+    object.__setattr__(garbage, "meanwhile", lambda: layout.data.touch(Multihash.of(b"gone")))
+    (report,) = garbage.collect([NAME])
+    assert (report.error, len(report.found)) == (None, 2)
+    assert b"gone" in contents(layout.data).values()
 
 
 def test_when_somebody_pushes_meanwhile_nothing_goes(repository: str) -> None:

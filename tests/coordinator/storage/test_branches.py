@@ -95,6 +95,17 @@ def test_nothing_new_makes_no_branch(workspace: Workspace):
     assert branches(workspace) == []
 
 
+def test_an_event_that_says_nothing_new_drops_none_of_the_others(workspace: Workspace):
+    known = SetInfo(description="known")
+    with workspace.storage.get("root").writing() as dataset:
+        commit_events(dataset, dataset.state, [known], commit_time(dataset.state))
+    with workspace.storage.get("root").writing() as dataset:
+        events = [known, SetInfo(description="new"), SetInfo(description="new")]
+        result = commit_events(dataset, dataset.state, events, commit_time(dataset.state))
+    assert result.num_blocks == 1
+    assert workspace.datasets.state("root").info.description == "new"
+
+
 def test_long_chains_of_branches_are_summed_up_apart(workspace: Workspace):
     with workspace.storage.get("root").on("staging").writing() as dataset:
         events = [SetInfo(description=str(number)) for number in range(35)]

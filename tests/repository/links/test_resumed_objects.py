@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NoReturn
 
 import pytest
 from support.chains.linked import add, files_workspace, name_of, objects_in
@@ -77,6 +77,19 @@ def test_it_goes_on_where_it_was(store: LocalObjectStore) -> None:
     assert rest.asked == [LARGE]
     assert store.read(NAME) == DATA
     assert parts(store) == []
+
+
+def test_what_has_come_whole_is_not_asked_for_again(store: LocalObjectStore) -> None:
+    """Servers answer a question for what comes after the last byte with an error."""
+    coming = PartialObject(store, NAME)
+    coming.path.parent.mkdir(parents=True, exist_ok=True)
+    coming.path.write_bytes(DATA)
+
+    def refuses(begin: int) -> NoReturn:
+        raise AssertionError(begin)
+
+    assert coming.receive(refuses, len(DATA)) == len(DATA)
+    assert store.read(NAME) == DATA
 
 
 def test_what_is_wrong_in_what_has_come_is_got_again(store: LocalObjectStore) -> None:
