@@ -110,7 +110,9 @@ class RepositoryGarbage:
                 if _tips(layout) != tips:
                     _require_all(layout, name, removed)  # who runs it again does not learn what is missing
                     raise ConcurrentUpdate(f"{name} was written to meanwhile", hint="Run the command again.")
-                run_all([partial(_remove, layout, item, limit, removed) for item in some])
+                stays: set[int] = set()
+                run_all([partial(_remove, layout, item, limit, stays) for item in some])
+                removed += [item for item in some if id(item) not in stays]
             if _tips(layout) != tips:
                 _require_all(layout, name, removed)
         except OdfError as error:
@@ -151,26 +153,23 @@ def _stores(layout: DatasetLayout) -> tuple[ObjectStore, ...]:
     return layout.data, layout.checkpoints, layout.blocks
 
 
-def _remove(
-    layout: DatasetLayout, item: StrayObject | Useless, limit: float, removed: list[StrayObject | Useless]
-) -> None:
+def _remove(layout: DatasetLayout, item: StrayObject | Useless, limit: float, stays: set[int]) -> None:
     """Remove something, unless a push has found it to be of use since it was listed.
 
     Args:
         layout: the dataset.
         item: what goes.
         limit: seconds since 1970; what was written later stays.
-        removed: takes it, if it has gone.
+        stays: takes the `id` of what does not go.
     """
     if isinstance(item, Useless):
         remove(item.path)
+    elif _is_of_use_again(item.store, item.name, limit):
+        stays.add(id(item))
     else:
-        if _is_of_use_again(item.store, item.name, limit):
-            return
         item.store.delete(item.name)
         if item.store is layout.blocks and layout.side is not None:
             layout.side.delete(path_of(item.name))
-    removed.append(item)
 
 
 def _is_of_use_again(store: ObjectStore, name: Multihash, limit: float) -> bool:
