@@ -26,20 +26,6 @@ class DatasetsDiverged(TransferError, code="E601"):
     """Both sides have blocks that the other side lacks."""
 
 
-class HeadsDiverged(DatasetsDiverged):
-    """The same where both sides are at hand. To another process it goes without the heads.
-
-    Attributes:
-        heads: hashes of the head of the source and of that of the target.
-    """
-
-    heads: tuple[str, str]
-
-    def __init__(self, message: str, *, hint: str, heads: tuple[str, str]) -> None:
-        super().__init__(message, hint=hint)
-        self.heads = heads
-
-
 MAX_BYTES = 256 * 1024 * 1024
 """Bytes of all the blocks that two chains differ in: they are in memory at the same time. Long chains may have more:"""
 

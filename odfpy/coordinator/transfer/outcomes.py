@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from odfpy.chain.references import ReferenceName
 from odfpy.chain.state import ChainState
+from odfpy.chain.stores.ref_store import HEAD
 from odfpy.coordinator.storage.clock import warnings_of_copy
 from odfpy.coordinator.storage.keys import UserKeys
 from odfpy.coordinator.storage.results import Progress, ProgressSink, PullOutcome, PullResult
@@ -15,12 +16,12 @@ from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.coordinator.transfer.files import remarks_on
 from odfpy.coordinator.transfer.known_places import heads_seen
 from odfpy.data.data_warning import count_of
-from odfpy.data.multihash import Multihash
 from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import DatasetAlias
-from odfpy.errors import InvalidValue, UsageError
+from odfpy.errors import InvalidValue, OdfError, UsageError
 from odfpy.http.url import without_user
-from odfpy.repository.divergence import DatasetsDiverged, HeadsDiverged
+from odfpy.repository.divergence import DatasetsDiverged
+from odfpy.repository.places.open import open_dataset
 from odfpy.repository.transfer.simple import TransferOutcome, TransferResult
 
 
@@ -42,10 +43,7 @@ def hint_if_diverged(dataset: StoredDataset, url: str, pull: str) -> Iterator[No
         if dataset.branch is not None:
             raise
         name = dataset.handle
-        seen, here = heads_seen(dataset.folder).get(url), str(dataset.state.head)
-        both = error.heads if isinstance(error, HeadsDiverged) else ()
-        heads = [Multihash.parse(one) for one in both if one != here]
-        if any(one in dataset.layout.blocks or one == seen for one in heads):
+        if _was_here(dataset, url):
             hint = (
                 "The other place has what was here before a reset or `odf compact`. To have it there as it is here:"
                 f" `odf push {name} --force`. To have it here as it is there: `{pull} --force`."
@@ -57,6 +55,14 @@ def hint_if_diverged(dataset: StoredDataset, url: str, pull: str) -> Iterator[No
             keep = f"`{pull} --force`, `odf pull {name}`, which derives again what is only here"
         hint = f"To lose nothing, go on from what is there: {keep}. To lose one side: {error.hint}"
         raise error.with_message(error.message, hint=hint) from None
+
+
+def _was_here(dataset: StoredDataset, url: str) -> bool:
+    """Return whether the head of another place was once the head here."""
+    with suppress(OdfError):  # what cannot be looked at has its own error at the next try
+        there = open_dataset(url).refs.get(HEAD)
+        return there is not None and (there in dataset.layout.blocks or there == heads_seen(dataset.folder).get(url))
+    return False
 
 
 def name_in(url: str) -> DatasetAlias:

@@ -22,7 +22,7 @@ from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import DatasetNotFound, TransferError
-from odfpy.repository.divergence import Divergence, HeadsDiverged, compare_chains, records_of
+from odfpy.repository.divergence import DatasetsDiverged, Divergence, compare_chains, records_of
 from odfpy.repository.objects import BytesProgress, copy_blocks, copy_objects, missing_objects, objects_of_blocks
 from odfpy.repository.transfer.clock import require_past
 from odfpy.repository.transfer.linked import ALL_FILES, LinkedResult, WantedFiles, copy_linked
@@ -330,12 +330,11 @@ def _diverged(
     target: DatasetLayout,
     target_head: Multihash,
     found: Divergence,
-) -> HeadsDiverged:
+) -> DatasetsDiverged:
     since = f"after block {found.ancestor_number} ({found.ancestor})" if found.ancestor else "from the first block on"
-    return HeadsDiverged(
+    return DatasetsDiverged(
         f"The two copies have different histories {since}: {source.refs.describe(HEAD)} goes on with"
         f" {_blocks(len(found.source))} (to {source_head}), {target.refs.describe(HEAD)} with"
         f" {_blocks(len(found.target))} (to {target_head})",
         hint=f"--force replaces the second by the first, and drops {_blocks(len(found.target))} there.",
-        heads=(str(source_head), str(target_head)),
     )
