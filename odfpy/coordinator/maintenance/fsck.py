@@ -132,21 +132,27 @@ def _unreferenced(dataset: StoredDataset) -> Iterator[Useless]:
 
 
 def _following(dataset: StoredDataset, head: Multihash | None, useless: list[Useless]) -> tuple[LostHistory, ...]:
-    """The chains of blocks that went on where the head is, the one that was written last first."""
+    """The chains of blocks that went on where the head is, the one that was written last first.
+
+    A compaction leaves the time of the last block as it was: of those with the same, the file tells.
+    """
     if head is None:
         return ()
     after: dict[Multihash | None, list[HashedBlock]] = {}
+    stored: dict[Multihash, float] = {}
     for item in useless:
         if item.name is not None and item.path.parent.name == "blocks":
             with suppress(OdfError):
                 found = dataset.chain.block(item.name)
                 after.setdefault(found.block.prev_block_hash, []).append(found)
+                with suppress(OSError):
+                    stored[found.hash] = item.path.stat().st_mtime
     ends: list[LostHistory] = []
     reached, num_blocks = after.get(head, []), 1
     while reached:
         ends += [LostHistory(one.hash, num_blocks, one.block.system_time) for one in reached if one.hash not in after]
         reached, num_blocks = [more for one in reached for more in after.get(one.hash, ())], num_blocks + 1
-    return tuple(sorted(ends, key=lambda one: (one.written, one.num_blocks, str(one.head)), reverse=True))
+    return tuple(sorted(ends, key=lambda one: (one.written, stored.get(one.head, 0.0), str(one.head)), reverse=True))
 
 
 def _rotten(dataset: StoredDataset, useless: list[Useless]) -> Iterator[Finding]:

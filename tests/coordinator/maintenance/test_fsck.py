@@ -228,6 +228,20 @@ def test_blocks_that_followed_a_head_that_went_back_are_told(workspace: Workspac
     assert dataset.reloaded().chain.head() == before
 
 
+def test_of_histories_before_and_after_a_compaction_the_later_one_comes_first(tmp_path: Path) -> None:
+    """Their last blocks have the same time."""
+    workspace = workspace_with(tmp_path, root("root", "{kind: Append}"))
+    for row in ("1 a", "2 b"):
+        feed(workspace, "root", row)
+    before = workspace.storage.get("root").chain.head()
+    workspace.maintenance.compact("root")
+    after = workspace.storage.get("root").chain.head()
+    for block, time in ((before, 1), (after, 2)):
+        os.utime(workspace.storage.get("root").folder / "blocks" / str(block), (time, time))
+    workspace.maintenance.reset("root", 2)
+    assert [one.head for one in verified(workspace, "root").following] == [after, before]
+
+
 def test_objects_that_nothing_refers_to_are_counted(workspace: Workspace) -> None:
     assert verified(workspace, "root").unreferenced == 0
     workspace.maintenance.compact("root")
