@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from serving.sharing.conftest import Shared, ingested, sharing_rates
 from serving.sharing.test_delta_sharing import LOG, RATES, state_of, table_of
+from support.servers.serving import wait_until
 
 from odfpy.chain.events import SetInfo
 from odfpy.coordinator.maintenance.compact import CompactOptions
@@ -182,7 +183,11 @@ def test_the_audit_log_and_proofs_tell_both_apart(served: Shared) -> None:
     new = served.ask(f"{RATES}/proof", body={}).json["input"]
     assert (old["version"], new["version"]) == (3, HISTORY_STEP + 1)
     assert old["dataset"]["blockHash"] != new["dataset"]["blockHash"]
-    served.app.state.sharing.audit.bring_in()
-    rows = accesses(served.workspace, num=100, condition="action = 'proof'")
-    said = [(row["version"], row["block"]) for row in rows]
+
+    def recorded() -> list[dict[str, Any]]:
+        served.app.state.sharing.audit.bring_in()
+        return list(accesses(served.workspace, num=100, condition="action = 'proof'"))
+
+    wait_until(lambda: len(recorded()) == 2)  # a record is made when the answer has gone, perhaps after it is read here
+    said = [(row["version"], row["block"]) for row in recorded()]
     assert said == [(one["version"], one["dataset"]["blockHash"]) for one in (new, old)]
