@@ -42,7 +42,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
-from odfpy.errors import InternalError
+from odfpy.errors import InternalError, NoDataYet
 from odfpy.values import dataclass
 
 _ONE_ROW_A_KEY = (MergeLedger, MergeSnapshot, MergeUpsertStream)
@@ -129,6 +129,20 @@ class ChainState:
         from odfpy.data.schemas.raw_arrow import read_raw_arrow  # of older writers, and seldom
 
         return read_raw_arrow(recorded.raw_arrow_schema)
+
+    def require_schema(self, name: object) -> DataSchema:
+        """The schema in force, for whoever can do nothing without.
+
+        Args:
+            name: of the dataset, for the message.
+
+        Raises:
+            NoDataYet: there is none.
+            SchemaError: a raw Arrow schema that cannot be read.
+        """
+        if (found := self.schema) is None:
+            raise NoDataYet(f"{name} has no data yet, and no schema", hint="Pull or ingest something first.")
+        return found
 
     @property
     def num_records(self) -> int:

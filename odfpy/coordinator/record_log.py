@@ -316,11 +316,12 @@ def _portions(files: Iterable[Path]) -> Iterator[list[Path]]:
     some: list[Path] = []
     size = 0
     for file in files:
-        if some and size + file.stat().st_size > _PORTION:
+        more = file.stat().st_size
+        if some and size + more > _PORTION:
             yield some
             some, size = [], 0
         some.append(file)
-        size += file.stat().st_size
+        size += more
     yield some
 
 

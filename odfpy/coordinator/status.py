@@ -14,7 +14,7 @@ from odfpy.coordinator.schedules.file import load_schedule
 from odfpy.coordinator.storage.last_failure import LastFailure, last_failure
 from odfpy.coordinator.storage.results import DamagedDataset, Progress, ProgressSink
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
-from odfpy.coordinator.transfer.known_places import KnownPlaces
+from odfpy.coordinator.transfer.known_places import KnownPlaces, was_head_here
 from odfpy.coordinator.transform.changed_query import is_to_be_taken_up
 from odfpy.coordinator.transform.intervals import InputDiverged, InputInterval, new_intervals
 from odfpy.data.data_warning import count_of
@@ -222,7 +222,7 @@ class StatusReader:
         if found.target or was_here:
             only_here = f"{_blocks(len(found.target))} only here, " if found.target else ""
             text = f"{only_here}{_blocks(len(found.source))} only at {place}"
-            is_ours = was_here or there == self.places.seen_heads(dataset).get(url)  # and `odf gc` has run since
+            is_ours = was_head_here(dataset, url, there)
             return StatusRemark(Condition.DIVERGED, text, f"odf push {name} --force" if is_ours else _KEEP_BOTH)
         text = f"{place} has {_blocks(len(found.source))} more"
         return StatusRemark(Condition.BEHIND, text, self.places.pull_command(dataset, place))

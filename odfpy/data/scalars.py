@@ -55,5 +55,6 @@ def count_given(value: int, name: str, *, least: int = 0) -> int:
     except TypeError:
         number = least - 1
     if number < least:
-        raise UsageError(f"{name} wants a whole number from {least} on, not {value!r}")
+        hint = f"Give a number, such as {name}={least + 10}."
+        raise UsageError(f"{name} wants a whole number from {least} on, not {value!r}", hint=hint)
     return number

@@ -8,7 +8,7 @@ from pathlib import Path
 from odfpy.chain.slices import SliceOfBlock, overlapping, slice_files, slice_paths
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.engine.sql.ad_hoc import Projection, SqlTable
-from odfpy.errors import NoDataYet, WrongProjection, did_you_mean
+from odfpy.errors import WrongProjection, did_you_mean
 from odfpy.query.references import AtBlock, AtOffset, AtTime, LogView, TableReference
 from odfpy.query.resolve import HistoryPrefix, Resolved
 from odfpy.query.statistics import event_times, has_only_appends
@@ -37,12 +37,7 @@ class Scan:
     @property
     def schema(self) -> DataSchema:
         """Its columns: those of then, or the first ones that it got."""
-        schema = self.cut.state.schema or self.resolved.state.schema
-        if schema is None:
-            raise NoDataYet(
-                f"{self.resolved.name} has no data yet, and no schema", hint="Pull or ingest something first."
-            )
-        return schema
+        return self.cut.state.schema or self.resolved.state.require_schema(self.resolved.name)
 
     @property
     def last_offset(self) -> int | None:

@@ -277,9 +277,8 @@ def _locked(folder: Path) -> int | None:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    with suppress(FileNotFoundError):
-        if try_lock(descriptor) and still_named(descriptor, folder):
-            return descriptor
+    if try_lock(descriptor) and still_named(descriptor, folder):
+        return descriptor
     os.close(descriptor)
     return None
 

@@ -11,7 +11,7 @@ import typer
 from odfpy.cli.grammar import Form, Name, command, complete_forms, group, session_of, whole_number
 from odfpy.cli.screen.output import Format
 from odfpy.cli.screen.terminal import paint
-from odfpy.errors import NoDataYet, SchemaError, UsageError
+from odfpy.errors import SchemaError, UsageError
 
 if TYPE_CHECKING:
     from odfpy.coordinator.ingest.source_report import SourceReport
@@ -33,9 +33,7 @@ def schema(context: typer.Context, name: Name, form: Form = None) -> None:
 
     session = session_of(context)
     output = session.output_as(form)
-    found = session.workspace.datasets.state(name).schema
-    if found is None:
-        raise NoDataYet(f"{name} has no data yet, and no schema", hint="Pull or ingest something first.")
+    found = session.workspace.datasets.state(name).require_schema(name)
     if output.form not in (Format.TABLE, Format.CSV):
         output.tree(to_tree(found)["fields"])
         return

@@ -33,7 +33,6 @@ from odfpy.values import dataclass
 OBJECT_FOLDERS = ("blocks", "data", "checkpoints")
 """Folders of a dataset whose files are named by their hashes."""
 
-
 _MINUTE: Final = 60.0
 
 
@@ -160,13 +159,15 @@ def temporary(folder: Path) -> Iterator[Useless]:
     """Yield what killed writers have left in a dataset; of use to nobody but a writer that is at work."""
     # A part of an object is somebody's until nobody has gone on with it for long: a push that was cut goes on there.
     for path in (*sorted(folder.rglob(f"{TEMPORARY}*")), *forgotten_parts(folder / "data")):
-        if path.parent.name != "info" or _is_older(path, _MINUTE):  # settings are written without the dataset's lock
+        # Settings are written without the dataset's lock.
+        if path.parent.name != "info" or is_left_since(time.time() - _MINUTE, path):
             yield Useless(path, size_of(path), Garbage.TEMPORARY)
 
 
-def _is_older(path: Path, seconds: float) -> bool:
+def is_left_since(moment: float, path: Path) -> bool:
+    """Return whether a file is there, and nobody has written it after a moment, in seconds since 1970."""
     try:
-        return path.lstat().st_mtime < time.time() - seconds
+        return path.lstat().st_mtime <= moment
     except OSError:  # it has come to be what it was to be
         return False
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -18,7 +17,14 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.signatures import path_of
 from odfpy.chain.stores.object_store import LocalObjectStore, ObjectStore
 from odfpy.coordinator.maintenance.gc import GcReport, remove
-from odfpy.coordinator.maintenance.reachable import Garbage, Reached, Useless, reachable_blocks, temporary
+from odfpy.coordinator.maintenance.reachable import (
+    Garbage,
+    Reached,
+    Useless,
+    is_left_since,
+    reachable_blocks,
+    temporary,
+)
 from odfpy.coordinator.storage.results import Progress, ProgressSink, silent
 from odfpy.data.duration import Duration
 from odfpy.data.multihash import Multihash
@@ -127,9 +133,8 @@ class RepositoryGarbage:
                     yield StrayObject(store, item.name, item.size)
         if isinstance(layout.blocks, LocalObjectStore):
             for leftover in temporary(layout.blocks.folder.parent):
-                with suppress(OSError):  # it has come to be what it was to be
-                    if leftover.path.lstat().st_mtime <= limit:
-                        yield leftover
+                if is_left_since(limit, leftover.path):
+                    yield leftover
 
 
 def _references(layout: DatasetLayout) -> tuple[Reached, frozenset[tuple[str, Multihash | None]]]:

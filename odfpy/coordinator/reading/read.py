@@ -15,7 +15,6 @@ from odfpy.data.scalars import count_given
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.dataset.identity import DatasetId
 from odfpy.engine.scans import ScanRequest, scan
-from odfpy.errors import NoDataYet
 from odfpy.query.resolver import Dataset
 from odfpy.query.slice_rows import scan_of
 from odfpy.values import dataclass
@@ -53,9 +52,7 @@ def tail_scan(dataset: StoredDataset, num_records: int, skip: int, max_bytes: in
     from odfpy.data.schemas.arrow import to_arrow
 
     state = dataset.state
-    if state.schema is None:
-        raise NoDataYet(f"{dataset.handle} has no data yet, and no schema", hint="Pull or ingest something first.")
-    schema = to_arrow(state.schema)
+    schema = to_arrow(state.require_schema(dataset.handle))
     end = state.num_records - 1 - skip
     start = max(0, end - num_records + 1)
     slices: list[SliceOfBlock] = []

@@ -73,20 +73,15 @@ def commit_events(
         OdfError: nothing was committed.
     """
     from odfpy.chain.links.checks import LinkCheck  # what finds nothing new does without links and rules
+    from odfpy.chain.new_blocks import NewBlocks
     from odfpy.chain.rules import NoOpEvent
 
     with stage("checks"):
         events = LinkCheck(dataset.layout.data, objects or {}).checked(state, events, written or {})
-        try:
-            new = dataset.chain.prepare(state, events, system_time)
-        except NoOpEvent:
-            said = events
-            events = []
-            for event in said:
-                with suppress(NoOpEvent):
-                    dataset.chain.prepare(state, [*events, event], system_time)
-                    events.append(event)
-            new = dataset.chain.prepare(state, events, system_time)
+        new = NewBlocks(state)
+        for event in events:
+            with suppress(NoOpEvent):
+                new.add(event, system_time)
     # Files before the chain: a head must never lead to a block whose slice is missing, nor to a row without the object
     # that it links to. A crash before the head moves leaves files that nothing reaches, and `odf gc` removes them.
     with stage("files"):

@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
+from odfpy.data.multihash import Multihash
 from odfpy.http.url import without_user
 from odfpy.repository.registry import Aliases, RepositoryRegistry, resolve_remote
 from odfpy.repository.seen_heads import SeenHeads
@@ -14,6 +15,17 @@ from odfpy.repository.seen_heads import SeenHeads
 def heads_seen(folder: Path) -> SeenHeads:
     """The heads that other places had when a dataset was last pulled from or pushed to, by its folder."""
     return SeenHeads(folder / "info" / "remotes.yaml")
+
+
+def was_head_here(dataset: StoredDataset, url: str, head: Multihash) -> bool:
+    """Return whether the head of another place was once the head here: the history has been replaced since then.
+
+    Args:
+        dataset: the dataset here.
+        url: address of the other place.
+        head: its head.
+    """
+    return head in dataset.layout.blocks or head == heads_seen(dataset.folder).get(url)  # after `odf gc`, it was seen
 
 
 class KnownPlaces:

@@ -14,7 +14,7 @@ from odfpy.coordinator.storage.keys import UserKeys
 from odfpy.coordinator.storage.results import Progress, ProgressSink, PullOutcome, PullResult
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.coordinator.transfer.files import remarks_on
-from odfpy.coordinator.transfer.known_places import heads_seen
+from odfpy.coordinator.transfer.known_places import was_head_here
 from odfpy.data.data_warning import count_of
 from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import DatasetAlias
@@ -61,7 +61,7 @@ def _was_here(dataset: StoredDataset, url: str) -> bool:
     """Return whether the head of another place was once the head here."""
     with suppress(OdfError):  # what cannot be looked at has its own error at the next try
         there = open_dataset(url).refs.get(HEAD)
-        return there is not None and (there in dataset.layout.blocks or there == heads_seen(dataset.folder).get(url))
+        return there is not None and was_head_here(dataset, url, there)
     return False
 
 

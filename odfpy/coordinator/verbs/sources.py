@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from odfpy.coordinator.verbs.arguments import with_checked_arguments
 from odfpy.coordinator.verbs.context import WorkspaceContext
+from odfpy.data.scalars import count_given
 from odfpy.dataset.names import all_of
-from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
     from odfpy.coordinator.ingest.source_actions import KnownSource
@@ -46,8 +46,7 @@ class Sources:
         """
         from odfpy.coordinator.ingest.source_report import source_report
 
-        if num_commits < 0:
-            raise UsageError(f"num_commits is {num_commits}", hint="It is a number of commits, from 0 on.")
+        num_commits = count_given(num_commits, "num_commits")
         dataset = self._storage.get(ref)
         aliases = self._context.places.aliases(dataset).shown("pull")
         return source_report(dataset, num_commits, copied_from=next(iter(aliases), None))

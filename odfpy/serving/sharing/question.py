@@ -214,7 +214,8 @@ def question_of(
         raise missing()
     note(request.scope, path=str(shared.path))
     table = state.tables.open(shared.source)
-    if shared.source.kind is SourceKind.DATASET and not view.has_all_rows(table.schema(table.latest).names):
+    is_dataset = shared.source.kind is SourceKind.DATASET
+    if is_dataset and not view.is_all and not view.has_all_rows(table.schema(table.latest).names):
         table = state.visible.get((table, view.identity), partial(_visible, state, table, view))
     return TableQuestion(request, state, caller, shared, table, view, can, id_hash.lower() if id_hash else None)
 
