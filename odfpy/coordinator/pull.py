@@ -240,7 +240,9 @@ class Puller:
                     before = content_of(fetched.path)
                     with stage("prepare"):
                         prepared = prepare(source.prepare, fetched.path, preparing, name=fetched.name)
-                    file = SourceFile(prepared, fetched.name, fetched.event_time, fetched.state)
+                    # Each of several that have only the time of their ingest has its own: else all but one were late.
+                    time = Timestamp.now() if fetched.event_time == context.now else fetched.event_time
+                    file = SourceFile(prepared, fetched.name, time, fetched.state)
                     with rows_told(self.progress, str(dataset.handle), fetched.name):
                         result = ingest_file(
                             dataset.reloaded(), source, file, self.engines, folder, self.request.allowed

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from odfpy.data.timestamp import NANOS_PER_SECOND, SECONDS_PER_DAY, Timestamp
 from odfpy.errors import InvalidValue
@@ -245,13 +245,17 @@ def _to_numbers(fields: Mapping[str, str]) -> dict[str, int]:
     return numbers
 
 
+LEFT_OUT: Final = {"Y": 1970, "y": 70, "m": 1, "d": 1, "j": -1, "I": 12}
+"""What stands, in an array of numbers, for a field that a time leaves out, as formats with brackets let it: else 0."""
+
+
 def instant(n: Mapping[str, Any]) -> tuple[Any, Any, Any]:
     """Seconds since 1970, nanoseconds, and whether there is such a time.
 
     Args:
         n: numbers, or numpy arrays of int64, by letter: `Y` year or `y` its last two digits, `m`, `d`, `j` day of the
             year, `H` or `I` with `p` (1 for pm), `M`, `S`, `f` nanoseconds, `zh` and `zm` zone, `s` seconds instead
-            of all that. What is missing is the first or zero.
+            of all that. What is missing is the first or zero; in arrays, `LEFT_OUT` says so of single times.
     """
     nanos = n.get("f", 0)
     if "s" in n:
@@ -270,8 +274,9 @@ def instant(n: Mapping[str, Any]) -> tuple[Any, Any, Any]:
     days = first + day - 1
     valid = valid & (days < _days(year + month // 12, month % 12 + 1, 1))
     if "j" in n:
-        days = _days(year, 1, 1) + n["j"] - 1
-        valid = valid & (n["j"] >= 1) & (days < _days(year + 1, 1, 1))
+        is_left_out, of_year = n["j"] == LEFT_OUT["j"], _days(year, 1, 1) + n["j"] - 1
+        valid = valid & (is_left_out | (n["j"] >= 1) & (of_year < _days(year + 1, 1, 1)))
+        days = is_left_out * days + (1 - is_left_out) * of_year
     zone_hours, zone_minutes = n.get("zh", 0), n.get("zm", 0)
     valid = valid & (abs(zone_hours) <= 23) & (abs(zone_minutes) <= 59)
     seconds = days * SECONDS_PER_DAY + (hour - zone_hours) * 3600 + (minute - zone_minutes) * 60 + second

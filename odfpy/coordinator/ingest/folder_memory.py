@@ -2,8 +2,9 @@
 
 The source state of `FilesGlob` is the name of the last file, so that a file whose name comes before it is left out, and
 one that changes is not looked at again. Neither is wrong, but neither should go without a word. Which names have been
-taken in is read off the chain. What was in them is remembered in the cache of the dataset, `taken-in.json`, by size,
-time of modification and hash; where that is lost, the files are remembered as they are then.
+taken in is read off the chain, and is remembered when its blocks are merged. What was in them is remembered in the
+cache of the dataset, `taken-in.json`, by size, time of modification and hash; where that is lost, the files are
+remembered as they are then.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ class FolderMemory:
         from odfpy.ingest.fetch.files_glob import dangling_links, files_taken_in
         from odfpy.ingest.source_state import known_etag
 
-        self._catch_up()
+        self.catch_up()
         # Of a file that was taken in, a link to nowhere is no loss.
         dangling = tuple(_dangling([name for name in dangling_links(self.step, context) if name not in self.names]))
         last = known_etag(context.state)
@@ -123,7 +124,7 @@ class FolderMemory:
     def save(self) -> None:
         """Keep what is remembered. If that fails, the files are remembered as they are next time."""
         with suppress(OSError, OdfError):
-            self._catch_up()
+            self.catch_up()
             self.dataset.cache.mkdir(parents=True, exist_ok=True)
             replace_file(self.dataset.cache / _FILE, json.dumps(self._tree()).encode())
 
@@ -135,7 +136,7 @@ class FolderMemory:
             "contents": {name: asdict(content) for name, content in sorted(self.contents.items())},
         }
 
-    def _catch_up(self) -> None:
+    def catch_up(self) -> None:
         """Add the names that the chain has and the memory lacks."""
         head = self.dataset.reloaded().state.head
         if head is None or str(head) == self.head:
@@ -166,6 +167,20 @@ class FolderMemory:
             return False
         self.contents[file.name] = FileContent(now.size, now.modified, known.digest)  # only touched
         return False
+
+
+@contextmanager
+def keeping_names(dataset: StoredDataset) -> Iterator[None]:
+    """Keep the names beside the history that the block makes, which has the same rows in fewer blocks."""
+    source = dataset.state.polling_source
+    if source is None or not isinstance(source.fetch, FetchFilesGlob):
+        yield
+        return
+    memory = FolderMemory.of(dataset, source.fetch)
+    memory.catch_up()
+    yield
+    memory.head = str(dataset.reloaded().state.head)
+    memory.save()
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from odfpy.chain.events import AddData, DataSlice, SourceState
 from odfpy.chain.link_summary import SUMMARY, LinkedObjects
 from odfpy.chain.slices import slice_paths, slices_of
 from odfpy.chain.state import ChainState
+from odfpy.coordinator.ingest.folder_memory import keeping_names
 from odfpy.coordinator.ingest.watched_folder import STATE_KIND
 from odfpy.coordinator.storage.results import DatasetHandle, Progress, ProgressSink
 from odfpy.coordinator.storage.rewriting import (
@@ -296,7 +297,11 @@ def compact(storage: Storage, dataset: StoredDataset, options: CompactOptions, p
     plan = plan_compaction(storage, dataset, options)
     if not plan.changes:
         return replace(plan, seconds=time.monotonic() - started)
-    after = without_data(dataset).commit() if options.keep_metadata_only else _compact(dataset, options, progress)
+    if options.keep_metadata_only:
+        after = without_data(dataset).commit()
+    else:
+        with keeping_names(dataset):
+            after = _compact(dataset, options, progress)
     blocks = (plan.blocks[0], after.sequence_number + 1)
     return replace(plan, new_head=after.head, blocks=blocks, seconds=time.monotonic() - started)
 

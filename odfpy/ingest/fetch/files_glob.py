@@ -85,7 +85,8 @@ def _paths(step: FetchFilesGlob, context: FetchContext) -> Iterator[FolderFile]:
     folder = context.root / _fixed_part(pattern)
     context.options.bounds.require_file(folder, context.root)
     _check_readable(folder, step.path)
-    for path in glob.iglob(pattern, root_dir=context.root, recursive=True):  # noqa: PTH207
+    # `a/**/b/**` matches some paths in several ways, and each comes once for each of these.
+    for path in dict.fromkeys(glob.iglob(pattern, root_dir=context.root, recursive=True)):  # noqa: PTH207
         whole = context.root / path
         if whole.is_symlink() or whole.is_file():
             yield FolderFile(_name(whole, folder), whole)

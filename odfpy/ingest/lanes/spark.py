@@ -121,7 +121,9 @@ class _Lane:
             (repeated,) = self._tasks(read, [(at, again, rows)])
             if isinstance(repeated, Failure):
                 raise repeated.raised()
-            return [*runs, repeated]
+            runs.append(repeated)
+            if again is not part:
+                break
         return runs
 
     # --- Append ---
@@ -154,7 +156,7 @@ class _Lane:
         if request.limit is not None and isinstance(request.strategy, MergeSnapshot):
             change = StateChange(read, appended, retracted)
             warnings = check_retractions(change, request.limit, lambda most: self._retracted_keys(places, schema, most))
-        if plan.merge.needs_state is StateNeed.SEEN_KEYS and read - repeated.rows > places.rows:
+        if plan.merge.needs_state is StateNeed.SEEN_KEYS and read > places.rows:
             merge = MergeHere(request, tuple(runs), schema, plan, str(self.folder))
             warnings = self._once(partial(merge.known_otherwise, places))
         looks_up = plan.merge.needs_state is StateNeed.CURRENT_ROWS

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from odfpy.data.timestamp import NANOS_PER_MILLI, NANOS_PER_SECOND
-from odfpy.ingest.time_format import MONTHS, TimeFormat, instant, time_format
+from odfpy.ingest.time_format import LEFT_OUT, MONTHS, TimeFormat, instant, time_format
 from odfpy.values import dataclass
 
 _SPECIAL_FLOATS = pa.array(["nan", "inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"])
@@ -202,7 +202,7 @@ def _instants(texts: pa.Array, time: TimeFormat) -> tuple[np.ndarray, np.ndarray
     """Seconds since 1970, nanoseconds, and whether the text has the format and the time exists."""
     matched = pc.extract_regex(texts, f"^(?:{time.pattern})$")
     groups = dict(zip((field.name for field in matched.type), matched.flatten(), strict=True))
-    numbers = {name: _numbers(group) for name, group in groups.items() if name not in "bpfz"}
+    numbers = {name: _numbers(group, LEFT_OUT.get(name, 0)) for name, group in groups.items() if name not in "bpfz"}
     if "b" in groups:
         names = pc.utf8_slice_codeunits(pc.ascii_lower(groups["b"]), 0, 3)
         numbers["m"] = _to_numpy(pc.index_in(names, pa.array(MONTHS))) + 1
@@ -227,9 +227,9 @@ def _instants(texts: pa.Array, time: TimeFormat) -> tuple[np.ndarray, np.ndarray
     )
 
 
-def _numbers(digits: pa.Array) -> np.ndarray:
-    """Digits as numbers; a group that did not take part is empty and counts as zero."""
-    return _to_numpy(pc.if_else(pc.equal(pc.binary_length(digits), 0), "0", digits).cast(pa.int64()))
+def _numbers(digits: pa.Array, left_out: int = 0) -> np.ndarray:
+    """Digits as numbers; a group that did not take part is empty and counts as what is given."""
+    return _to_numpy(pc.if_else(pc.equal(pc.binary_length(digits), 0), str(left_out), digits).cast(pa.int64()))
 
 
 def _to_numpy(numbers: pa.Array) -> np.ndarray:

@@ -10,6 +10,7 @@ import pytest
 from support.chains.workspaces import FOLDER, workspace_with
 
 from odfpy.coordinator.ingest.ingest import ingest_file
+from odfpy.coordinator.maintenance.compact import CompactOptions
 from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.data_warning import DataWarning, WarningKind
@@ -184,6 +185,22 @@ def test_without_its_cache_names_are_read_off_the_chain(workspace: Workspace, da
     assert [item.kind for item in told(workspace)] == [WarningKind.LEFT_OUT, WarningKind.CHANGED]
 
 
+def test_what_has_become_one_block_was_taken_in_all_the_same(workspace: Workspace) -> None:
+    write(workspace, "tx_05.csv", 5)
+    write(workspace, "tx_08.csv", 8)
+    assert pull(workspace).num_records == 1
+    assert workspace.maintenance.compact(NAME).slices == (3, 1)
+    assert [item.examples for item in told(workspace)] == [("tx_05.csv",)]
+    write(workspace, "tx_01.csv", 1111)
+    assert [item.kind for item in told(workspace)] == [WarningKind.LEFT_OUT, WarningKind.CHANGED]
+
+
+def test_without_rows_no_file_was_taken_in(workspace: Workspace) -> None:
+    workspace.maintenance.compact(NAME, CompactOptions(keep_metadata_only=True))
+    assert told(workspace) == ()
+    assert workspace.datasets.state(NAME).num_records == 2
+
+
 def test_what_was_taken_back_was_not_taken_in(workspace: Workspace) -> None:
     workspace.maintenance.reset(NAME, str(workspace.storage.get(NAME).chain.in_order()[3].hash))
     assert workspace.datasets.state(NAME).num_records == 1
@@ -200,3 +217,12 @@ def test_by_event_time_files_that_happened_earlier_are_left_out(tmp_path: Path) 
     assert pull(workspace).num_records == 1
     write(workspace, "2024-01-01_c.csv", 2)
     assert [item.kind for item in told(workspace)] == [WarningKind.LEFT_OUT]
+
+
+def test_each_file_of_a_pull_has_the_time_of_its_own_ingest(workspace: Workspace) -> None:
+    """With one time for all of them, the rows of all but the first are late, and may be ignored downstream."""
+    write(workspace, "tx_08.csv", 8)
+    write(workspace, "tx_09.csv", 9)
+    assert pull(workspace).counts["late"] == 0
+    times = workspace.tail(NAME, 4).column("event_time").to_pylist()
+    assert times == sorted(set(times))

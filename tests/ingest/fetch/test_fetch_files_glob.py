@@ -48,6 +48,14 @@ def test_only_files_after_the_last_are_new(run_fetch: Fetcher, make_files: Calla
     assert len(run_fetch(step, state=etag_state("d.csv"), force=True)) == 4
 
 
+@pytest.mark.parametrize("pattern", ["in/**/data/**/*.csv", "in/**/**/*.csv"])
+def test_a_file_that_matches_in_several_ways_is_one(
+    run_fetch: Fetcher, make_files: Callable[..., None], pattern: str
+) -> None:
+    make_files("in/data/2024/data/x.csv", "in/data/y.csv")
+    assert [file.path.name for file in run_fetch(FetchFilesGlob(pattern))] == ["x.csv", "y.csv"]
+
+
 def test_names_are_ordered_by_code_point(run_fetch: Fetcher, make_files: Callable[..., None]):
     make_files("b.csv", "B.csv", "ä.csv", "10.csv", "9.csv")
     names = [file.name for file in run_fetch(FetchFilesGlob("*.csv", order=SourceOrdering.BY_NAME))]

@@ -5,9 +5,11 @@ Its tasks run here, one after the other, so that no Java is needed.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,13 +20,21 @@ import pyarrow.parquet as pq
 import pytest
 from support.ingest.lane_requests import following, lane_request, locally
 
-from odfpy.chain.read_steps import ReadParquet
-from odfpy.chain.sources import MergeChangelogStream, MergeLedger, MergeSnapshot, MergeStrategy, MergeUpsertStream
+from odfpy.chain.read_steps import ReadCsv, ReadParquet
+from odfpy.chain.sources import (
+    MergeAppend,
+    MergeChangelogStream,
+    MergeLedger,
+    MergeSnapshot,
+    MergeStrategy,
+    MergeUpsertStream,
+)
 from odfpy.codec.tree import from_tree, to_tree
 from odfpy.data.data_warning import WarningKind
 from odfpy.errors import IngestError, IntegrityError, TooManyRetractions
 from odfpy.ingest.lanes.client import ingested_data
 from odfpy.ingest.lanes.request import LaneRequest, LaneResult
+from odfpy.ingest.lanes.runs import write_batches
 from odfpy.ingest.lanes.spark import ingest
 from odfpy.ingest.pipeline import IngestedData
 from odfpy.ingest.retractions import RetractionLimit
@@ -36,6 +46,9 @@ STRATEGIES: list[MergeStrategy] = [
     MergeChangelogStream(KEYS),
     MergeUpsertStream(KEYS),
 ]
+
+
+HOW: dict[str, Any] = {"part_bytes": 1, "slice_rows": 200, "partitions": 1, "one_machine": True}
 
 
 @dataclass(frozen=True)
@@ -80,8 +93,7 @@ def rows(count: int, seed: int, strategy: MergeStrategy) -> pa.Table:
 
 
 def request_for(path: Path, strategy: MergeStrategy, out: Path) -> LaneRequest:
-    how = {"part_bytes": 1, "slice_rows": 200, "partitions": 1, "one_machine": True}
-    return lane_request(ReadParquet(), path, strategy, out, **how)
+    return lane_request(ReadParquet(), path, strategy, out, **HOW)
 
 
 def by_tasks(request: LaneRequest) -> IngestedData:
@@ -151,6 +163,44 @@ def test_keys_that_a_ledger_knows_with_other_values_are_those_that_its_index_tel
     (warning,) = by_tasks(request).warnings
     assert (warning.kind, warning.count) == (WarningKind.KNOWN_OTHERWISE, len(expected))
     assert warning.examples == tuple(f"id = {number}, key = '{key}'" for number, key in expected[:10])
+
+
+def test_nor_does_a_new_key_that_comes_again_hide_them(tmp_path: Path) -> None:
+    strategy = MergeLedger(("id",))
+    pq.write_table(pa.table({"id": [1], "real": [1.0]}), tmp_path / "old.parquet")
+    pq.write_table(pa.table({"id": [1, 2, 2, 2], "real": [99.0, 1.0, 2.0, 3.0]}), tmp_path / "new.parquet")
+    first = request_for(tmp_path / "old.parquet", strategy, tmp_path / "before")
+    request = replace(following(first, locally(first)), path=str(tmp_path / "new.parquet"), out=str(tmp_path / "out"))
+    assert [(warning.kind, warning.count) for warning in by_tasks(request).warnings] == [
+        (WarningKind.KNOWN_OTHERWISE, 1)
+    ]
+
+
+def test_a_part_that_fails_once_is_read_again_and_so_are_those_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk may be full for a moment only, and what other tasks have read stays."""
+    (tmp_path / "in.csv").write_text("id,text\n" + "".join(f"{at},{'x' * 50}\n" for at in range(1_000)))
+    step = ReadCsv(header=True, infer_schema=True)
+    request = lane_request(step, tmp_path / "in.csv", MergeAppend(), tmp_path / "out", **(HOW | {"part_bytes": 10_000}))
+    failed = set()
+
+    def full_once(schema: pa.Schema, batches: Any, path: str) -> None:
+        if path.endswith("run-2-0") and path not in failed:
+            failed.add(path)
+            batches = full()
+        write_batches(schema, batches, path)
+
+    def full() -> Iterator[pa.RecordBatch]:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        yield
+
+    monkeypatch.setattr("odfpy.ingest.lanes.runs.write_batches", full_once)
+    found = by_tasks(request)
+    assert failed
+    assert found.statistics.read == 1_000
+    expected = locally(replace(request, out=str(tmp_path / "local")))
+    assert [item.info for item in found.slices] == [item.info for item in expected.slices]
 
 
 def values_of(row: dict[str, Any]) -> str:
