@@ -30,7 +30,7 @@ from odfpy.federation.demo.layout import WebFolder, web_folder
 from odfpy.federation.demo.questions import FILES
 from odfpy.federation.demo.running import running_web
 from odfpy.federation.demo.words import RELAYS
-from odfpy.federation.relay.question import Part, Wants
+from odfpy.federation.relay.question import AnswerOptions, Part
 
 RELAY = "global"
 QUERY = FILES["q3_fractions.sql"]
@@ -125,7 +125,7 @@ def close(one: list[Any], other: list[Any]) -> bool:
 
 def question(web: odfpy.web.Web) -> Asked:
     """Split the query, and ask."""
-    return asked(web.asker, QUERY, time.monotonic() + 60, Wants(), dialect="spark")
+    return asked(web.asker, QUERY, time.monotonic() + 60, AnswerOptions(), dialect="spark")
 
 
 def drained(web: odfpy.web.Web) -> int:

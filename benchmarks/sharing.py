@@ -33,7 +33,7 @@ from support import ODF, print_machine, root
 
 from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.workspace import Workspace
-from odfpy.sharing.model import PrincipalKind, Shown, SourceKind, TableSource
+from odfpy.sharing.model import PrincipalKind, SharedView, SourceKind, TableSource
 from odfpy.sharing.names import SharePath
 from odfpy.sharing.sharing import Sharing
 from odfpy.sharing.store.tables import SCHEMAS, SHARED_TABLES
@@ -164,7 +164,7 @@ def dataset(bench: Bench, name: str, merge: str, tables: list[pa.Table]) -> None
     bench.workspace.add(load_snapshots(root(name, merge, FIELDS, read="Parquet"), name))
     more(bench, name, tables)
     found = bench.workspace.storage.get(name)
-    bench.sharing.shares.add_table(SharePath("bench", "main", name), shared_dataset(found, Shown.CURRENT, None))
+    bench.sharing.shares.add_table(SharePath("bench", "main", name), shared_dataset(found, SharedView.CURRENT, None))
 
 
 def more(bench: Bench, name: str, tables: list[pa.Table]) -> None:

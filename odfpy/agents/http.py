@@ -44,7 +44,7 @@ _CALLER: Final = "odf.caller"
 _URL: Final = "odf.url"
 
 
-class AgentsGuest:
+class McpApp:
     """The protocol at `/mcp`, and the proofs that it has given at `/mcp/proofs/HASH`."""
 
     def __init__(self, app: FastAPI, workspaces: Sequence[Workspace]) -> None:

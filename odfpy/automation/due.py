@@ -56,7 +56,7 @@ class JobHistory:
         retry_at: when it is tried again; None if it is not.
         retry_reason: why.
         seen_rows: rows of the dataset that its last run that did not fail has seen.
-        tried: what was new for its last run, see `News.mark`.
+        tried: what was new for its last run, see `InputChanges.mark`.
     """
 
     started: float | None = None
@@ -69,7 +69,7 @@ class JobHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class InputChanges:
     """The news for a job.
 
     Attributes:
@@ -98,7 +98,7 @@ class Due:
     reason: Reason
 
 
-def due(key: JobKey, trigger: Trigger, past: JobHistory, since: float, news: News | None) -> Due | None:
+def due(key: JobKey, trigger: Trigger, past: JobHistory, since: float, news: InputChanges | None) -> Due | None:
     """The time at which a job is due next; one that is over means now.
 
     Args:

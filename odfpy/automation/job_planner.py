@@ -11,7 +11,7 @@ from dataclasses import field, replace
 from enum import Enum
 from typing import Final
 
-from odfpy.automation.due import CLOCK_TOLERANCE, Due, JobHistory, JobKey, News, Reason, due, needs_news
+from odfpy.automation.due import CLOCK_TOLERANCE, Due, InputChanges, JobHistory, JobKey, Reason, due, needs_news
 from odfpy.coordinator.schedules.schedule import DatasetSchedule, Job, Trigger
 from odfpy.values import dataclass
 
@@ -74,7 +74,7 @@ class _Entry:
 
     trigger: Trigger
     past: JobHistory = field(default_factory=JobHistory)
-    news: News | None = None
+    news: InputChanges | None = None
     due: Due | None = None
 
 
@@ -114,7 +114,7 @@ class JobPlanner:
             key, old = JobKey(dataset, job), before[job]
             news = old.news if old is not None else None
             if news is None and needs_news(job, trigger, is_derivative=planned.is_derivative):
-                news = News()
+                news = InputChanges()
             entry = self._entries[key] = _Entry(trigger, self._pasts.get(key, JobHistory()), news)
             self._wake(entry, now)
             self._find_due(key)
@@ -125,7 +125,7 @@ class JobPlanner:
         for job in Job:
             self._entries.pop(JobKey(dataset, job), None)
 
-    def hear(self, key: JobKey, news: News) -> None:
+    def hear(self, key: JobKey, news: InputChanges) -> None:
         """Take in what is new to a job."""
         entry = self._entries.get(key)
         if entry is None or entry.news is None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from odfpy.automation.due import JobKey, News, needs_news
+from odfpy.automation.due import InputChanges, JobKey, needs_news
 from odfpy.automation.job_planner import Planned
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.lineage.circles import is_copy
@@ -129,7 +129,7 @@ class Watch:
                     yield watched
                     break
 
-    def news(self, watched: Watched, now: float) -> Iterator[tuple[JobKey, News]]:
+    def news(self, watched: Watched, now: float) -> Iterator[tuple[JobKey, InputChanges]]:
         """Look into a dataset, and yield what is new to each of its jobs that wants to know.
 
         Args:
@@ -158,7 +158,7 @@ class Watch:
             else:
                 seen = self._seen_rows(key)
                 rows = state.num_records - (seen if seen <= state.num_records else 0)
-                yield key, News(rows, rows > 0, str(state.num_records), now)
+                yield key, InputChanges(rows, rows > 0, str(state.num_records), now)
 
     def look_at(self, folder: Path) -> Watched | None:
         """Read the schedule of one dataset; None if it has none.
@@ -194,13 +194,13 @@ class Watch:
             folders += [self._storage.dataset_folder(one) for one in dataset.input_ids]
         return [str(folder / "refs" / "head") for folder in folders]
 
-    def _news_of_inputs(self, dataset: StoredDataset, state: ChainState, now: float) -> News:
+    def _news_of_inputs(self, dataset: StoredDataset, state: ChainState, now: float) -> InputChanges:
         try:
             intervals = new_intervals(self._storage, dataset, require_transform(dataset, state), state)
         except (InputDiverged, OdfError) as error:  # the run tells
-            return News(0, any=True, mark=f"{error.code} {error.message}"[:500], noticed=now)
+            return InputChanges(0, any=True, mark=f"{error.code} {error.message}"[:500], noticed=now)
         if any(one.dataset.state.schema is None for one in intervals):  # before their first rows, nothing can be done
-            return News(noticed=now)
+            return InputChanges(noticed=now)
         rows = sum(
             one.interval.new_offset - (-1 if one.interval.prev_offset is None else one.interval.prev_offset)
             for one in intervals
@@ -209,7 +209,7 @@ class Watch:
         moved = [str(one.interval.new_block_hash) for one in intervals if one.interval.new_block_hash is not None]
         has_changed = is_to_be_taken_up(dataset, state)
         mark = " ".join([*moved, "query" * has_changed])
-        return News(rows, bool(moved) or has_changed, mark, now)
+        return InputChanges(rows, bool(moved) or has_changed, mark, now)
 
 
 def _stamp(path: str) -> Stamp:

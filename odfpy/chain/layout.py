@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfpy.chain.metadata_chain import MetadataChain
-from odfpy.chain.references import PastView, ReferenceName, ReferenceView
+from odfpy.chain.references import ReferenceName, ReferencesAtBlock, ReferenceView
 from odfpy.chain.stores.checked_files import CheckedFiles
 from odfpy.chain.stores.object_store import LocalObjectStore, MemoryObjectStore, ObjectStore
 from odfpy.chain.stores.packed_objects import PACKED, PackingObjectStore
@@ -80,7 +80,7 @@ class DatasetLayout:
 
     def at(self, block: Multihash) -> DatasetLayout:
         """The dataset as it was at a block."""
-        return replace(self, refs=PastView(self.refs, block))
+        return replace(self, refs=ReferencesAtBlock(self.refs, block))
 
     def witnessed(self, witness: Callable[[NewBlocks], None]) -> MetadataChain:
         """The metadata chain, with somebody who is shown what is about to be committed."""

@@ -137,7 +137,7 @@ class ReferenceView(RefStore):
         return self._refs.describe(self._name if name == HEAD else name)
 
 
-class PastView(RefStore):
+class ReferencesAtBlock(RefStore):
     """The references of a dataset as it was when its head was at a block; nothing can be changed."""
 
     def __init__(self, refs: RefStore, block: Multihash) -> None:

@@ -14,7 +14,7 @@ from odfpy.coordinator.storage.references import without
 from odfpy.coordinator.storage.results import ProgressSink, PullOutcome, PullResult
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transfer.outcomes import without_memory_of_user
-from odfpy.coordinator.transfer.transfers import Taking, Transfers
+from odfpy.coordinator.transfer.transfers import CopyLimits, Transfers
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import OdfError, UsageError
 from odfpy.http.url import without_user
@@ -45,9 +45,9 @@ class CopyPuller:
         return Transfers(self.storage)
 
     @property
-    def taking(self) -> Taking:
+    def taking(self) -> CopyLimits:
         """Return the limits on what copies may take from elsewhere."""
-        return Taking(force=self.request.force, future=self.request.allowed.future, files=self.request.choice)
+        return CopyLimits(force=self.request.force, future=self.request.allowed.future, files=self.request.choice)
 
     def pull_from(self, dataset: StoredDataset, url: str) -> PullResult:
         """Bring a copy that is here up to date with the place that it is from."""

@@ -86,7 +86,7 @@ class Manifest:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CheckpointRows:
     """Rows that a checkpoint keeps, by name.
 
     Attributes:
@@ -97,7 +97,7 @@ class Kept:
     files: dict[str, tuple[Path, KeptRows]] = field(default_factory=dict)
     arranged: dict[str, KeptRows] = field(default_factory=dict)
 
-    def update(self, other: Kept) -> None:
+    def update(self, other: CheckpointRows) -> None:
         """Add what another part keeps."""
         self.files.update(other.files)
         self.arranged.update(other.arranged)
@@ -175,7 +175,7 @@ def read_manifest(path: Path) -> Manifest | None:
     return found
 
 
-def kept_rows(request: TransformRequest, engine: str, folder: Path) -> Kept | None:
+def kept_rows(request: TransformRequest, engine: str, folder: Path) -> CheckpointRows | None:
     """The rows that the checkpoint of a request keeps, taken out into a folder; None when it is of no use.
 
     Args:
@@ -205,4 +205,4 @@ def kept_rows(request: TransformRequest, engine: str, folder: Path) -> Kept | No
                 found[rows.name] = target, rows
     except _DAMAGE:
         return None
-    return Kept(found, {rows.name: rows for rows in manifest.arranged or ()})
+    return CheckpointRows(found, {rows.name: rows for rows in manifest.arranged or ()})

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from odfpy.query.simple import Simple
+from odfpy.query.log_query import LogQuery
 
 if TYPE_CHECKING:
     from odfpy.query.dialects import Dialect
@@ -32,6 +32,6 @@ def counted(text: str) -> re.Match[str] | None:
     return None if found is None or found[1].lower() in _OF_SQL else found
 
 
-def count_of(table: str, dialect: Dialect) -> Simple:
+def count_of(table: str, dialect: Dialect) -> LogQuery:
     """Return what such a query asks."""
-    return Simple(table, totals=(("count", "count(1)" if dialect.name == "spark" else "count(*)"),))
+    return LogQuery(table, totals=(("count", "count(1)" if dialect.name == "spark" else "count(*)"),))

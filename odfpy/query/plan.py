@@ -32,14 +32,14 @@ from odfpy.errors import (
 from odfpy.query.answer import AnswerPath, QueryInput
 from odfpy.query.counts import count_of, counted
 from odfpy.query.dialects import Dialect, dialect_named, parameter_places, with_parameters
-from odfpy.query.direct import output_schema
+from odfpy.query.generated_rows import output_schema
+from odfpy.query.log_query import LogQuery, simple_query
 from odfpy.query.query import Query
 from odfpy.query.quoting import quote_datasets
 from odfpy.query.references import LogView, TableReference, find_projections
 from odfpy.query.resolve import Resolved, resolve
 from odfpy.query.resolver import Dataset, DatasetResolver
 from odfpy.query.scan import Scan, scan
-from odfpy.query.simple import Simple, simple_query
 from odfpy.query.tables import NamedTable, named_tables
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Plan:
     tables: tuple[tuple[TableReference, Resolved], ...]
     is_explained: bool = False
     num_parameters: int = 0
-    counts: Simple | None = None
+    counts: LogQuery | None = None
 
     @property
     def inputs(self) -> tuple[QueryInput, ...]:
@@ -85,7 +85,7 @@ class Plan:
         return tuple(dict.fromkeys(inputs))
 
     @cached_property
-    def simple(self) -> Simple | None:
+    def simple(self) -> LogQuery | None:
         """Return what it asks, if that needs no engine."""
         if self.counts is not None or len(self.tables) != 1:
             return self.counts

@@ -14,7 +14,7 @@ from odfpy.engine.registry import EngineRegistry
 from odfpy.engine.scans import scan
 from odfpy.engine.sql.ad_hoc import SqlRequest
 from odfpy.query.answer import Answer, PreparedQuery, QueryInput
-from odfpy.query.direct import Direct, rows_of_slices, totals
+from odfpy.query.generated_rows import GeneratedRows, rows_of_slices, totals
 from odfpy.query.plan import Plan, as_lines, only_schema, plan
 from odfpy.query.query import Query
 from odfpy.query.resolver import DatasetResolver
@@ -81,7 +81,7 @@ class QueryService:
         query, simple = found.query, found.simple
         if found.path == "chain" and simple is not None:
             schema, row = totals(simple, found.tables[0][1])
-            return Direct(schema, lambda: iter([row]), query, control)
+            return GeneratedRows(schema, lambda: iter([row]), query, control)
         if found.path == "slices" and simple is not None and found.columns is not None:
             return self._from_slices(found, control)
         scratch = stack.enter_context(self.resolver.scratch())
@@ -101,11 +101,13 @@ class QueryService:
         import pyarrow as pa
 
         schema = pa.schema([pa.field("plan", pa.string())])
-        return Direct(schema, lambda: as_lines(found.explained()), found.query, control)
+        return GeneratedRows(schema, lambda: as_lines(found.explained()), found.query, control)
 
     def _from_slices(self, found: Plan, control: Control) -> RowStream:
         simple, schema, query, (only,) = found.simple, found.columns, found.query, found.scans
         assert simple is not None and schema is not None  # noqa: S101, PT018  that is what the path says
         wanted = simple.rows(only.cut.num_rows, query.skip, query.limit)
         request = rows_of_slices(only, simple, schema, wanted, query.max_bytes)
-        return self.engines.scan(request, control) or Direct(schema, lambda: scan(request), query, control, is_cut=True)
+        return self.engines.scan(request, control) or GeneratedRows(
+            schema, lambda: scan(request), query, control, is_cut=True
+        )

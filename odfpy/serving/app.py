@@ -43,9 +43,9 @@ from odfpy.serving.callers.registry import ServedRegistry
 from odfpy.serving.callers.sessions import SignInTickets
 from odfpy.serving.http.budget import MemoryBudget
 from odfpy.serving.http.errors import add_handlers
-from odfpy.serving.http.guests import MakeGuest, add_guests
 from odfpy.serving.http.limits import BoundedBodies
 from odfpy.serving.http.metrics import Metrics, Observed
+from odfpy.serving.http.mounted_apps import MakeGuest, add_guests
 from odfpy.serving.http.query_limiter import QueryGate
 from odfpy.serving.notifications import events
 from odfpy.serving.notifications.delivery import Deliveries

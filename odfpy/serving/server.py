@@ -22,8 +22,8 @@ from odfpy.serving.app import create_app
 from odfpy.serving.callers.sessions import SignInTickets
 from odfpy.serving.http.addresses import Addresses
 from odfpy.serving.http.budget import MemoryBudget
-from odfpy.serving.http.guests import MakeGuest
 from odfpy.serving.http.logs import log, set_up_logging
+from odfpy.serving.http.mounted_apps import MakeGuest
 from odfpy.serving.http.protocol import GuardedProtocol
 from odfpy.serving.http.tls import CannotServe, Tls, check_certificate
 from odfpy.serving.http.websocket_protocol import BudgetedWebSocket

@@ -5,7 +5,7 @@
 from typing import Annotated
 
 from odfpy.settings.forms import DurationText, Files, Percent
-from odfpy.settings.setting import Meaning, Section
+from odfpy.settings.setting import Help, Section
 
 
 class WatermarkSection(Section):
@@ -13,12 +13,10 @@ class WatermarkSection(Section):
 
     NAME = "watermark"
 
-    lag: Annotated[DurationText, Meaning("Distance of the watermark behind the greatest event time", "Watermark")] = (
-        "0s"
-    )
+    lag: Annotated[DurationText, Help("Distance of the watermark behind the greatest event time", "Watermark")] = "0s"
     idle: Annotated[
         DurationText | None,
-        Meaning(
+        Help(
             "Time without new rows after which a pull moves the watermark with system time, less the lag",
             "Watermark",
         ),
@@ -32,7 +30,7 @@ class RetractionsSection(Section):
 
     share: Annotated[
         Percent,
-        Meaning(
+        Help(
             "Share of its current rows that one Snapshot may retract without --allow-retractions; 100% for any",
             "MergeStrategy::Snapshot",
         ),
@@ -46,5 +44,5 @@ class CopySection(Section):
 
     files: Annotated[
         Files,
-        Meaning("Files that rows link to and that are here: all, none, available, or conditions on columns"),
+        Help("Files that rows link to and that are here: all, none, available, or conditions on columns"),
     ] = "all"

@@ -23,7 +23,7 @@ from odfpy.settings.forms import (
     Storage,
     Text,
 )
-from odfpy.settings.setting import Meaning, Section, Setting, settings_in
+from odfpy.settings.setting import Help, Section, Setting, settings_in
 
 # --- Of a workspace --------------------------------------------------------------------------------------------------
 
@@ -34,9 +34,9 @@ class CommandsSection(Section):
     NAME = "commands"
 
     server: Annotated[
-        bool, Meaning("Keep a process with everything imported, from which later commands of the session are forked")
+        bool, Help("Keep a process with everything imported, from which later commands of the session are forked")
     ] = False
-    idle_timeout: Annotated[Positive, Meaning("Seconds after which this process ends without a command")] = 600
+    idle_timeout: Annotated[Positive, Help("Seconds after which this process ends without a command")] = 600
 
 
 class EngineSection(Section):
@@ -44,34 +44,32 @@ class EngineSection(Section):
 
     NAME = "engine"
 
-    idle_timeout: Annotated[Count, Meaning("Seconds after which an engine without work ends")] = 600
-    start_timeout: Annotated[Count, Meaning("Seconds that the start of an engine may take")] = 120
-    job_timeout: Annotated[
-        Count | None, Meaning("Seconds that one job of an engine may take; unlimited if not set")
-    ] = None
-    memory: Annotated[Size | None, Meaning("Greatest heap of the engine's Java process, for example 2g")] = None
+    idle_timeout: Annotated[Count, Help("Seconds after which an engine without work ends")] = 600
+    start_timeout: Annotated[Count, Help("Seconds that the start of an engine may take")] = 120
+    job_timeout: Annotated[Count | None, Help("Seconds that one job of an engine may take; unlimited if not set")] = (
+        None
+    )
+    memory: Annotated[Size | None, Help("Greatest heap of the engine's Java process, for example 2g")] = None
     sandbox: Annotated[
         Literal["required", "best-effort", "off"],
-        Meaning("Run the engine in a sandbox: always, if the system allows it, or never", "Execution Model"),
+        Help("Run the engine in a sandbox: always, if the system allows it, or never", "Execution Model"),
     ] = "best-effort"
     max_memory: Annotated[
-        Size | None, Meaning("Memory of a sandboxed engine; 9/10 of the machine's memory if not set")
+        Size | None, Help("Memory of a sandboxed engine; 9/10 of the machine's memory if not set")
     ] = None
     max_disk: Annotated[
-        Size | None, Meaning("Disk space that a job of a sandboxed engine may write; unlimited if not set")
+        Size | None, Help("Disk space that a job of a sandboxed engine may write; unlimited if not set")
     ] = None
     serve_unconfined: Annotated[
-        bool, Meaning("Let strangers' queries into an engine without a whole sandbox", "Execution Model")
+        bool, Help("Let strangers' queries into an engine without a whole sandbox", "Execution Model")
     ] = False
-    startup_cache: Annotated[bool, Meaning("Keep a cache of loaded Java classes that makes starts shorter")] = True
-    master: Annotated[Master, Meaning("Place where Spark runs tasks: local[2], or the address of a cluster")] = (
-        "local[*]"
-    )
-    host: Annotated[Text | None, Meaning("Address at which executors reach this machine; detected if not set")] = None
+    startup_cache: Annotated[bool, Help("Keep a cache of loaded Java classes that makes starts shorter")] = True
+    master: Annotated[Master, Help("Place where Spark runs tasks: local[2], or the address of a cluster")] = "local[*]"
+    host: Annotated[Text | None, Help("Address at which executors reach this machine; detected if not set")] = None
     storage: Annotated[
-        Storage | None, Meaning("URL of a folder through which a cluster gets files if it does not see the workspace")
+        Storage | None, Help("URL of a folder through which a cluster gets files if it does not see the workspace")
     ] = None
-    properties: Annotated[Text | None, Meaning("File with properties of Spark for a cluster")] = None
+    properties: Annotated[Text | None, Help("File with properties of Spark for a cluster")] = None
 
 
 class IngestSection(Section):
@@ -81,11 +79,9 @@ class IngestSection(Section):
 
     lane: Annotated[
         Literal["auto", "local", "spark"],
-        Meaning("Place of ingests: this process, or tasks of the engine", "Ingestion"),
+        Help("Place of ingests: this process, or tasks of the engine", "Ingestion"),
     ] = "auto"
-    memory: Annotated[Size, Meaning("Memory for an ingest in this process; auto leaves more to Spark", "Ingestion")] = (
-        "2g"
-    )
+    memory: Annotated[Size, Help("Memory for an ingest in this process; auto leaves more to Spark", "Ingestion")] = "2g"
 
 
 class SignaturesSection(Section):
@@ -93,8 +89,8 @@ class SignaturesSection(Section):
 
     NAME = "signatures"
 
-    sign: Annotated[bool, Meaning("Sign commits of this workspace with the key of the user")] = True
-    require: Annotated[Signers | None, Meaning("Signers that copies must have; none if not set")] = None
+    sign: Annotated[bool, Help("Sign commits of this workspace with the key of the user")] = True
+    require: Annotated[Signers | None, Help("Signers that copies must have; none if not set")] = None
 
 
 class ProofsSection(Section):
@@ -102,9 +98,9 @@ class ProofsSection(Section):
 
     NAME = "proofs"
 
-    key: Annotated[
-        Text | None, Meaning("File with the key that signs answers to queries; the user's key if not set")
-    ] = None
+    key: Annotated[Text | None, Help("File with the key that signs answers to queries; the user's key if not set")] = (
+        None
+    )
 
 
 class ServeSection(Section):
@@ -112,44 +108,40 @@ class ServeSection(Section):
 
     NAME = "serve"
 
-    query_timeout: Annotated[Positive, Meaning("Seconds that a query over HTTP may take, with its waiting time")] = 60
-    running_queries: Annotated[Positive, Meaning("Queries over HTTP that run at the same time")] = 4
-    max_queries: Annotated[Positive, Meaning("Queries over HTTP that run or wait; the server refuses more")] = 256
-    max_queries_each: Annotated[Positive, Meaning("Queries of one token, or of one address without a token")] = 128
+    query_timeout: Annotated[Positive, Help("Seconds that a query over HTTP may take, with its waiting time")] = 60
+    running_queries: Annotated[Positive, Help("Queries over HTTP that run at the same time")] = 4
+    max_queries: Annotated[Positive, Help("Queries over HTTP that run or wait; the server refuses more")] = 256
+    max_queries_each: Annotated[Positive, Help("Queries of one token, or of one address without a token")] = 128
     query_memory: Annotated[
-        Positive, Meaning("Bytes of memory that a query may take, over HTTP or Flight SQL, but for Spark")
+        Positive, Help("Bytes of memory that a query may take, over HTTP or Flight SQL, but for Spark")
     ] = 2 * 1024**3
-    max_rows: Annotated[Positive, Meaning("Rows that the answer to a query over HTTP may have")] = 100_000
-    max_answer: Annotated[Positive, Meaning("Bytes of Arrow data that the answer may have")] = 32 * 1024**2
-    max_object: Annotated[Positive, Meaning("Bytes that one pushed object, or the data of one ingest, may have")] = (
+    max_rows: Annotated[Positive, Help("Rows that the answer to a query over HTTP may have")] = 100_000
+    max_answer: Annotated[Positive, Help("Bytes of Arrow data that the answer may have")] = 32 * 1024**2
+    max_object: Annotated[Positive, Help("Bytes that one pushed object, or the data of one ingest, may have")] = (
         64 * 1024**3
     )
     max_connections_each: Annotated[
-        Positive, Meaning("Connections of one address at the same time; the server refuses more")
+        Positive, Help("Connections of one address at the same time; the server refuses more")
     ] = 500
-    max_stranger_body: Annotated[Positive, Meaning("Bytes that the body of a request without a token may have")] = (
+    max_stranger_body: Annotated[Positive, Help("Bytes that the body of a request without a token may have")] = (
         128 * 1024
     )
-    request_memory: Annotated[Positive, Meaning("Bytes of memory for unfinished requests with a token")] = 384 * 1024**2
-    request_memory_each: Annotated[Positive, Meaning("Bytes of this memory that one token may take")] = 256 * 1024**2
-    stranger_memory: Annotated[Positive, Meaning("Bytes of memory for unfinished requests without a token")] = (
-        64 * 1024**2
-    )
-    stranger_memory_each: Annotated[Positive, Meaning("Bytes of this memory that one address may take")] = 16 * 1024**2
+    request_memory: Annotated[Positive, Help("Bytes of memory for unfinished requests with a token")] = 384 * 1024**2
+    request_memory_each: Annotated[Positive, Help("Bytes of this memory that one token may take")] = 256 * 1024**2
+    stranger_memory: Annotated[Positive, Help("Bytes of memory for unfinished requests without a token")] = 64 * 1024**2
+    stranger_memory_each: Annotated[Positive, Help("Bytes of this memory that one address may take")] = 16 * 1024**2
     patience: Annotated[
-        Positive, Meaning("Seconds that the server waits for a client, and a query over Flight SQL for a free place")
+        Positive, Help("Seconds that the server waits for a client, and a query over Flight SQL for a free place")
     ] = 60
     flight_timeout: Annotated[
-        Positive, Meaning("Seconds that a query over Flight SQL may take, with the time to fetch its rows")
+        Positive, Help("Seconds that a query over Flight SQL may take, with the time to fetch its rows")
     ] = 3600
     flight_queries: Annotated[
-        Positive, Meaning("Answers over Flight SQL that may be open at the same time; the server refuses more")
+        Positive, Help("Answers over Flight SQL that may be open at the same time; the server refuses more")
     ] = 256
-    flight_working: Annotated[
-        Positive, Meaning("Answers over Flight SQL that the server computes at the same time")
-    ] = 8
+    flight_working: Annotated[Positive, Help("Answers over Flight SQL that the server computes at the same time")] = 8
     passed_bytes: Annotated[
-        Positive, Meaning("Bytes of Arrow data that a relay passes on from one part of another relay")
+        Positive, Help("Bytes of Arrow data that a relay passes on from one part of another relay")
     ] = 16 * 1024**3
 
 
@@ -160,18 +152,18 @@ class SharingSection(Section):
 
     database: Annotated[
         Text | None,
-        Meaning("URL of the database of shares, users and grants; a file in the workspace if not set", is_secret=True),
+        Help("URL of the database of shares, users and grants; a file in the workspace if not set", is_secret=True),
     ] = None
-    url: Annotated[Text | None, Meaning("URL of the server as recipients reach it, for profile files")] = None
-    url_lifetime: Annotated[Positive, Meaning("Seconds that the URL of a shared file is good for")] = 3600
+    url: Annotated[Text | None, Help("URL of the server as recipients reach it, for profile files")] = None
+    url_lifetime: Annotated[Positive, Help("Seconds that the URL of a shared file is good for")] = 3600
     login_lifetime: Annotated[
-        Positive, Meaning("Seconds that a token is good for which a user gets for their password")
+        Positive, Help("Seconds that a token is good for which a user gets for their password")
     ] = 43_200
-    presigned: Annotated[bool, Meaning("Let stores give out files that show as a whole, by presigned URLs")] = True
+    presigned: Annotated[bool, Help("Let stores give out files that show as a whole, by presigned URLs")] = True
     audit_interval: Annotated[
-        Positive, Meaning("Seconds after which accesses are committed to the audit dataset, at most")
+        Positive, Help("Seconds after which accesses are committed to the audit dataset, at most")
     ] = 10
-    cache_size: Annotated[Positive, Meaning("Bytes of files made for recipients that are kept")] = 10 * 1024**3
+    cache_size: Annotated[Positive, Help("Bytes of files made for recipients that are kept")] = 10 * 1024**3
 
 
 class RelaySection(Section):
@@ -181,10 +173,10 @@ class RelaySection(Section):
 
     results: Annotated[
         Text | None,
-        Meaning("Folder or URL (s3, gs, az) for results that are fetched later; .odf/relay/results if not set"),
+        Help("Folder or URL (s3, gs, az) for results that are fetched later; .odf/relay/results if not set"),
     ] = None
-    result_lifetime: Annotated[Positive, Meaning("Seconds for which such a result is kept")] = 604_800
-    max_result: Annotated[Positive, Meaning("Bytes that such a result may have, and all of one user together")] = (
+    result_lifetime: Annotated[Positive, Help("Seconds for which such a result is kept")] = 604_800
+    max_result: Annotated[Positive, Help("Bytes that such a result may have, and all of one user together")] = (
         64 * 1024**3
     )
 
@@ -194,14 +186,14 @@ class SourcesSection(Section):
 
     NAME = "sources"
 
-    variables: Annotated[Patterns | None, Meaning("Variables that sources may use; any if not set", "FetchStep")] = None
-    hosts: Annotated[Patterns | None, Meaning("Hosts that sources may ask; any if not set", "FetchStep")] = None
+    variables: Annotated[Patterns | None, Help("Variables that sources may use; any if not set", "FetchStep")] = None
+    hosts: Annotated[Patterns | None, Help("Hosts that sources may ask; any if not set", "FetchStep")] = None
     folders: Annotated[
-        Folders | None, Meaning("Folders that sources may read, besides the workspace", "FetchStep::FilesGlob")
+        Folders | None, Help("Folders that sources may read, besides the workspace", "FetchStep::FilesGlob")
     ] = None
-    images: Annotated[
-        Patterns | None, Meaning("Images that sources may run; any if not set", "FetchStep::Container")
-    ] = None
+    images: Annotated[Patterns | None, Help("Images that sources may run; any if not set", "FetchStep::Container")] = (
+        None
+    )
 
 
 class FetchSection(Section):
@@ -209,11 +201,11 @@ class FetchSection(Section):
 
     NAME = "fetch"
 
-    max_size: Annotated[Count, Meaning("Bytes that one fetched file may have", "FetchStep")] = 64 * 1024**3
-    timeout: Annotated[Count, Meaning("Seconds to wait for a server before giving up", "FetchStep")] = 30
-    retries: Annotated[Count, Meaning("Number of retries when a source breaks off", "FetchStep")] = 3
+    max_size: Annotated[Count, Help("Bytes that one fetched file may have", "FetchStep")] = 64 * 1024**3
+    timeout: Annotated[Count, Help("Seconds to wait for a server before giving up", "FetchStep")] = 30
+    retries: Annotated[Count, Help("Number of retries when a source breaks off", "FetchStep")] = 3
     batch_size: Annotated[
-        Count, Meaning("Rows after which a stream of rows is committed, before it continues", "FetchStep")
+        Count, Help("Rows after which a stream of rows is committed, before it continues", "FetchStep")
     ] = 10_000
 
 
@@ -222,11 +214,9 @@ class TransferSection(Section):
 
     NAME = "transfer"
 
-    least_speed: Annotated[Count, Meaning("Bytes per second that a sender must keep up; 0 for any", "Repository")] = (
-        4096
-    )
-    window: Annotated[Positive, Meaning("Seconds over which the speed is measured", "Repository")] = 60
-    max_unpacked: Annotated[Count, Meaning("Bytes that a data file of a copy may have when unpacked", "Repository")] = (
+    least_speed: Annotated[Count, Help("Bytes per second that a sender must keep up; 0 for any", "Repository")] = 4096
+    window: Annotated[Positive, Help("Seconds over which the speed is measured", "Repository")] = 60
+    max_unpacked: Annotated[Count, Help("Bytes that a data file of a copy may have when unpacked", "Repository")] = (
         64 * 1024**3
     )
 
@@ -236,11 +226,11 @@ class PrepareSection(Section):
 
     NAME = "prepare"
 
-    max_size: Annotated[Count, Meaning("Bytes that a prepared file may have", "PrepStep")] = 64 * 1024**3
+    max_size: Annotated[Count, Help("Bytes that a prepared file may have", "PrepStep")] = 64 * 1024**3
     max_ratio: Annotated[
-        Count, Meaning("Greatest ratio between the contents of an archive and its packed size", "PrepStep::Decompress")
+        Count, Help("Greatest ratio between the contents of an archive and its packed size", "PrepStep::Decompress")
     ] = 200
-    timeout: Annotated[Count, Meaning("Seconds that the command of a Pipe step may take", "PrepStep::Pipe")] = 3600
+    timeout: Annotated[Count, Help("Seconds that the command of a Pipe step may take", "PrepStep::Pipe")] = 3600
 
 
 class ContainerSection(Section):
@@ -250,10 +240,10 @@ class ContainerSection(Section):
 
     engine: Annotated[
         Literal["auto", "podman", "docker"],
-        Meaning("Program that runs the images of Container sources", "FetchStep::Container"),
+        Help("Program that runs the images of Container sources", "FetchStep::Container"),
     ] = "auto"
     timeout: Annotated[
-        Count | None, Meaning("Seconds that a container may run; unlimited if not set", "FetchStep::Container")
+        Count | None, Help("Seconds that a container may run; unlimited if not set", "FetchStep::Container")
     ] = None
 
 
@@ -263,7 +253,7 @@ class MqttSection(Section):
     NAME = "mqtt"
 
     idle_millis: Annotated[
-        Count, Meaning("Milliseconds without a message after which a pull from MQTT ends", "FetchStep::Mqtt")
+        Count, Help("Milliseconds without a message after which a pull from MQTT ends", "FetchStep::Mqtt")
     ] = 1000
 
 
@@ -274,21 +264,21 @@ class EthereumSection(Section):
 
     nodes: Annotated[
         Nodes | None,
-        Meaning("Nodes of EthereumLogs sources that name only a chain", "FetchStep::EthereumLogs", is_secret=True),
+        Help("Nodes of EthereumLogs sources that name only a chain", "FetchStep::EthereumLogs", is_secret=True),
     ] = None
     blocks_per_request: Annotated[
-        Count, Meaning("Blocks of one request to an Ethereum node", "FetchStep::EthereumLogs")
+        Count, Help("Blocks of one request to an Ethereum node", "FetchStep::EthereumLogs")
     ] = 100_000
     blocks_per_commit: Annotated[
-        Count, Meaning("Blocks after which progress is committed at the latest", "FetchStep::EthereumLogs")
+        Count, Help("Blocks after which progress is committed at the latest", "FetchStep::EthereumLogs")
     ] = 1_000_000
     confirmations: Annotated[
         Count,
-        Meaning("Blocks to stay behind the newest one, which may still be replaced", "FetchStep::EthereumLogs"),
+        Help("Blocks to stay behind the newest one, which may still be replaced", "FetchStep::EthereumLogs"),
     ] = 0
     ask_times: Annotated[
         bool,
-        Meaning("Ask for the time of blocks that a node does not send with the logs", "FetchStep::EthereumLogs"),
+        Help("Ask for the time of blocks that a node does not send with the logs", "FetchStep::EthereumLogs"),
     ] = False
 
 
@@ -297,12 +287,12 @@ class AutomationSection(Section):
 
     NAME = "automation"
 
-    parallel: Annotated[Positive, Meaning("Runs of the scheduler at the same time")] = 2
+    parallel: Annotated[Positive, Help("Runs of the scheduler at the same time")] = 2
     timeout: Annotated[
-        Positive | None, Meaning("Seconds that a run may take, if its schedule says nothing; unlimited if not set")
+        Positive | None, Help("Seconds that a run may take, if its schedule says nothing; unlimited if not set")
     ] = None
     record_interval: Annotated[
-        Positive, Meaning("Seconds after which runs are committed to the dataset of runs, at most")
+        Positive, Help("Seconds after which runs are committed to the dataset of runs, at most")
     ] = 60
 
 
@@ -311,18 +301,18 @@ class MailSection(Section):
 
     NAME = "mail"
 
-    server: Annotated[Text | None, Meaning("Mail server (SMTP) that notifications go out by")] = None
-    port: Annotated[Positive | None, Meaning("Its port; 587, 465 or 25 by mail.security if not set")] = None
+    server: Annotated[Text | None, Help("Mail server (SMTP) that notifications go out by")] = None
+    port: Annotated[Positive | None, Help("Its port; 587, 465 or 25 by mail.security if not set")] = None
     security: Annotated[
         Literal["starttls", "tls", "none"],
-        Meaning("Encryption: after a greeting in the clear, from the first byte, or none"),
+        Help("Encryption: after a greeting in the clear, from the first byte, or none"),
     ] = "starttls"
-    sender: Annotated[Address | None, Meaning("Address that mails come from")] = None
-    user: Annotated[Text | None, Meaning("User to log in as; nobody logs in if not set")] = None
+    sender: Annotated[Address | None, Help("Address that mails come from")] = None
+    user: Annotated[Text | None, Help("User to log in as; nobody logs in if not set")] = None
     password: Annotated[
-        Text | None, Meaning("Password of this user; better in the variable than in a file", is_secret=True)
+        Text | None, Help("Password of this user; better in the variable than in a file", is_secret=True)
     ] = None
-    password_file: Annotated[Text | None, Meaning("File with the password")] = None
+    password_file: Annotated[Text | None, Help("File with the password")] = None
 
 
 class OpenLineageSection(Section):
@@ -330,13 +320,13 @@ class OpenLineageSection(Section):
 
     NAME = "openLineage"
 
-    url: Annotated[HttpUrl | None, Meaning("Address of the receiver; no events are sent if not set")] = None
-    namespace: Annotated[Text, Meaning("Namespace of jobs and datasets in the events")] = "odf"
+    url: Annotated[HttpUrl | None, Help("Address of the receiver; no events are sent if not set")] = None
+    namespace: Annotated[Text, Help("Namespace of jobs and datasets in the events")] = "odf"
     api_key: Annotated[
-        Text | None, Meaning("Key for the receiver; better in the variable than in a file", is_secret=True)
+        Text | None, Help("Key for the receiver; better in the variable than in a file", is_secret=True)
     ] = None
-    api_key_file: Annotated[Text | None, Meaning("File with the key")] = None
-    timeout: Annotated[Positive, Meaning("Seconds that all events of a pull may hold it up")] = 10
+    api_key_file: Annotated[Text | None, Help("File with the key")] = None
+    timeout: Annotated[Positive, Help("Seconds that all events of a pull may hold it up")] = 10
 
 
 class ArchiveSection(Section):
@@ -345,19 +335,19 @@ class ArchiveSection(Section):
     NAME = "archive"
 
     name: Annotated[
-        Text | None, Meaning("Archive that commands mean without --archive: a name, or the URL of one on a server")
+        Text | None, Help("Archive that commands mean without --archive: a name, or the URL of one on a server")
     ] = None
-    where: Annotated[Text | None, Meaning("Place that pushed files come from if nobody says otherwise")] = None
-    hash: Annotated[Literal["blake3", "sha3-256"], Meaning("Hash that names the files in the store")] = "blake3"
+    where: Annotated[Text | None, Help("Place that pushed files come from if nobody says otherwise")] = None
+    hash: Annotated[Literal["blake3", "sha3-256"], Help("Hash that names the files in the store")] = "blake3"
     compression: Annotated[
-        Literal["plain", "zstd"], Meaning("Keep files that get smaller compressed; hashes and clients do not see it")
+        Literal["plain", "zstd"], Help("Keep files that get smaller compressed; hashes and clients do not see it")
     ] = "plain"
     queue: Annotated[
-        Text | None, Meaning("Folder of the queue of files on their way into it; .odf/archive/queue if not set")
+        Text | None, Help("Folder of the queue of files on their way into it; .odf/archive/queue if not set")
     ] = None
-    queue_files: Annotated[Positive, Meaning("Files that the queue takes")] = 1_000_000
-    queue_bytes: Annotated[Positive, Meaning("Bytes that files in the queue may have together")] = 100 * 1024**3
-    queue_free: Annotated[Count, Meaning("Bytes on the disk of the queue that it leaves free")] = 1024**3
+    queue_files: Annotated[Positive, Help("Files that the queue takes")] = 1_000_000
+    queue_bytes: Annotated[Positive, Help("Bytes that files in the queue may have together")] = 100 * 1024**3
+    queue_free: Annotated[Count, Help("Bytes on the disk of the queue that it leaves free")] = 1024**3
 
 
 # --- All of them -----------------------------------------------------------------------------------------------------

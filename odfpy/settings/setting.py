@@ -21,7 +21,7 @@ Value = str | int | bool
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class Help:
     """The use of a setting, for people.
 
     Attributes:
@@ -58,7 +58,7 @@ class AtLeast:
 class Section:
     """Settings that belong together, with the values in force.
 
-    A subclass declares each as an attribute: its name in snake case, `Annotated` with `Meaning` and maybe more, and its
+    A subclass declares each as an attribute: its name in snake case, `Annotated` with `Help` and maybe more, and its
     default. Their order is that of `odf config list`.
     """
 
@@ -88,7 +88,7 @@ class Setting:
     attribute: str
     type: Any
     default: Value | None
-    meaning: Meaning
+    meaning: Help
     marks: tuple[Form | AtLeast, ...] = ()
 
     @property
@@ -149,7 +149,7 @@ def settings_in(section: type[Section]) -> tuple[Setting, ...]:
 
 def _setting(section: type[Section], name: str, declared: Any) -> Setting:
     kind, marks = _unwrapped(declared)
-    (meaning,) = (mark for mark in marks if isinstance(mark, Meaning))
+    (meaning,) = (mark for mark in marks if isinstance(mark, Help))
     rules = tuple(mark for mark in marks if isinstance(mark, Form | AtLeast))
     return Setting(f"{section.NAME}.{_camel(name)}", name, kind, getattr(section, name), meaning, rules)
 

@@ -115,7 +115,7 @@ def any_of(conditions: Sequence[str]) -> str:
     return " OR ".join(f"({one})" for one in conditions) or "FALSE"
 
 
-class Reach:
+class CallerAccess:
     """The reach of one caller, by the grants that they have now."""
 
     def __init__(self, grants: Iterable[Grant] | None, attributes: Mapping[str, str] | None = None) -> None:

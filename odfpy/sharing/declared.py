@@ -26,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from odfpy.codec.yaml import load_documents
 from odfpy.errors import MalformedManifest
 from odfpy.sharing.conditions import check_condition
-from odfpy.sharing.model import PrincipalKind, Shown, SourceKind, TableSource
+from odfpy.sharing.model import PrincipalKind, SharedView, SourceKind, TableSource
 from odfpy.sharing.names import SharePath, folded
 from odfpy.sharing.sharing import Sharing
 
@@ -55,7 +55,7 @@ class DeclaredTable(_Strict):
     parquet: str | None = None
     delta: str | None = None
     iceberg: str | None = None
-    shown: Shown = Shown.CURRENT
+    shown: SharedView = SharedView.CURRENT
     at: str | None = None
     comment: str = ""
 
@@ -64,7 +64,7 @@ class DeclaredTable(_Strict):
         given = [kind.value for kind in SourceKind if getattr(self, kind.value) is not None]
         if len(given) != 1:
             raise ValueError(f"name one of dataset, parquet, delta and iceberg, not {' and '.join(given) or 'none'}")
-        if self.dataset is None and (self.at is not None or self.shown is not Shown.CURRENT):
+        if self.dataset is None and (self.at is not None or self.shown is not SharedView.CURRENT):
             raise ValueError("shown and at are for datasets")
         return self
 

@@ -28,15 +28,15 @@ _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Possible:
+class PossibleOutcomes:
     """The values that a condition can have among the rows of a file."""
 
     true: bool = True
     false: bool = True
 
 
-ANY: Final = Possible()
-Hint = Callable[[Mapping[str, Any]], Possible]
+ANY: Final = PossibleOutcomes()
+Hint = Callable[[Mapping[str, Any]], PossibleOutcomes]
 """A condition: given the statistics of a file, what it can be."""
 
 
@@ -195,53 +195,53 @@ def _column(name: str, schema: pa.Schema) -> pa.Field:
 def _compared(field: pa.Field, operator: str, constant: _Constant) -> Hint:
     value = _value_of(constant, field.type)
 
-    def hint(statistics: Mapping[str, Any]) -> Possible:
+    def hint(statistics: Mapping[str, Any]) -> PossibleOutcomes:
         if _nulls(field.name, statistics) == "all":
-            return Possible(true=False, false=False)
+            return PossibleOutcomes(true=False, false=False)
         low, high = (statistics.get(bound, {}).get(field.name) for bound in ("minValues", "maxValues"))
         if low is None or high is None:
             return ANY
         low, high = _bound(field.type, low), _bound(field.type, high)
         return {
-            "=": Possible(low <= value <= high, not low == value == high),
-            "<>": Possible(not low == value == high, low <= value <= high),
-            "<": Possible(low < value, high >= value),
-            "<=": Possible(low <= value, high > value),
-            ">": Possible(high > value, low <= value),
-            ">=": Possible(high >= value, low < value),
+            "=": PossibleOutcomes(low <= value <= high, not low == value == high),
+            "<>": PossibleOutcomes(not low == value == high, low <= value <= high),
+            "<": PossibleOutcomes(low < value, high >= value),
+            "<=": PossibleOutcomes(low <= value, high > value),
+            ">": PossibleOutcomes(high > value, low <= value),
+            ">=": PossibleOutcomes(high >= value, low < value),
         }[operator]
 
     return hint
 
 
 def _is_null(field: pa.Field) -> Hint:
-    def hint(statistics: Mapping[str, Any]) -> Possible:
+    def hint(statistics: Mapping[str, Any]) -> PossibleOutcomes:
         nulls = _nulls(field.name, statistics)
-        return Possible(true=nulls != "none", false=nulls != "all")
+        return PossibleOutcomes(true=nulls != "none", false=nulls != "all")
 
     return hint
 
 
 def _all_of(parts: Sequence[Hint]) -> Hint:
-    def hint(statistics: Mapping[str, Any]) -> Possible:
+    def hint(statistics: Mapping[str, Any]) -> PossibleOutcomes:
         found = [part(statistics) for part in parts]
-        return Possible(all(one.true for one in found), any(one.false for one in found))
+        return PossibleOutcomes(all(one.true for one in found), any(one.false for one in found))
 
     return hint
 
 
 def _any_of(parts: Sequence[Hint]) -> Hint:
-    def hint(statistics: Mapping[str, Any]) -> Possible:
+    def hint(statistics: Mapping[str, Any]) -> PossibleOutcomes:
         found = [part(statistics) for part in parts]
-        return Possible(any(one.true for one in found), all(one.false for one in found))
+        return PossibleOutcomes(any(one.true for one in found), all(one.false for one in found))
 
     return hint
 
 
 def _negated(part: Hint) -> Hint:
-    def hint(statistics: Mapping[str, Any]) -> Possible:
+    def hint(statistics: Mapping[str, Any]) -> PossibleOutcomes:
         found = part(statistics)
-        return Possible(true=found.false, false=found.true)
+        return PossibleOutcomes(true=found.false, false=found.true)
 
     return hint
 

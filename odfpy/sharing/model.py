@@ -60,14 +60,14 @@ class SourceKind(Enum):
         return member_named(cls, "kind of table", text, otherwise="dataset, parquet, delta or iceberg.")
 
 
-class Shown(Enum):
+class SharedView(Enum):
     """The view of a dataset that is shared."""
 
     CURRENT = "current"
     CHANGELOG = "changelog"
 
     @classmethod
-    def parse(cls, text: str) -> Shown:
+    def parse(cls, text: str) -> SharedView:
         """The view of that name.
 
         Raises:
@@ -90,7 +90,7 @@ class TableSource:
 
     kind: SourceKind
     location: str
-    shown: Shown = Shown.CURRENT
+    shown: SharedView = SharedView.CURRENT
     at: str | None = None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
-from odfpy.sharing.decisions import Reach
+from odfpy.sharing.decisions import CallerAccess
 from odfpy.sharing.model import Principal, PrincipalKind
 from odfpy.sharing.store.database import Database
 from odfpy.sharing.store.grants import Grants
@@ -71,12 +71,12 @@ class Sharing:
         views = ((one, reach.view(one)) for one in logs)
         return frozenset(one.source.location for one, view in views if view is not None and view.is_all)
 
-    def reaches(self) -> Iterator[tuple[Principal, Reach]]:
+    def reaches(self) -> Iterator[tuple[Principal, CallerAccess]]:
         """Yield every user and recipient, by name, with what they may see."""
         held = self.grants.of_everybody()
         for one in self.principals.all(PrincipalKind.USER, PrincipalKind.RECIPIENT):
-            yield one, Reach(held.get(one.id, ()), one.attributes)
+            yield one, CallerAccess(held.get(one.id, ()), one.attributes)
 
-    def reach(self, principal: Principal) -> Reach:
+    def reach(self, principal: Principal) -> CallerAccess:
         """Return what a principal may see, by the grants that they and their groups have now."""
-        return Reach(self.grants.of(principal.id), principal.attributes)
+        return CallerAccess(self.grants.of(principal.id), principal.attributes)

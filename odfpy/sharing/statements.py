@@ -31,7 +31,7 @@ from odfpy.query.wire.verification import (
     require_block,
     require_valid_key,
 )
-from odfpy.sharing.model import Shown
+from odfpy.sharing.model import SharedView
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,7 +59,7 @@ class ReadTable:
     recipient: str
     version: U64
     timestamp: str
-    shown: Shown | None = None
+    shown: SharedView | None = None
     dataset: DatasetState | None = None
 
 
@@ -177,7 +177,7 @@ class Statement:
     def _query(self, state: DatasetState) -> Query:
         """Return what makes the rows again: another way than that by which they are served."""
         dialect = dialect_named("datafusion").name
-        if self.table.shown is Shown.CHANGELOG:
+        if self.table.shown is SharedView.CHANGELOG:
             pins = {} if state.block_hash is None else {state.id: state.block_hash}
             return Query(f"SELECT * FROM odf_changelog('{state.id}')", dialect, pins)  # noqa: S608
         return Query(f"SELECT * FROM odf_as_at('{state.id}', '{state.block_hash}')", dialect)  # noqa: S608

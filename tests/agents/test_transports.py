@@ -14,7 +14,7 @@ import pytest
 from support.servers.agents import COMMAND, PUBLIC, Agent, over_http, over_stdio
 from support.servers.serving import PATIENCE, Answer, ask, serving, wait_until
 
-from odfpy.agents.http import PATH, AgentsGuest
+from odfpy.agents.http import PATH, McpApp
 from odfpy.coordinator.workspace import Workspace
 from odfpy.serving.callers.tokens import Scope, Tokens
 from odfpy.serving.server import DatasetServer
@@ -129,7 +129,7 @@ def test_a_query_that_takes_too_long_is_stopped(workspace: Workspace, monkeypatc
 
 @pytest.fixture(scope="module")
 def server(workspace: Workspace) -> Iterator[DatasetServer]:
-    guests = {PATH: lambda app: AgentsGuest(app, [workspace])}
+    guests = {PATH: lambda app: McpApp(app, [workspace])}
     with serving(workspace, guests=guests, running_queries=1, base_url="https://data.example.org") as server:
         yield server
 

@@ -26,7 +26,7 @@ from support.servers.agents import (
 )
 from support.servers.serving import ask, serving
 
-from odfpy.agents.http import PATH, AgentsGuest
+from odfpy.agents.http import PATH, McpApp
 from odfpy.coordinator.workspace import Workspace
 from odfpy.serving.callers.tokens import Scope, Tokens
 from odfpy.serving.callers.visibility import Visibility, set_visibility
@@ -37,7 +37,7 @@ COUNT = f'select count(*) as n from "{PUBLIC}"'
 
 @pytest.fixture(scope="module")
 def server(workspace: Workspace) -> Iterator[DatasetServer]:
-    with serving(workspace, guests={PATH: lambda app: AgentsGuest(app, [workspace])}) as server:
+    with serving(workspace, guests={PATH: lambda app: McpApp(app, [workspace])}) as server:
         yield server
 
 
@@ -190,7 +190,7 @@ def test_a_writer_does_not_pull_what_belongs_to_others(tmp_path: Path):
     theirs = workspace_with(tmp_path / "theirs", root("com.example.b", "{kind: Append}"))
     set_visibility(theirs.storage.get("com.example.b").folder, Visibility.PUBLIC)
     token = Tokens(mine.odf).new("writer", Scope.WRITE)
-    guests = {PATH: lambda app: AgentsGuest(app, [mine, theirs])}
+    guests = {PATH: lambda app: McpApp(app, [mine, theirs])}
     with serving(mine, theirs, guests=guests) as server, over_http(server.url, token) as agent:
         assert "scope write" in agent.refusal("pull", dataset="com.example.b")
 

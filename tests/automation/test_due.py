@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odfpy.automation.due import Due, JobHistory, JobKey, News, Reason, due
+from odfpy.automation.due import Due, InputChanges, JobHistory, JobKey, Reason, due
 from odfpy.coordinator.schedules.schedule import Job, Trigger
 from odfpy.data.duration import Duration
 
@@ -43,27 +43,32 @@ def test_times_that_were_missed_are_one_run() -> None:
 
 def test_rows_are_waited_for() -> None:
     trigger = Trigger(rows=10)
-    assert due(KEY, trigger, JobHistory(), T0, News(9, any=True, mark="a", noticed=T0)) is None
-    assert due(KEY, trigger, JobHistory(), T0, News(10, any=True, mark="b", noticed=T0 + 5)) == Due(T0 + 5, Reason.ROWS)
+    assert due(KEY, trigger, JobHistory(), T0, InputChanges(9, any=True, mark="a", noticed=T0)) is None
+    assert due(KEY, trigger, JobHistory(), T0, InputChanges(10, any=True, mark="b", noticed=T0 + 5)) == Due(
+        T0 + 5, Reason.ROWS
+    )
 
 
 def test_the_first_of_rows_and_time_counts() -> None:
     trigger = Trigger(rows=10, every=Duration(3600))
     past = JobHistory(started=T0, tried="old")
-    few, many = News(1, any=True, mark="a", noticed=T0 + 5), News(10, any=True, mark="b", noticed=T0 + 5)
+    few, many = (
+        InputChanges(1, any=True, mark="a", noticed=T0 + 5),
+        InputChanges(10, any=True, mark="b", noticed=T0 + 5),
+    )
     assert due(KEY, trigger, past, T0, few) == Due(T0 + HOUR, Reason.SCHEDULE)
     assert due(KEY, trigger, past, T0, many) == Due(T0 + 5, Reason.ROWS)
-    assert due(KEY, trigger, past, T0, News(noticed=T0)) is None, "nothing is new"
-    late = News(1, any=True, mark="a", noticed=T0 + 5 * HOUR)
+    assert due(KEY, trigger, past, T0, InputChanges(noticed=T0)) is None, "nothing is new"
+    late = InputChanges(1, any=True, mark="a", noticed=T0 + 5 * HOUR)
     assert due(KEY, trigger, past, T0, late) == Due(T0 + 5 * HOUR, Reason.SCHEDULE), "not before there is anything new"
 
 
 def test_what_was_tried_in_vain_is_left_to_the_retries() -> None:
-    trigger, news = Trigger(rows=1), News(5, any=True, mark="head 5", noticed=T0)
+    trigger, news = Trigger(rows=1), InputChanges(5, any=True, mark="head 5", noticed=T0)
     assert due(KEY, trigger, JobHistory(started=T0, tried="head 5"), T0, news) is None
     retrying = JobHistory(started=T0, tried="head 5", retry_at=T0 + 30)
     assert due(KEY, trigger, retrying, T0, news) == Due(T0 + 30, Reason.RETRY)
-    more = News(6, any=True, mark="head 6", noticed=T0 + 9)
+    more = InputChanges(6, any=True, mark="head 6", noticed=T0 + 9)
     assert due(KEY, trigger, JobHistory(started=T0, tried="head 5"), T0, more) == Due(T0 + 9, Reason.ROWS)
 
 

@@ -18,13 +18,13 @@ from odfpy.automation.notifications.channels import NotDelivered, Refused
 from odfpy.automation.notifications.mail import MailChannel, mail_of
 from odfpy.automation.notifications.notice import Notice, NoticeKind
 from odfpy.automation.notifications.notices import Notices
-from odfpy.automation.notifications.receivers import Receiver, Way
+from odfpy.automation.notifications.receivers import ChannelKind, Receiver
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import UsageError
 from odfpy.settings.sections import MailSection
 
-ANN = Receiver(Way.MAIL, "ann@example.org")
+ANN = Receiver(ChannelKind.MAIL, "ann@example.org")
 MINUTE = 60 * 10**9
 
 
@@ -205,7 +205,7 @@ def test_notices_of_a_minute_are_one_mail_once_it_is_over(plain: MailServer, tmp
         workspace.config.set(f"mail.{key}", str(value))
     now = [60.0 * 100 + 30]
     notices = Notices(workspace, clock=lambda: now[0])
-    notices.receivers.add(Way.MAIL, "ann@example.org")
+    notices.receivers.add(ChannelKind.MAIL, "ann@example.org")
     for minute, second in ((99, 1), (99, 59), (100, 0), (100, 29)):
         notices.post(notice(f"at {minute}:{second}", time=Timestamp(minute * MINUTE + second * 10**9)))
     notices.deliver()

@@ -23,7 +23,7 @@ from odfpy.automation.notifications.channels import NotDelivered
 from odfpy.automation.notifications.notice import Notice, NoticeKind
 from odfpy.automation.notifications.notices import Notices
 from odfpy.automation.notifications.queue import LONGEST_DELAY, MOST_ATTEMPTS, NoticeQueue
-from odfpy.automation.notifications.receivers import Receiver, Way
+from odfpy.automation.notifications.receivers import ChannelKind, Receiver
 from odfpy.automation.notifications.sender import NoticeSender
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.timestamp import Timestamp
@@ -80,7 +80,7 @@ def silent_server() -> Iterator[str]:
 
 
 def test_a_webhook_is_told_with_a_signature_and_only_once(notices: Notices, receiver: WebhookReceiver) -> None:
-    added = notices.receivers.add(Way.WEBHOOK, receiver.url)
+    added = notices.receivers.add(ChannelKind.WEBHOOK, receiver.url)
     notice = failed(text="no route", code="E404", run="r1")
     notices.post(notice)
     notices.deliver()
@@ -103,7 +103,7 @@ def test_a_webhook_is_told_with_a_signature_and_only_once(notices: Notices, rece
 
 
 def test_notices_come_in_the_order_of_their_times(notices: Notices, receiver: WebhookReceiver) -> None:
-    notices.receivers.add(Way.WEBHOOK, receiver.url)
+    notices.receivers.add(ChannelKind.WEBHOOK, receiver.url)
     for second in (3, 1, 2):
         notices.post(failed(f"{second}", time=Timestamp(second * 10**9)))
     notices.deliver()
@@ -122,7 +122,7 @@ def test_notices_come_in_the_order_of_their_times(notices: Notices, receiver: We
 def test_a_receiver_gets_what_it_wants(
     notices: Notices, receiver: WebhookReceiver, on: tuple[NoticeKind, ...], datasets: str | None, told: list[str]
 ) -> None:
-    notices.receivers.add(Way.WEBHOOK, receiver.url, on=on, datasets=datasets)
+    notices.receivers.add(ChannelKind.WEBHOOK, receiver.url, on=on, datasets=datasets)
     notices.post(failed("failed"))
     notices.post(Notice(kind=NoticeKind.LATE, subject="late", dataset="com.example.rates"))
     notices.post(Notice(kind=NoticeKind.RECOVERED, subject="none"))
@@ -132,17 +132,17 @@ def test_a_receiver_gets_what_it_wants(
 
 def test_what_was_posted_before_somebody_was_added_is_not_for_them(notices: Notices, receiver: WebhookReceiver) -> None:
     notices.post(failed())
-    notices.receivers.add(Way.WEBHOOK, receiver.url)
+    notices.receivers.add(ChannelKind.WEBHOOK, receiver.url)
     notices.deliver()
     assert called(receiver) == []
 
 
 def test_what_waits_for_somebody_who_was_deleted_is_dropped(notices: Notices, receiver: WebhookReceiver) -> None:
-    added = notices.receivers.add(Way.WEBHOOK, receiver.url)
+    added = notices.receivers.add(ChannelKind.WEBHOOK, receiver.url)
     notices.post(failed())
     notices.receivers.delete(added)
     notices.deliver()
-    notices.receivers.add(Way.WEBHOOK, receiver.url)
+    notices.receivers.add(ChannelKind.WEBHOOK, receiver.url)
     notices.deliver()
     assert called(receiver) == []
 
@@ -153,7 +153,7 @@ def test_what_waits_for_somebody_who_was_deleted_is_dropped(notices: Notices, re
 def test_a_failure_is_tried_again_later_with_the_same_id(
     notices: Notices, receiver: WebhookReceiver, clock: Clock
 ) -> None:
-    notices.receivers.add(Way.WEBHOOK, receiver.url)
+    notices.receivers.add(ChannelKind.WEBHOOK, receiver.url)
     receiver.statuses.put(500)
     notices.post(failed())
     notices.deliver()
@@ -167,7 +167,7 @@ def test_a_failure_is_tried_again_later_with_the_same_id(
 def test_another_process_knows_what_was_tried(
     notices: Notices, receiver: WebhookReceiver, clock: Clock, tmp_path: Path
 ) -> None:
-    notices.receivers.add(Way.WEBHOOK, receiver.url)
+    notices.receivers.add(ChannelKind.WEBHOOK, receiver.url)
     receiver.statuses.put(500)
     notices.post(failed())
     notices.deliver()
@@ -182,7 +182,7 @@ def test_another_process_knows_what_was_tried(
 def test_after_some_attempts_a_notice_is_given_up_with_a_line_of_the_log(
     notices: Notices, receiver: WebhookReceiver, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    notices.receivers.add(Way.WEBHOOK, receiver.url)
+    notices.receivers.add(ChannelKind.WEBHOOK, receiver.url)
     for _ in range(MOST_ATTEMPTS):
         receiver.statuses.put(503)
     notices.post(failed())
@@ -199,7 +199,7 @@ def test_after_some_attempts_a_notice_is_given_up_with_a_line_of_the_log(
 def test_a_notice_that_is_refused_holds_up_no_other(
     notices: Notices, receiver: WebhookReceiver, tmp_path: Path
 ) -> None:
-    added = notices.receivers.add(Way.WEBHOOK, receiver.url)
+    added = notices.receivers.add(ChannelKind.WEBHOOK, receiver.url)
     receiver.statuses.put(400)
     notices.post(failed("refused", time=Timestamp(1)))
     notices.post(failed("welcome", time=Timestamp(2)))
@@ -209,7 +209,7 @@ def test_a_notice_that_is_refused_holds_up_no_other(
 
 
 def test_a_clock_that_is_set_back_makes_nobody_wait(notices: Notices, receiver: WebhookReceiver, clock: Clock) -> None:
-    notices.receivers.add(Way.WEBHOOK, receiver.url)
+    notices.receivers.add(ChannelKind.WEBHOOK, receiver.url)
     receiver.statuses.put(500)
     notices.post(failed())
     notices.deliver()
@@ -223,8 +223,8 @@ def test_a_clock_that_is_set_back_makes_nobody_wait(notices: Notices, receiver: 
 
 def test_a_receiver_that_hangs_holds_up_no_other(notices: Notices, receiver: WebhookReceiver, tmp_path: Path) -> None:
     with silent_server() as url:
-        hanging = notices.receivers.add(Way.WEBHOOK, url)
-        notices.receivers.add(Way.WEBHOOK, receiver.url)
+        hanging = notices.receivers.add(ChannelKind.WEBHOOK, url)
+        notices.receivers.add(ChannelKind.WEBHOOK, receiver.url)
         notices.post(failed("first"))
         delivery = threading.Thread(target=notices.deliver, daemon=True)
         delivery.start()
@@ -242,7 +242,7 @@ def test_a_receiver_that_hangs_holds_up_no_other(notices: Notices, receiver: Web
 def test_a_receiver_that_is_not_there_is_told_in_the_log(
     notices: Notices, tmp_path: Path, caplog: pytest.LogCaptureFixture, url: str, says: str
 ) -> None:
-    added = notices.receivers.add(Way.WEBHOOK, url)
+    added = notices.receivers.add(ChannelKind.WEBHOOK, url)
     notices.post(failed())
     notices.deliver()
     assert says in caplog.text or "Name or service" in caplog.text
@@ -255,7 +255,7 @@ def test_a_receiver_with_a_certificate_that_nobody_knows_is_told_nothing(
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(*self_signed(tmp_path_factory.mktemp("tls")))
     with static_server(tmp_path, context) as site:
-        added = notices.receivers.add(Way.WEBHOOK, f"{site.url}/hook")
+        added = notices.receivers.add(ChannelKind.WEBHOOK, f"{site.url}/hook")
         notices.post(failed())
         notices.deliver()
         assert site.requests == []
@@ -273,8 +273,8 @@ def test_texts_of_others_are_cut_and_give_no_orders() -> None:
 
 
 def test_damaged_files_hold_up_nothing(notices: Notices, receiver: WebhookReceiver, tmp_path: Path) -> None:
-    damaged = notices.receivers.add(Way.WEBHOOK, "http://127.0.0.1:1/")
-    added = notices.receivers.add(Way.WEBHOOK, receiver.url)
+    damaged = notices.receivers.add(ChannelKind.WEBHOOK, "http://127.0.0.1:1/")
+    added = notices.receivers.add(ChannelKind.WEBHOOK, receiver.url)
     folder = tmp_path / ".odf" / "automation"
     (folder / "receivers" / f"{damaged.id}.yaml").write_text("{")
     notices.post(failed())
@@ -286,7 +286,7 @@ def test_damaged_files_hold_up_nothing(notices: Notices, receiver: WebhookReceiv
 
 
 def test_what_is_sent_past_all_others_raises(notices: Notices, receiver: WebhookReceiver) -> None:
-    added = notices.receivers.add(Way.WEBHOOK, receiver.url)
+    added = notices.receivers.add(ChannelKind.WEBHOOK, receiver.url)
     receiver.statuses.put(404)
     with pytest.raises(NotDelivered, match="answers with status 404"):
         notices.send(added, failed())
@@ -294,7 +294,7 @@ def test_what_is_sent_past_all_others_raises(notices: Notices, receiver: Webhook
 
 
 def test_secrets_are_readable_by_their_owner_only(notices: Notices, tmp_path: Path) -> None:
-    added = notices.receivers.add(Way.WEBHOOK, "https://user:pass@hooks.example.com/x?key=s3cr3t")
+    added = notices.receivers.add(ChannelKind.WEBHOOK, "https://user:pass@hooks.example.com/x?key=s3cr3t")
     (file,) = (tmp_path / ".odf" / "automation" / "receivers").glob("*.yaml")
     assert file.stat().st_mode & 0o777 == 0o600
     assert added.shown == "https://hooks.example.com/x"
@@ -306,7 +306,7 @@ def test_secrets_are_readable_by_their_owner_only(notices: Notices, tmp_path: Pa
 
 
 def test_what_a_scheduler_says_goes_out_beside_it(notices: Notices, receiver: WebhookReceiver) -> None:
-    notices.receivers.add(Way.WEBHOOK, receiver.url)
+    notices.receivers.add(ChannelKind.WEBHOOK, receiver.url)
     row = {"id": "r1", "error_code": "E404", "outcome": "failed"}
     with NoticeSender(notices, interval=0.01) as told:
         told.hear(NoticeKind.FAILED, "com.example.rates", "com.example.rates: pull failed: no\nroute", row)
@@ -320,7 +320,7 @@ def test_what_a_scheduler_says_goes_out_beside_it(notices: Notices, receiver: We
 def test_a_notice_that_cannot_be_written_harms_no_scheduler(
     notices: Notices, receiver: WebhookReceiver, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    notices.receivers.add(Way.WEBHOOK, receiver.url)
+    notices.receivers.add(ChannelKind.WEBHOOK, receiver.url)
     (tmp_path / ".odf" / "automation" / "notices").write_text("a file in the place of the folder")
     NoticeSender(notices).hear(NoticeKind.LATE, "com.example.rates", "said in vain")
     (said,) = caplog.messages
@@ -363,7 +363,7 @@ def test_no_kill_loses_a_notice(tmp_path: Path, receiver: WebhookReceiver) -> No
     killed = Killed()
     try:
         notices = Notices(Workspace.init(tmp_path))
-        added = notices.receivers.add(Way.WEBHOOK, receiver.url)
+        added = notices.receivers.add(ChannelKind.WEBHOOK, receiver.url)
         for verb in ("post", "deliver"):
             last = 1
             while not killed.run(verb, tmp_path, last):
@@ -378,7 +378,7 @@ def test_no_kill_loses_a_notice(tmp_path: Path, receiver: WebhookReceiver) -> No
 def test_a_killed_delivery_is_repeated_with_the_same_id(tmp_path: Path, receiver: WebhookReceiver) -> None:
     killed = Killed()
     try:
-        Notices(Workspace.init(tmp_path)).receivers.add(Way.WEBHOOK, receiver.url)
+        Notices(Workspace.init(tmp_path)).receivers.add(ChannelKind.WEBHOOK, receiver.url)
         assert killed.run("post", tmp_path, 0)
         assert not killed.run("deliver", tmp_path, 1)  # it was told; then came the kill, before the file went
         assert killed.run("deliver", tmp_path, 0)

@@ -13,7 +13,7 @@ from support.servers.webhooks import receiving
 from odfpy.automation.background import scheduling
 from odfpy.automation.failing_jobs import failing_jobs
 from odfpy.automation.notifications.notices import Notices
-from odfpy.automation.notifications.receivers import Way
+from odfpy.automation.notifications.receivers import ChannelKind
 from odfpy.coordinator.schedules.keeping import keep_schedule, parse_schedule
 from odfpy.coordinator.workspace import Workspace
 
@@ -35,7 +35,7 @@ def test_a_push_that_fails_and_a_dataset_that_is_late_are_told_by_webhook(worksp
     keep(workspace, NAME, "schedule: {push: {every: 30d, to: nowhere/x}, retry: {attempts: 1}}")
     keep(workspace, LATE, "schedule: {maxAge: 1s}")
     with receiving() as receiver:
-        Notices(workspace).receivers.add(Way.WEBHOOK, receiver.url)
+        Notices(workspace).receivers.add(ChannelKind.WEBHOOK, receiver.url)
         with scheduling(workspace):
             told = [json.loads(receiver.calls.get(timeout=PATIENCE)[1]) for _ in range(2)]
     kinds = {one["event"]: one for one in told}

@@ -19,8 +19,8 @@ from support.queries.version_logs import LOGS
 from odfpy.codec.tree import to_tree
 from odfpy.data.vocabulary import OperationType
 from odfpy.dataset.transform import TemporalTable
+from odfpy.engine.spark.batch.approximate import ApproximateComparison
 from odfpy.engine.spark.batch.job import compare
-from odfpy.engine.spark.batch.near import Nearness
 from odfpy.engine.spark.batch.request import Kind
 from odfpy.engine.spark.batch.versions import OPEN, Entry, versions_of, with_commits
 from odfpy.errors import InternalError
@@ -365,7 +365,7 @@ def test_what_the_rows_of_a_changelog_do_to_versions(story):
 
 def test_fractions_are_near_by_their_size_or_by_that_of_their_column():
     schema = pa.schema([("k", pa.string()), ("v", pa.float64()), ("l", pa.list_(pa.float64())), ("f", pa.float32())])
-    nearness = Nearness(schema, [None, 1e6, None, None])
+    nearness = ApproximateComparison(schema, [None, 1e6, None, None])
     row = ("x", 0.1 + 0.2, [1.0, float("nan")], 0.1)
     assert nearness.differing(row, ("x", 0.3, [1.0 + 1e-12, float("nan")], 0.1 + 1e-8)) == []
     assert nearness.differing(row, ("y", 0.31, [1.0], 0.11)) == [0, 1, 2, 3]

@@ -12,10 +12,10 @@ from odfpy.coordinator.workspace import Workspace
 from odfpy.query import plan as planning
 from odfpy.query.counts import count_of, counted
 from odfpy.query.dialects import DIALECTS, Dialect
+from odfpy.query.log_query import simple_query
 from odfpy.query.plan import Plan, plan
 from odfpy.query.query import Query
 from odfpy.query.quoting import quote_datasets
-from odfpy.query.simple import simple_query
 from odfpy.query.tables import named_tables, split_statements
 
 NAMES = ("rates", "Rates", "com.example.rates", "COM.example.Rates", "com.select.values", "_x.y_1")

@@ -24,8 +24,8 @@ from odfpy.data.vocabulary import OperationType
 from odfpy.engine.control import Control
 from odfpy.errors import OdfError, QueryCancelled, QueryTimedOut, ResultTooLarge, UsageError
 from odfpy.query.dialects import DIALECTS, Dialect, parameter_places, with_parameters
+from odfpy.query.log_query import simple_query
 from odfpy.query.service import Query
-from odfpy.query.simple import simple_query
 
 NAME = "com.example.changes"
 CHANGES = f"""

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odfpy.data.timestamp import Timestamp
-from odfpy.sharing.decisions import ALL, Reach, View
+from odfpy.sharing.decisions import ALL, CallerAccess, View
 from odfpy.sharing.errors import CannotShare
 from odfpy.sharing.files.maker import FileMaker
 from odfpy.sharing.files.schema import shared_schema
@@ -98,7 +98,7 @@ def made(view: View, rows: list[dict], change: TableChange | None = None) -> lis
 
 @given(grants=st.lists(GRANTS, max_size=4), rows=ROWS)
 def test_cells_show_that_one_grant_has(grants: list[Grant], rows: list[dict]) -> None:
-    view = Reach(grants, {"letter": "y"}).view(TABLE)
+    view = CallerAccess(grants, {"letter": "y"}).view(TABLE)
     wanted = expected(grants, rows)
     if wanted is None:
         assert view is None
@@ -118,7 +118,7 @@ def test_cells_show_that_one_grant_has(grants: list[Grant], rows: list[dict]) ->
 
 
 def test_a_condition_that_cannot_be_evaluated_hides_all_and_tells_no_value() -> None:
-    view = Reach([Grant(1, "acme", SharePath("sales"), None, "b > 1")]).view(TABLE)
+    view = CallerAccess([Grant(1, "acme", SharePath("sales"), None, "b > 1")]).view(TABLE)
     assert view is not None
     with pytest.raises(CannotShare, match="fails for one of them") as error:
         made(view, [{"a": 1, "b": "topsecret", "c": 1}])
@@ -137,19 +137,19 @@ def test_another_grant_never_hides_anything(grants: list[Grant], more: Grant, ro
 
 @given(grants=st.lists(GRANTS, max_size=4))
 def test_the_order_of_grants_makes_no_difference(grants: list[Grant]) -> None:
-    one, other = Reach(grants).view(TABLE), Reach(grants[::-1]).view(TABLE)
+    one, other = CallerAccess(grants).view(TABLE), CallerAccess(grants[::-1]).view(TABLE)
     assert one == other
     assert one is None or other is None or one.identity == other.identity
 
 
 def test_shares_and_schemas_show_in_which_something_is() -> None:
-    reach = Reach([Grant(1, "acme", SharePath("sales", "eu", "orders"))])
+    reach = CallerAccess([Grant(1, "acme", SharePath("sales", "eu", "orders"))])
     assert reach.sees_share("Sales")
     assert not reach.sees_share("other")
     assert reach.sees_schema("sales", "EU")
     assert not reach.sees_schema("sales", "us")
-    assert Reach(None).view(TABLE) is ALL
-    assert Reach([]).view(TABLE) is None
+    assert CallerAccess(None).view(TABLE) is ALL
+    assert CallerAccess([]).view(TABLE) is None
 
 
 def test_a_correction_that_leaves_a_view_is_a_delete_there_and_one_that_enters_it_an_insert() -> None:
@@ -164,7 +164,7 @@ def test_a_correction_that_leaves_a_view_is_a_delete_there_and_one_that_enters_i
         {"a": 2, "b": "x", "c": 2, "op": 3},
         {"a": 2, "b": "x", "c": 2, "op": 1},
     ]
-    view = Reach([Grant(1, "acme", SharePath("sales"), None, "b = 'x'")]).view(TABLE)
+    view = CallerAccess([Grant(1, "acme", SharePath("sales"), None, "b = 'x'")]).view(TABLE)
     assert view is not None
     change = TableChange(ChangeKind.BY_ROW, TableFile("", 0, VERSION, Path()), "op")
     found = made(view, rows, change)

@@ -19,7 +19,7 @@ from odfpy.chain.references import ReferenceKind
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.multihash import Multihash
-from odfpy.sharing.model import Shown, SourceKind, TableSource
+from odfpy.sharing.model import SharedView, SourceKind, TableSource
 from odfpy.sharing.store.database import Database
 from odfpy.sharing.store.histories import ServedHistories, ServedHistory
 from odfpy.sharing.tables.contract import NoSuchVersion, ReadableTable, TableFile
@@ -66,7 +66,7 @@ class Served:
 
     @property
     def source(self) -> TableSource:
-        return TableSource(SourceKind.DATASET, str(self.dataset.handle.id), Shown.CHANGELOG)
+        return TableSource(SourceKind.DATASET, str(self.dataset.handle.id), SharedView.CHANGELOG)
 
     def server(self, **more: Any) -> Server:
         return Server(self.workspace, self.source, **more)
@@ -194,7 +194,7 @@ def test_what_followers_ask_for_next_is_left_out(served: Served, last: int, base
 def test_tags_and_branches_have_numbers_of_their_own(served: Served) -> None:
     served.grow(2)
     served.workspace.branches.create("rates", ReferenceKind.BRANCH, "work")
-    source = TableSource(SourceKind.DATASET, served.source.location, Shown.CHANGELOG, "work")
+    source = TableSource(SourceKind.DATASET, served.source.location, SharedView.CHANGELOG, "work")
     branch, head = Server(served.workspace, source), served.server()
     assert branch.table().latest.number == head.table().latest.number == 3
     served.go(0)
@@ -205,7 +205,7 @@ def test_tags_and_branches_have_numbers_of_their_own(served: Served) -> None:
 
 def test_the_database_is_asked_once_for_a_head(served: Served) -> None:
     server = served.server()
-    current = TableSource(SourceKind.DATASET, served.source.location, Shown.CURRENT)
+    current = TableSource(SourceKind.DATASET, served.source.location, SharedView.CURRENT)
     for _ in range(3):
         server.table()
         server.opener.open(current)
@@ -344,7 +344,7 @@ def test_a_number_means_the_same_rows_or_nothing(
 def test_the_table_itself_begins_at_any_number(served: Served) -> None:
     served.grow(2)
     plain, other = (
-        DatasetTable(served.dataset, Shown.CHANGELOG, served.workspace.queries.service, base) for base in (0, 70)
+        DatasetTable(served.dataset, SharedView.CHANGELOG, served.workspace.queries.service, base) for base in (0, 70)
     )
     for ours, theirs in ((whole(plain), whole(other)), (some(plain), some(other))):
         assert {number + 70: rows for number, rows in versions(ours).items()} == versions(theirs)

@@ -19,7 +19,7 @@ from odfpy.data.duration import Duration
 from odfpy.errors import AlreadyExists, InvalidValue, UsageError
 from odfpy.federation.store.tables import METADATA  # of all tables: those of sharing, and those of relays
 from odfpy.sharing.errors import InvalidCondition, SharedObjectNotFound
-from odfpy.sharing.model import PrincipalKind, Shown, SourceKind, TableSource
+from odfpy.sharing.model import PrincipalKind, SharedView, SourceKind, TableSource
 from odfpy.sharing.names import SharePath
 from odfpy.sharing.sharing import Sharing
 from odfpy.sharing.store import database as database_module
@@ -27,7 +27,7 @@ from odfpy.sharing.store.database import NEWEST, Database, SharingDatabaseError
 from odfpy.sharing.store.histories import ServedHistory
 
 ORDERS = SharePath("sales", "eu", "orders")
-SOURCE = TableSource(SourceKind.DATASET, "did:odf:abc", Shown.CHANGELOG, "v1")
+SOURCE = TableSource(SourceKind.DATASET, "did:odf:abc", SharedView.CHANGELOG, "v1")
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from odfpy.archive.times import DAY
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class NameSummary:
     """A name of what files are, or of where they come from.
 
     Attributes:
@@ -34,7 +34,7 @@ class Name:
     last: int
 
 
-def names(segments: Iterable[Segment], what: str | None, horizon: int, seed: int) -> list[Name]:
+def names(segments: Iterable[Segment], what: str | None, horizon: int, seed: int) -> list[NameSummary]:
     """All what, or all where of one what, in the order of their names.
 
     Args:
@@ -48,7 +48,7 @@ def names(segments: Iterable[Segment], what: str | None, horizon: int, seed: int
     by = "what" if what is None else "where"
     sums = found.group_by(by).aggregate([("count", "sum"), ("first", "min"), ("last", "max")]).sort_by(by)
     columns = (sums.column(name).to_pylist() for name in (by, "count_sum", "first_min", "last_max"))
-    return [Name(*values) for values in zip(*columns, strict=True)]
+    return [NameSummary(*values) for values in zip(*columns, strict=True)]
 
 
 def days(

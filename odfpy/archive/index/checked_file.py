@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from odfpy.data.recent import Recent
+from odfpy.data.lru_cache import LruCache
 
 CHUNK: Final = 4096
 """Numbers of a chunk."""
@@ -143,7 +143,7 @@ class CheckedFile:
             IndexDamaged: it is not the file that was written, here and in all that is read from it later.
         """
         self.info = info
-        self._kept: Recent[tuple[str, int], npt.NDArray[Any]] = Recent(_KEPT)
+        self._kept: LruCache[tuple[str, int], npt.NDArray[Any]] = LruCache(_KEPT)
         try:
             self._descriptor = os.open(folder / info.name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
         except FileNotFoundError:

@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from odfpy.archive.index.browse import Name, days, names
+from odfpy.archive.index.browse import NameSummary, days, names
 from odfpy.archive.index.checked_file import IndexDamaged
 from odfpy.archive.index.cursor import Cursor
 from odfpy.archive.index.fingerprints import Fingerprints, combined, fingerprint, fingerprints
@@ -129,7 +129,7 @@ class SearchIndex:
         """The offsets of the rows that say what a record is, the oldest first: as it came in, and corrections."""
         return self._answer(lambda: self._offsets_of(id))
 
-    def names(self, what: str | None = None) -> list[Name]:
+    def names(self, what: str | None = None) -> list[NameSummary]:
         """Each what that there is, or each where of one what, in the order of their names.
 
         Args:

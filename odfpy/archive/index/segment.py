@@ -30,7 +30,7 @@ from odfpy.archive.index.checked_file import CheckedFile, FileInfo, damage_found
 from odfpy.archive.index.fingerprints import Fingerprints, combined
 from odfpy.archive.index.versions import FOREVER, Numbers, Rows
 from odfpy.archive.rows import arrow_schema
-from odfpy.data.recent import Recent
+from odfpy.data.lru_cache import LruCache
 
 BLOCK: Final = 256
 """Versions of a block."""
@@ -103,7 +103,7 @@ class Segment:
         """
         self.info = info
         self.file: CheckedFile = same.file if same else CheckedFile(folder, info.file)
-        self.blocks: Recent[int, pa.RecordBatch] = same.blocks if same else Recent(_KEPT)
+        self.blocks: LruCache[int, pa.RecordBatch] = same.blocks if same else LruCache(_KEPT)
         with damage_found():
             # The class, and the least and the greatest start of its versions.
             self.classes = np.array(self.file.notes["classes"], np.int64).reshape(-1, 3)

@@ -46,7 +46,7 @@ class FileKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class DetectedKind:
     """The kind of a file, and more about it.
 
     Attributes:
@@ -60,7 +60,7 @@ class Told:
     encoding: str | None = None
 
 
-def told_from(head: bytes, path: str) -> Told:
+def told_from(head: bytes, path: str) -> DetectedKind:
     """Tell the kind of a file.
 
     Args:
@@ -68,19 +68,19 @@ def told_from(head: bytes, path: str) -> Told:
         path: its name tells only a table from other text.
     """
     if not head:
-        return Told(FileKind.EMPTY)
+        return DetectedKind(FileKind.EMPTY)
     if head.startswith(b"PAR1"):
-        return Told(FileKind.PARQUET)
+        return DetectedKind(FileKind.PARQUET)
     for signature, media_type in _PICTURES:
         if signature.match(head):
-            return Told(FileKind.PICTURE, media_type)
+            return DetectedKind(FileKind.PICTURE, media_type)
     encoding = _encoding_of(head)
     if encoding is None:
-        return Told(FileKind.BYTES)
+        return DetectedKind(FileKind.BYTES)
     if _SVG.match(text_of(head[:4096], encoding)):
-        return Told(FileKind.DRAWING, "image/svg+xml", encoding)
+        return DetectedKind(FileKind.DRAWING, "image/svg+xml", encoding)
     is_table = re.search(r"\.(csv|tsv)(\.gz)?$", path, re.IGNORECASE) is not None
-    return Told(FileKind.DELIMITED if is_table else FileKind.TEXT, None, encoding)
+    return DetectedKind(FileKind.DELIMITED if is_table else FileKind.TEXT, None, encoding)
 
 
 def text_of(data: bytes, encoding: str) -> str:

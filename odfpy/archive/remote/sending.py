@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Final, cast
 
 from odfpy.archive.errors import FileChanged
 from odfpy.archive.files import Content
-from odfpy.archive.remote.server import ArchiveServer, Patience
+from odfpy.archive.remote.server import ArchiveServer, Backoff
 from odfpy.chain.stores.object_store import ObjectTooLarge
 from odfpy.data.multihash import Multihash
 from odfpy.errors import TransferError
@@ -89,7 +89,7 @@ class Sender:
     def _send(self, content: Content) -> None:
         """Send one file, from where the server says on, however often the connection breaks."""
         path = f"/v0/archive/objects/{content.object}"
-        patience, last, is_new = Patience(self._server), -1, False
+        patience, last, is_new = Backoff(self._server), -1, False
         while True:
             try:
                 offset, is_complete, most = self._progress(path)

@@ -136,7 +136,7 @@ class ArchiveServer:
         Raises:
             OdfError: it does not.
         """
-        patience = Patience(self)
+        patience = Backoff(self)
         while True:
             try:
                 return work()
@@ -195,7 +195,7 @@ def _body(answer: HttpResponse) -> dict[str, Any]:
 # --- Again -----------------------------------------------------------------------------------------------------------
 
 
-class Patience:
+class Backoff:
     """Waits between tries, longer each time, until nothing has gone on for a minute."""
 
     def __init__(self, server: ArchiveServer) -> None:

@@ -18,7 +18,7 @@ from odfpy.automation.notifications.channels import Channel, Refused
 from odfpy.automation.notifications.mail import MailChannel
 from odfpy.automation.notifications.notice import Notice
 from odfpy.automation.notifications.queue import NoticeQueue
-from odfpy.automation.notifications.receivers import Receiver, Receivers, Way
+from odfpy.automation.notifications.receivers import ChannelKind, Receiver, Receivers
 from odfpy.automation.notifications.webhook import WebhookChannel
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import OdfError
@@ -149,6 +149,6 @@ class Notices:
         return NoticeQueue(self._workspace.odf, receiver_id)
 
     def _channel(self, receiver: Receiver) -> Channel:
-        if receiver.way is Way.WEBHOOK:
+        if receiver.way is ChannelKind.WEBHOOK:
             return WebhookChannel(receiver)
         return MailChannel(receiver, self._workspace.config.section(MailSection))

@@ -30,7 +30,7 @@ class ReceiverNotFound(NotFound, code="E791"):
     """Nobody is told of notices at that URL or address."""
 
 
-class Way(Enum):
+class ChannelKind(Enum):
     """A way to a receiver."""
 
     WEBHOOK = "webhook"
@@ -49,7 +49,7 @@ class Receiver:
         secret: what calls of a webhook are signed with.
     """
 
-    way: Way
+    way: ChannelKind
     target: str = field(repr=False)
     on: tuple[NoticeKind, ...] = ()
     datasets: str | None = None
@@ -63,12 +63,12 @@ class Receiver:
     @property
     def shown(self) -> str:
         """The target without user and query, for lists."""
-        return shown_url(self.target) if self.way is Way.WEBHOOK else self.target
+        return shown_url(self.target) if self.way is ChannelKind.WEBHOOK else self.target
 
     @property
     def place(self) -> str:
         """The server that is called, without path and query, or the address; for logs and messages."""
-        return str(parse_url(self.target, InvalidValue).origin) if self.way is Way.WEBHOOK else self.target
+        return str(parse_url(self.target, InvalidValue).origin) if self.way is ChannelKind.WEBHOOK else self.target
 
     def wants(self, notice: Notice) -> bool:
         """Return whether a notice is for it."""
@@ -94,7 +94,9 @@ class Receivers:
         """
         self._folder = odf / "automation" / "receivers"
 
-    def add(self, way: Way, target: str, *, on: Sequence[NoticeKind] = (), datasets: str | None = None) -> Receiver:
+    def add(
+        self, way: ChannelKind, target: str, *, on: Sequence[NoticeKind] = (), datasets: str | None = None
+    ) -> Receiver:
         """Tell somebody, from the next notice on.
 
         Args:
@@ -109,11 +111,11 @@ class Receivers:
         """
         if datasets is not None:
             DatasetPattern(datasets)
-        if way is Way.WEBHOOK:
+        if way is ChannelKind.WEBHOOK:
             parse_url(target, UsageError)
         elif not _ADDRESS.fullmatch(target):
             raise UsageError(f"Not a mail address: {target[:80]!r}", hint="Write it as in ann@example.org.")
-        secret = new_secret() if way is Way.WEBHOOK else None
+        secret = new_secret() if way is ChannelKind.WEBHOOK else None
         receiver = Receiver(way, target, tuple(on), datasets, secret)
         if self._path(receiver).exists():
             hint = f"To change what it is told, delete it first: `odf notify delete {receiver.shown}`."

@@ -46,11 +46,11 @@ def add(
     ] = None,
 ) -> None:
     """Tell somebody from now on; for a webhook, print the secret that calls are signed with."""
-    from odfpy.automation.notifications.receivers import Way
+    from odfpy.automation.notifications.receivers import ChannelKind
 
     if way not in _WAYS:
         raise UsageError(f"Notices go out by webhook or mail, not by {way!r}", hint=did_you_mean(way, _WAYS))
-    receiver = _notices(context).receivers.add(Way(way), target, on=_kinds(on), datasets=dataset)
+    receiver = _notices(context).receivers.add(ChannelKind(way), target, on=_kinds(on), datasets=dataset)
     output = session_of(context).output
     if receiver.secret is not None:
         output.say("The receiver checks the header webhook-signature with this secret (standardwebhooks.com):")

@@ -14,7 +14,7 @@ from odfpy.errors import NotFound, OdfError, UsageError, WorkspaceNotFound
 from odfpy.files import replace_file
 
 if TYPE_CHECKING:
-    from odfpy.cli.screen.answers import Showing
+    from odfpy.cli.screen.answers import DisplayOptions
     from odfpy.cli.screen.output import Output
     from odfpy.cli.session import Session
     from odfpy.dataset.identity import ActorId
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 commands = group("Answers with proofs.")
 
 
-def commit_answer(session: Session, query: str | None, showing: Showing, file: str, output: Output) -> None:
+def commit_answer(session: Session, query: str | None, showing: DisplayOptions, file: str, output: Output) -> None:
     """Answer a query, write the answer with a proof to a file, and print its rows.
 
     Args:

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from odfpy.cli.grammar import whole_number
 from odfpy.cli.query.shell_history import History
-from odfpy.cli.query.words import COMMANDS, Words
-from odfpy.cli.screen.answers import Showing
+from odfpy.cli.query.words import COMMANDS, WordCompleter
+from odfpy.cli.screen.answers import DisplayOptions
 from odfpy.cli.screen.output import Format, Output
 from odfpy.cli.screen.progress import ProgressLine
 from odfpy.coordinator.workspace import Workspace
@@ -63,7 +63,7 @@ class Shell:
         progress: where it is told how engines get on.
     """
 
-    def __init__(self, workspace: Workspace, output: Output, showing: Showing, progress: ProgressLine) -> None:
+    def __init__(self, workspace: Workspace, output: Output, showing: DisplayOptions, progress: ProgressLine) -> None:
         self.workspace = workspace
         self.output = output
         self.showing = showing
@@ -119,7 +119,7 @@ class Shell:
             self._is_reading = False
 
     def _loop(self, history: History) -> None:
-        words = Words(self.workspace, lambda: self.showing.engine)
+        words = WordCompleter(self.workspace, lambda: self.showing.engine)
         words.attach(lambda: "".join(f"{line}\n" for line in self._lines))
         while True:
             try:

@@ -71,12 +71,12 @@ def sql(
     if query is not None and engine is not None:
         session.workspace.engines.registry.expect(engine)
     from odfpy.cli.query.shell import Shell
-    from odfpy.cli.screen.answers import Showing
+    from odfpy.cli.screen.answers import DisplayOptions
     from odfpy.query.tables import split_statements
 
     if query is not None and script is not None:
         raise UsageError("Either --command or --script")
-    showing = Showing(engine, whole_number(limit, "--limit"), _seconds(timeout), plot=plot, png=png)
+    showing = DisplayOptions(engine, whole_number(limit, "--limit"), _seconds(timeout), plot=plot, png=png)
     output = session.output_as(form)
     if commit is not None:
         from odfpy.cli.query.proofs import commit_answer

@@ -43,7 +43,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z_]\w*")
 _BEFORE_TABLE: Final = re.compile(r"\b(?:from|join)\s+$", re.IGNORECASE)
 
 
-class Words:
+class WordCompleter:
     """Offers words.
 
     Attributes:

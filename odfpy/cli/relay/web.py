@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from odfpy.cli.screen.output import Output
     from odfpy.federation.asking.answer import WebAnswer
     from odfpy.federation.client import Web
-    from odfpy.federation.relay.question import Missing
+    from odfpy.federation.relay.question import MissingRelay
 
 app = group("A web of relays: one question over the data of all of them.")
 command(app, "odf web verify lineitem --ca ca.pem", "odf web verify lineitem --ca ca.pem -o json")(verify)
@@ -243,7 +243,7 @@ def _table(answer: WebAnswer) -> pa.Table:
     return pa.Table.from_batches(batches, answer.schema)
 
 
-def _warn(output: Output, missing: Sequence[Missing]) -> None:
+def _warn(output: Output, missing: Sequence[MissingRelay]) -> None:
     for one in missing:
         output.warn(f"the rows of {one.relay} are missing: {one.why}")
 

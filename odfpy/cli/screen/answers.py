@@ -31,7 +31,7 @@ SHOWN: Final = 10_000
 
 
 @dataclass
-class Showing:
+class DisplayOptions:
     """A way to show answers.
 
     Attributes:

@@ -197,11 +197,11 @@ def remove_schema(context: typer.Context, path: Path) -> None:
 
 
 def _source(context: typer.Context, dataset: str, at: str | None, *, changelog: bool) -> TableSource:
-    from odfpy.sharing.model import Shown
+    from odfpy.sharing.model import SharedView
     from odfpy.sharing.tables.opener import shared_dataset
 
     found = session_of(context).workspace.storage.get(dataset)
-    return shared_dataset(found, Shown.CHANGELOG if changelog else Shown.CURRENT, at)
+    return shared_dataset(found, SharedView.CHANGELOG if changelog else SharedView.CURRENT, at)
 
 
 def _files_source(files: dict[str, str]) -> TableSource:

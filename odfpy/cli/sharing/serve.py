@@ -13,7 +13,7 @@ from odfpy.errors import UsageError
 if TYPE_CHECKING:
     from odfpy.cli.session import Session
     from odfpy.coordinator.workspace import Workspace
-    from odfpy.serving.http.guests import MakeGuest
+    from odfpy.serving.http.mounted_apps import MakeGuest
 
 commands = group("Datasets for others.")
 
@@ -122,8 +122,8 @@ def _agents(workspaces: list[Workspace]) -> dict[str, MakeGuest]:
     from odfpy.extras import needs_extra
 
     with needs_extra("mcp", "Servers for agents"):
-        from odfpy.agents.http import PATH, AgentsGuest
-    return {PATH: lambda app: AgentsGuest(app, workspaces)}
+        from odfpy.agents.http import PATH, McpApp
+    return {PATH: lambda app: McpApp(app, workspaces)}
 
 
 def _counted(workspaces: list[Workspace]) -> str:

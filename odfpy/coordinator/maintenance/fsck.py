@@ -21,7 +21,7 @@ from odfpy.chain.stores.ref_store import HEAD
 from odfpy.codec.yaml import load_documents
 from odfpy.coordinator.maintenance.damage import damage_of, unreadable_told
 from odfpy.coordinator.maintenance.last_verification import last_verification
-from odfpy.coordinator.maintenance.reachable import Useless, foreign, reachable_blocks, unreferenced_objects
+from odfpy.coordinator.maintenance.reachable import UnusedPath, foreign, reachable_blocks, unreferenced_objects
 from odfpy.coordinator.maintenance.report import Finding, LostHistory, Severity, VerifyReport
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.last_failure import last_failure
@@ -43,7 +43,7 @@ _ROT: Final = "Nothing of the dataset needs it; `odf gc` removes it."
 def with_files(dataset: StoredDataset, report: VerifyReport) -> VerifyReport:
     """The report on the chain of the head, with what the other files are like."""
     dataset = dataset.on(None)  # from its head, however it was named
-    useless: list[Useless] = []
+    useless: list[UnusedPath] = []
     findings: list[Finding] = []
     following: tuple[LostHistory, ...] = ()
     with unreadable_told(dataset, findings):
@@ -124,14 +124,14 @@ def _foreign(dataset: StoredDataset) -> Iterator[Finding]:
         yield _finding(_FILE, error.message, type(error), str(dataset.folder), error.hint)
 
 
-def _unreferenced(dataset: StoredDataset) -> Iterator[Useless]:
+def _unreferenced(dataset: StoredDataset) -> Iterator[UnusedPath]:
     try:
         yield from unreferenced_objects(dataset.folder, reachable_blocks(dataset.layout))
     except OdfError:  # what is missing or damaged has its own finding; until then nobody knows what is of use
         return
 
 
-def _following(dataset: StoredDataset, head: Multihash | None, useless: list[Useless]) -> tuple[LostHistory, ...]:
+def _following(dataset: StoredDataset, head: Multihash | None, useless: list[UnusedPath]) -> tuple[LostHistory, ...]:
     """The chains of blocks that went on where the head is, the one that was written last first.
 
     A compaction leaves the time of the last block as it was: of those with the same, the file tells.
@@ -155,7 +155,7 @@ def _following(dataset: StoredDataset, head: Multihash | None, useless: list[Use
     return tuple(sorted(ends, key=lambda one: (one.written, stored.get(one.head, 0.0), str(one.head)), reverse=True))
 
 
-def _rotten(dataset: StoredDataset, useless: list[Useless]) -> Iterator[Finding]:
+def _rotten(dataset: StoredDataset, useless: list[UnusedPath]) -> Iterator[Finding]:
     layout = dataset.layout
     stores = {"blocks": layout.blocks, "data": layout.data, "checkpoints": layout.checkpoints}
     for item in useless:

@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 
-from odfpy.coordinator.maintenance.let_go import MayRemove, let_go
+from odfpy.coordinator.maintenance.let_go import RemovalPolicy, let_go
 from odfpy.coordinator.maintenance.reachable import (
     Garbage,
-    Useless,
+    UnusedPath,
     reachable_blocks,
     size_of,
     temporary,
@@ -48,7 +48,7 @@ class GcOptions:
     checkpoints: bool = False
     caches: bool = False
     dry_run: bool = False
-    may_remove: MayRemove | None = None
+    may_remove: RemovalPolicy | None = None
 
 
 class GarbageItem(Protocol):
@@ -110,7 +110,7 @@ class GarbageCollector:
         if everything:
             yield self._timed(None, self._workspace)
 
-    def _timed(self, name: str | None, work: Callable[[], list[Useless]]) -> GcReport:
+    def _timed(self, name: str | None, work: Callable[[], list[UnusedPath]]) -> GcReport:
         started = time.monotonic()
         try:
             report = GcReport(name=name, found=tuple(work()))
@@ -120,7 +120,7 @@ class GarbageCollector:
 
     # --- A dataset ---
 
-    def _dataset(self, dataset: StoredDataset) -> list[Useless]:
+    def _dataset(self, dataset: StoredDataset) -> list[UnusedPath]:
         dataset = self.storage.get(dataset.handle.id)  # from its head, however it was named
         lock = self.storage.lock_of(dataset.folder)
         with self._locked(no_pushes(lock, f"Dataset {dataset.handle}")), self._locked(dataset.writing()):
@@ -133,7 +133,7 @@ class GarbageCollector:
                 ) from error
             return self._removed(found)
 
-    def _useless(self, dataset: StoredDataset) -> Iterator[Useless]:
+    def _useless(self, dataset: StoredDataset) -> Iterator[UnusedPath]:
         known = reachable_blocks(dataset.layout)
         yield from unreferenced_objects(dataset.folder, known)
         if self.options.may_remove is not None:
@@ -144,13 +144,13 @@ class GarbageCollector:
             for name in sorted(known.checkpoints - known.last_checkpoints, key=str):
                 path = store.local_path(name)
                 if path is not None and path.is_file():
-                    yield Useless(path, size_of(path), Garbage.CHECKPOINT, name)
+                    yield UnusedPath(path, size_of(path), Garbage.CHECKPOINT, name)
         if self.options.caches:
             yield from _caches([self.storage.cache_of(dataset.handle.id)])
 
     # --- What belongs to none ---
 
-    def _workspace(self) -> list[Useless]:
+    def _workspace(self) -> list[UnusedPath]:
         with self._locked(
             self.storage.editing()
         ):  # nobody makes a dataset meanwhile, whose cache would be taken for an orphan
@@ -161,7 +161,7 @@ class GarbageCollector:
             found = self._removed([*_caches(orphans), *_scratch(self.storage), *shared])
         return [*found, *self._incoming()]
 
-    def _incoming(self) -> Iterator[Useless]:
+    def _incoming(self) -> Iterator[UnusedPath]:
         """Copies from elsewhere that were begun, and that nobody is at."""
         for path in _children(self.storage.incoming):
             lock, what = self.storage.lock_of(path), f"The copy in {path}"
@@ -187,18 +187,18 @@ class GarbageCollector:
                     raise
             yield
 
-    def _removed(self, found: list[Useless]) -> list[Useless]:
+    def _removed(self, found: list[UnusedPath]) -> list[UnusedPath]:
         if not self.options.dry_run:
             for item in found:
                 remove(item.path)
         return found
 
 
-def _scratch(storage: Storage) -> Iterator[Useless]:
-    return (Useless(path, size_of(path), Garbage.TEMPORARY) for path in storage.abandoned())
+def _scratch(storage: Storage) -> Iterator[UnusedPath]:
+    return (UnusedPath(path, size_of(path), Garbage.TEMPORARY) for path in storage.abandoned())
 
 
-def _unused(storage: Storage, seconds: int) -> Iterator[Useless]:
+def _unused(storage: Storage, seconds: int) -> Iterator[UnusedPath]:
     """The files made for shared tables that nobody has asked for in so many seconds; servers note each use.
 
     With them go those that a killed server was making (`*.new`).
@@ -207,11 +207,11 @@ def _unused(storage: Storage, seconds: int) -> Iterator[Useless]:
         for path in sorted(storage.cache.glob(pattern)):
             with suppress(FileNotFoundError):
                 if time.time() - path.stat().st_mtime >= seconds:
-                    yield Useless(path, size_of(path), Garbage.CACHE)
+                    yield UnusedPath(path, size_of(path), Garbage.CACHE)
 
 
-def _caches(folders: list[Path]) -> Iterator[Useless]:
-    return (Useless(path, size_of(path), Garbage.CACHE) for path in folders if path.is_dir())
+def _caches(folders: list[Path]) -> Iterator[UnusedPath]:
+    return (UnusedPath(path, size_of(path), Garbage.CACHE) for path in folders if path.is_dir())
 
 
 def _children(folder: Path) -> list[Path]:

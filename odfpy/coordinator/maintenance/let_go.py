@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from odfpy.chain.links.linked_objects import linked_slices, times_kept
 from odfpy.chain.stores.object_store import LocalObjectStore
-from odfpy.coordinator.maintenance.reachable import Garbage, Reached, Useless
+from odfpy.coordinator.maintenance.reachable import Garbage, Reached, UnusedPath
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.data.hash_set import as_names, name_of
 from odfpy.data.multihash import Multihash
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _AT_ONCE: Final = 10_000
 
 
-class MayRemove(Protocol):
+class RemovalPolicy(Protocol):
     """Says which objects may go though rows link to them."""
 
     def __call__(self, dataset: StoredDataset, names: Sequence[Multihash]) -> Collection[Multihash]:
@@ -39,7 +39,7 @@ class MayRemove(Protocol):
         """
 
 
-def let_go(dataset: StoredDataset, known: Reached, may_remove: MayRemove) -> Iterator[Useless]:
+def let_go(dataset: StoredDataset, known: Reached, may_remove: RemovalPolicy) -> Iterator[UnusedPath]:
     """The linked objects of a dataset that are there, and whose removal is recorded and allowed.
 
     Args:
@@ -59,7 +59,7 @@ def let_go(dataset: StoredDataset, known: Reached, may_remove: MayRemove) -> Ite
         for name in sorted(set(may_remove(dataset, some)).intersection(some)):
             path = store.file_of(name) if isinstance(store, LocalObjectStore) else None
             if path is not None:
-                yield Useless(path, path.stat().st_size, Garbage.LET_GO, name)
+                yield UnusedPath(path, path.stat().st_size, Garbage.LET_GO, name)
 
 
 def _unneeded(dataset: StoredDataset, known: Reached) -> Names:

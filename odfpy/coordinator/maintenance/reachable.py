@@ -128,7 +128,7 @@ class Garbage(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Useless:
+class UnusedPath:
     """A file or folder that nobody needs.
 
     Attributes:
@@ -144,7 +144,7 @@ class Useless:
     name: Multihash | None = None
 
 
-def unreferenced_objects(folder: Path, found: Reached) -> Iterator[Useless]:
+def unreferenced_objects(folder: Path, found: Reached) -> Iterator[UnusedPath]:
     """The objects of a dataset that no reference reaches, and signatures of such blocks."""
     is_block, is_checkpoint = found.blocks.__contains__, found.checkpoints.__contains__
     needed_in = (is_block, found.needs_data, is_checkpoint, is_block, found.needs_data)
@@ -152,16 +152,16 @@ def unreferenced_objects(folder: Path, found: Reached) -> Iterator[Useless]:
         for path in _files(folder / part):
             name = object_name(path)
             if name is not None and not is_needed(name):
-                yield Useless(path, size_of(path), Garbage.OBJECT, name)
+                yield UnusedPath(path, size_of(path), Garbage.OBJECT, name)
 
 
-def temporary(folder: Path) -> Iterator[Useless]:
+def temporary(folder: Path) -> Iterator[UnusedPath]:
     """Yield what killed writers have left in a dataset; of use to nobody but a writer that is at work."""
     # A part of an object is somebody's until nobody has gone on with it for long: a push that was cut goes on there.
     for path in (*sorted(folder.rglob(f"{TEMPORARY}*")), *forgotten_parts(folder / "data")):
         # Settings are written without the dataset's lock.
         if path.parent.name != "info" or is_left_since(time.time() - _MINUTE, path):
-            yield Useless(path, size_of(path), Garbage.TEMPORARY)
+            yield UnusedPath(path, size_of(path), Garbage.TEMPORARY)
 
 
 def is_left_since(moment: float, path: Path) -> bool:

@@ -46,7 +46,7 @@ _DIVERGED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class ReplayState:
     """State that a replay leaves to the next one: nothing of it comes from the dataset or its cache.
 
     Attributes:
@@ -57,7 +57,7 @@ class Left:
     checkpoint: Path | None = None
     arrangement: Path | None = None
 
-    def replaced(self, checkpoint: Path, arrangement: Path, folder: Path) -> Left:
+    def replaced(self, checkpoint: Path, arrangement: Path, folder: Path) -> ReplayState:
         """Put what a replay has made into a folder, in the place of what the replay before has left there.
 
         Args:
@@ -73,7 +73,7 @@ class Left:
                 move(arrangement, self.arrangement, coming)
                 shutil.rmtree(place, ignore_errors=True)
                 found = coming.rename(place)
-        return Left(kept, found)
+        return ReplayState(kept, found)
 
 
 def replay_all(this: Verification, storage: Storage, engine_for: EngineFor, *, from_start: bool) -> None:
@@ -87,14 +87,14 @@ def replay_all(this: Verification, storage: Storage, engine_for: EngineFor, *, f
     """
     state = ChainState()
     with storage.scratch() as folder:
-        kept = Left()
+        kept = ReplayState()
         for number, (hashed, after) in enumerate(zip(this.blocks, this.states, strict=True)):
             event = hashed.block.event
             if isinstance(event, ExecuteTransform):
                 this.tell("replaying", number)
                 this.replayed += 1
                 checkpoint = kept.checkpoint if from_start else _recorded_checkpoint(this, state)
-                before = Left(checkpoint, kept.arrangement)
+                before = ReplayState(checkpoint, kept.arrangement)
                 try:
                     kept = _replay(this, storage, hashed, event, state, engine_for, before, folder)
                 except OdfError as error:
@@ -137,9 +137,9 @@ def _replay(
     event: ExecuteTransform,
     before: ChainState,
     engine_for: EngineFor,
-    left: Left,
+    left: ReplayState,
     folder: Path,
-) -> Left:
+) -> ReplayState:
     """Run a transform again and compare; what the engine keeps is put into a folder."""
     set_transform = require_transform(this.dataset, before)
     inputs = recorded_intervals(storage, this.dataset, set_transform, event)

@@ -20,7 +20,7 @@ from odfpy.coordinator.maintenance.gc import GcReport, remove
 from odfpy.coordinator.maintenance.reachable import (
     Garbage,
     Reached,
-    Useless,
+    UnusedPath,
     is_left_since,
     reachable_blocks,
     temporary,
@@ -103,7 +103,7 @@ class RepositoryGarbage:
             yield replace(report, seconds=time.monotonic() - started)
 
     def _dataset(self, name: str, url: str) -> GcReport:
-        removed: list[StrayObject | Useless] = []
+        removed: list[StrayObject | UnusedPath] = []
         try:
             layout = open_dataset(url)
             limit = time.time() - self.older_than.seconds
@@ -125,7 +125,7 @@ class RepositoryGarbage:
             return GcReport(name=name, found=tuple(removed), error=error)
         return GcReport(name=name, found=tuple(removed))
 
-    def _useless(self, layout: DatasetLayout, known: Reached, limit: float) -> Iterator[StrayObject | Useless]:
+    def _useless(self, layout: DatasetLayout, known: Reached, limit: float) -> Iterator[StrayObject | UnusedPath]:
         needed_in = (known.needs_data, known.checkpoints.__contains__, known.blocks.__contains__)
         for store, is_needed in zip(_stores(layout), needed_in, strict=True):
             for item in store.stored():
@@ -158,7 +158,7 @@ def _stores(layout: DatasetLayout) -> tuple[ObjectStore, ...]:
     return layout.data, layout.checkpoints, layout.blocks
 
 
-def _remove(layout: DatasetLayout, item: StrayObject | Useless, limit: float, stays: set[int]) -> None:
+def _remove(layout: DatasetLayout, item: StrayObject | UnusedPath, limit: float, stays: set[int]) -> None:
     """Remove something, unless a push has found it to be of use since it was listed.
 
     Args:
@@ -167,7 +167,7 @@ def _remove(layout: DatasetLayout, item: StrayObject | Useless, limit: float, st
         limit: seconds since 1970; what was written later stays.
         stays: takes the `id` of what does not go.
     """
-    if isinstance(item, Useless):
+    if isinstance(item, UnusedPath):
         remove(item.path)
     elif _is_of_use_again(item.store, item.name, limit):
         stays.add(id(item))
@@ -186,7 +186,7 @@ def _is_of_use_again(store: ObjectStore, name: Multihash, limit: float) -> bool:
         return False
 
 
-def _require_all(layout: DatasetLayout, name: str, removed: list[StrayObject | Useless]) -> None:
+def _require_all(layout: DatasetLayout, name: str, removed: list[StrayObject | UnusedPath]) -> None:
     """Make sure that nothing was removed that somebody has come to refer to in that very moment."""
     hint = "Push the dataset again from where the last push came from: what is missing is sent then."
     problem = f"{name} was pushed to in the moment of the removal"

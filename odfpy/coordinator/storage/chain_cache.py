@@ -17,8 +17,8 @@ from odfpy import __version__
 from odfpy.chain.metadata_chain import MetadataChain, sum_up
 from odfpy.chain.state import ChainState
 from odfpy.codec import flatbuffers_reader
+from odfpy.data.lru_cache import LruCache
 from odfpy.data.multihash import Multihash
-from odfpy.data.recent import Recent
 from odfpy.errors import OdfError
 from odfpy.files import written_aside
 from odfpy.values import dataclass
@@ -50,7 +50,7 @@ class ChainCache:
     """The sums of the chains of one workspace: in memory, and in a file for each chain. For all threads."""
 
     def __init__(self) -> None:
-        self._latest: Recent[Path, _Known] = Recent(_MOST_IN_MEMORY)
+        self._latest: LruCache[Path, _Known] = LruCache(_MOST_IN_MEMORY)
 
     def summed_up(self, chain: MetadataChain, file: Path) -> ChainState:
         """Return what a chain amounts to at its head.

@@ -47,7 +47,7 @@ from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Taking:
+class CopyLimits:
     """Limits on what a copy may take from another place unasked.
 
     Attributes:
@@ -74,7 +74,7 @@ class Transfers(KnownPlaces):
         """By whom copies must be signed; it remembers which keys have ended, for copies that do not say so."""
         return required_signers(Config.load(self._storage.root).section(SignaturesSection).require, UserKeys())
 
-    def pull(self, dataset: StoredDataset, url: str, taking: Taking, *, progress: ProgressSink) -> PullResult:
+    def pull(self, dataset: StoredDataset, url: str, taking: CopyLimits, *, progress: ProgressSink) -> PullResult:
         """Bring a copy up to date; the caller holds the dataset's lock.
 
         Seen from a branch, it gets the branch of that name, or where there is none the head.
@@ -117,7 +117,7 @@ class Transfers(KnownPlaces):
         return pull_result(name, result, lambda: dataset.reloaded().state, source=place, if_dropped=undo)
 
     def pull_reference(
-        self, dataset: StoredDataset, url: str, reference: ReferenceName, taking: Taking, *, progress: ProgressSink
+        self, dataset: StoredDataset, url: str, reference: ReferenceName, taking: CopyLimits, *, progress: ProgressSink
     ) -> PullResult:
         """Bring a branch or tag of a copy here; the caller holds the dataset's lock.
 
@@ -202,7 +202,7 @@ class Transfers(KnownPlaces):
         ref: str,
         *,
         as_name: DatasetAlias | None,
-        taking: Taking,
+        taking: CopyLimits,
         progress: ProgressSink,
         expected_id: DatasetId | None = None,
     ) -> PullResult:
@@ -257,7 +257,7 @@ class Transfers(KnownPlaces):
         return result
 
     def _pull_into(
-        self, dataset: StoredDataset, ref: str, url: str, taking: Taking, progress: ProgressSink
+        self, dataset: StoredDataset, ref: str, url: str, taking: CopyLimits, progress: ProgressSink
     ) -> PullResult:
         """Bring a dataset that is here up to a place, and remember the place unless the dataset was made here.
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.maintenance.batch import BatchVerifier
     from odfpy.coordinator.maintenance.compact import CompactOptions, CompactResult
     from odfpy.coordinator.maintenance.gc import GcReport
-    from odfpy.coordinator.maintenance.let_go import MayRemove
+    from odfpy.coordinator.maintenance.let_go import RemovalPolicy
     from odfpy.coordinator.maintenance.repair import Repair
     from odfpy.coordinator.maintenance.report import VerifyReport
     from odfpy.coordinator.maintenance.reset import ResetResult
@@ -150,7 +150,7 @@ class Maintenance:
         checkpoints: bool = False,
         caches: bool = False,
         dry_run: bool = False,
-        may_remove: MayRemove | None = None,
+        may_remove: RemovalPolicy | None = None,
         progress: ProgressSink = silent,
     ) -> Iterator[GcReport]:
         """Remove what nobody needs: objects that no reference reaches, leftovers, caches of what is gone.

@@ -12,7 +12,7 @@ from typing_extensions import Self
 from odfpy.engine.row_stream import RowStream
 from odfpy.federation.asking.parts import ReadPart
 from odfpy.federation.asking.plan import Asked
-from odfpy.federation.relay.question import Missing
+from odfpy.federation.relay.question import MissingRelay
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +36,7 @@ class WebAnswer:
         asked: Asked,
         rows: RowStream,
         relays: tuple[str, ...],
-        missing: tuple[Missing, ...],
+        missing: tuple[MissingRelay, ...],
         parts: Sequence[ReadPart],
         resources: ExitStack,
     ) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from odfpy.federation.asking.at_once import at_once
 from odfpy.federation.relay.errors import RelayUnavailable
-from odfpy.federation.relay.question import Answer, Part, Wants
+from odfpy.federation.relay.question import Answer, AnswerOptions, Part
 from odfpy.federation.sql.fragment import Fragment
 
 _AT_ONCE: Final = 8
@@ -62,7 +62,9 @@ class Asker(ABC):
         """
 
     @abstractmethod
-    def ask(self, query: str, fragments: Mapping[str, Fragment], wants: Wants, seconds: float) -> Mapping[str, Answer]:
+    def ask(
+        self, query: str, fragments: Mapping[str, Fragment], wants: AnswerOptions, seconds: float
+    ) -> Mapping[str, Answer]:
         """The answers to the fragments of a query, which are asked at the same time.
 
         Args:

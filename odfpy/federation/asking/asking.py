@@ -33,7 +33,7 @@ from odfpy.federation.asking.parts import PartReader, ReadPart
 from odfpy.federation.asking.plan import Asked, Plan, planned
 from odfpy.federation.relay.bounds import Received
 from odfpy.federation.relay.errors import IncompleteAnswer
-from odfpy.federation.relay.question import LONGEST_WAIT, Missing, Part, Wants
+from odfpy.federation.relay.question import LONGEST_WAIT, AnswerOptions, MissingRelay, Part
 from odfpy.federation.relay.relay import MARGIN
 from odfpy.federation.sources.contract import SourceBatches
 from odfpy.federation.sql.splitting.own_names import with_own_names
@@ -46,7 +46,7 @@ def asked(
     asker: Asker,
     sql: str,
     ends: float,
-    wants: Wants,
+    wants: AnswerOptions,
     query: str | None = None,
     *,
     dialect: str = "datafusion",
@@ -71,7 +71,7 @@ def asked(
     return asked_plan(asker, plan, ends, wants, query)
 
 
-def asked_plan(asker: Asker, plan: Plan, ends: float, wants: Wants, query: str | None = None) -> Asked:
+def asked_plan(asker: Asker, plan: Plan, ends: float, wants: AnswerOptions, query: str | None = None) -> Asked:
     """Ask the fragments of a query.
 
     Args:
@@ -115,7 +115,7 @@ def answered(
     """
     sql, how = without_explain(sql)
     ends = time.monotonic() + options.seconds
-    wants = Wants(explained=how is not None, single_use=options.single_use, signed=options.signed)
+    wants = AnswerOptions(explained=how is not None, single_use=options.single_use, signed=options.signed)
     with ExitStack() as stack:
         inner = stack.enter_context(Control(options.seconds, within=control))
         plan = planned(sql, asker.entities(_left(ends)))
@@ -228,7 +228,7 @@ class _TellingRelays:
         self._control.forget(self._tell)
 
 
-def all_missing(found: Asked, read: Sequence[ReadPart], *, require_complete: bool) -> tuple[Missing, ...]:
+def all_missing(found: Asked, read: Sequence[ReadPart], *, require_complete: bool) -> tuple[MissingRelay, ...]:
     """The relays whose rows are not there.
 
     Args:
@@ -244,7 +244,7 @@ def all_missing(found: Asked, read: Sequence[ReadPart], *, require_complete: boo
     return missing
 
 
-def no_more_missing(missing: Sequence[Missing], *, require_complete: bool) -> None:
+def no_more_missing(missing: Sequence[MissingRelay], *, require_complete: bool) -> None:
     """Check that no relay is missing, if that is wanted.
 
     Args:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from odfpy.federation.asking.parts import ReadPart
-from odfpy.federation.relay.question import Answer, Missing
+from odfpy.federation.relay.question import Answer, MissingRelay
 
 SCHEMA: Final = pa.schema(
     [
@@ -66,5 +66,5 @@ def explained(answers: Mapping[str, Answer], read: Sequence[ReadPart], rest: str
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
-def _missing(name: str, one: Missing) -> dict[str, Any]:
+def _missing(name: str, one: MissingRelay) -> dict[str, Any]:
     return {"step": name, "relay": one.relay, "missing": one.why}

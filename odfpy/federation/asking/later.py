@@ -33,7 +33,7 @@ from odfpy.federation.asking.parts import ReadPart
 from odfpy.federation.asking.user import User
 from odfpy.federation.relay.bounds import Received
 from odfpy.federation.relay.errors import InvalidAnswer, ResultNotReady
-from odfpy.federation.relay.question import Missing, Part, Wants
+from odfpy.federation.relay.question import AnswerOptions, MissingRelay, Part
 from odfpy.files import cache_folder
 
 _LOOK: Final = 0.2
@@ -64,7 +64,7 @@ class LaterQueries:
             OdfError: the relay does not answer, or refuses.
         """
         ends = time.monotonic() + options.seconds
-        found = asked(self._user, sql, ends, Wants(single_use=options.single_use, signed=options.signed))
+        found = asked(self._user, sql, ends, AnswerOptions(single_use=options.single_use, signed=options.signed))
         all_missing(found, (), require_complete=options.require_complete)
         wanted = [(name, part) for name, answer in found.answers.items() for part in answer.parts]
 
@@ -245,7 +245,7 @@ def _checked(part: ReadPart, schema: pa.Schema) -> ReadPart:
 
 
 def _missing(part: LaterPart, why: str) -> ReadPart:
-    return ReadPart(part.fragment, Part(part.relay, part.location, ""), missing=Missing(part.relay, why))
+    return ReadPart(part.fragment, Part(part.relay, part.location, ""), missing=MissingRelay(part.relay, why))
 
 
 def _bytes_of(rows: PartRows, received: Received, result: str) -> Iterator[bytes]:

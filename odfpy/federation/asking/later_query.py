@@ -11,7 +11,7 @@ from odfpy.errors import InvalidValue
 from odfpy.federation.asking.plan import Asked, Plan
 from odfpy.federation.relay.errors import InvalidAnswer
 from odfpy.federation.relay.flight import LOCATION
-from odfpy.federation.relay.question import Answer, Missing
+from odfpy.federation.relay.question import Answer, MissingRelay
 from odfpy.federation.relay.result_files import ResultFile
 from odfpy.visible import visible
 
@@ -101,9 +101,9 @@ def query_of(tree: Mapping[str, Any]) -> LaterQuery:
     try:
         record = tree["record"]
         plan = Plan.parse(record["plan"])
-        missing: dict[str, list[Missing]] = {name: [] for name in plan.fragments}
+        missing: dict[str, list[MissingRelay]] = {name: [] for name in plan.fragments}
         for name, relay, why in record["missing"]:
-            missing[name].append(Missing(str(relay), str(why)))
+            missing[name].append(MissingRelay(str(relay), str(why)))
         answers = {name: Answer(missing=tuple(ones)) for name, ones in missing.items()}
         query = answered_text(tree, "query")
         parts = tuple(_part_of(one) for one in record["parts"])

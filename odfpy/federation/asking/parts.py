@@ -17,7 +17,7 @@ from odfpy.errors import OdfError
 from odfpy.federation.asking.asker import Asker, PartRows
 from odfpy.federation.relay.bounds import Received
 from odfpy.federation.relay.errors import InvalidAnswer
-from odfpy.federation.relay.question import Missing, Part
+from odfpy.federation.relay.question import MissingRelay, Part
 from odfpy.federation.relay.statements import LONGEST
 
 
@@ -40,7 +40,7 @@ class ReadPart:
     fragment: str
     part: Part
     paths: tuple[Path, ...] = ()
-    missing: Missing | None = None
+    missing: MissingRelay | None = None
     rows: int = 0
     bytes: int = 0
     seconds: float = 0.0
@@ -86,7 +86,7 @@ class PartReader:
         except OdfError as error:
             path.unlink(missing_ok=True)
             self.control.check()
-            return ReadPart(fragment, part, missing=Missing(part.relay, error.message))
+            return ReadPart(fragment, part, missing=MissingRelay(part.relay, error.message))
         finally:
             self.received.end(path)
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from odfpy.errors import InvalidValue
 from odfpy.federation.model.arrow_types import dtype_name, parse_dtype
-from odfpy.federation.relay.question import Answer, Missing
+from odfpy.federation.relay.question import Answer, MissingRelay
 from odfpy.federation.sql.errors import InvalidFragment
 from odfpy.federation.sql.expressions import Constant
 from odfpy.federation.sql.flavors import QUERIES
@@ -130,7 +130,7 @@ class Asked:
         return self.plan.rest
 
     @property
-    def missing(self) -> tuple[Missing, ...]:
+    def missing(self) -> tuple[MissingRelay, ...]:
         """The relays that could not be asked."""
         return tuple(dict.fromkeys(one for answer in self.answers.values() for one in answer.missing))
 

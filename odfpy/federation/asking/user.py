@@ -22,7 +22,7 @@ from odfpy.federation.relay.actions import (
 )
 from odfpy.federation.relay.errors import InvalidAnswer
 from odfpy.federation.relay.flight import Connections
-from odfpy.federation.relay.question import Answer, Cancellation, Part, Question, SentFragment, Wants
+from odfpy.federation.relay.question import Answer, AnswerOptions, Cancellation, Part, Question, SentFragment
 from odfpy.federation.relay.requesters import Credentials
 from odfpy.federation.sql.fragment import Fragment
 
@@ -56,7 +56,9 @@ class User(Asker):
         [found] = at_once([lambda: self._connections.entities(self._relay, seconds)], 1)
         return found
 
-    def ask(self, query: str, fragments: Mapping[str, Fragment], wants: Wants, seconds: float) -> Mapping[str, Answer]:
+    def ask(
+        self, query: str, fragments: Mapping[str, Fragment], wants: AnswerOptions, seconds: float
+    ) -> Mapping[str, Answer]:
         """The answers of the relay to the fragments of a query, which are asked at the same time.
 
         Args:

@@ -34,7 +34,7 @@ from odfpy.federation.evidence.record import AnswerRecord, KeptPart, PartsDatase
 from odfpy.federation.evidence.rows import SYSTEM, PartFiles, batches_of, write_parts
 from odfpy.federation.evidence.statements import Statements
 from odfpy.federation.evidence.verifying import Verification, verify
-from odfpy.federation.relay.question import Missing
+from odfpy.federation.relay.question import MissingRelay
 from odfpy.federation.relay.requesters import Authorities, Credentials
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class _Keeper:
             try:
                 statements.take_with(one.fragment, one.statement or "", self._size(one))
             except AuthenticationFailed as error:
-                self.missing.append(Missing(one.part.relay, error.message))
+                self.missing.append(MissingRelay(one.part.relay, error.message))
             else:
                 self._parts.append(one)
 

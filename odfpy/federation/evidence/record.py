@@ -16,7 +16,7 @@ from typing import Any, Final
 from odfpy.errors import InvalidValue
 from odfpy.federation.asking.plan import Plan, plain_json
 from odfpy.federation.errors import AuthenticationFailed
-from odfpy.federation.relay.question import Missing
+from odfpy.federation.relay.question import MissingRelay
 from odfpy.federation.relay.requesters import Authorities, Credentials, Identity
 
 ATTACHMENT: Final = "web-answer.json"
@@ -72,7 +72,7 @@ class AnswerRecord:
     software: str
     requester: str
     plan: Plan
-    missing: tuple[Missing, ...]
+    missing: tuple[MissingRelay, ...]
     datasets: Mapping[str, PartsDataset]
     parts: tuple[KeptPart, ...]
     rows: int
@@ -109,7 +109,7 @@ class AnswerRecord:
                 software=tree["software"],
                 requester=tree["requester"],
                 plan=Plan.parse(tree["plan"]),
-                missing=tuple(Missing(**one) for one in tree["missing"]),
+                missing=tuple(MissingRelay(**one) for one in tree["missing"]),
                 datasets={name: PartsDataset(**one) for name, one in tree["datasets"].items()},
                 parts=tuple(KeptPart(**one) for one in tree["parts"]),
                 rows=tree["answer"]["rows"],

@@ -28,7 +28,7 @@ from odfpy.federation.evidence.record import ATTACHMENT, SignedRecord
 from odfpy.federation.evidence.rows import PartFiles, rows_of
 from odfpy.federation.evidence.statements import SignedPart, Statements
 from odfpy.federation.model.certificates import subject_of
-from odfpy.federation.relay.question import Missing
+from odfpy.federation.relay.question import MissingRelay
 from odfpy.federation.relay.requesters import Authorities
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Verification:
     at: int | None
     rows: int
     signed: tuple[SignedPart, ...]
-    missing: tuple[Missing, ...]
+    missing: tuple[MissingRelay, ...]
     findings: tuple[str, ...]
 
     @property

@@ -21,7 +21,7 @@ _SQL: Final = ("duckdb", "postgres", "spark", "sqlite", "trino", "mysql", "snowf
 _LONGEST: Final = 1000
 
 
-class Strict(BaseModel):
+class StrictModel(BaseModel):
     """A part of a document: frozen, and without unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -74,7 +74,7 @@ def absolute(text: str, folder: Path) -> str:
     return text if "://" in text else str((folder / text).absolute())
 
 
-class DatasetConnection(Strict):
+class DatasetConnection(StrictModel):
     """Datasets of the workspace.
 
     Attributes:
@@ -105,7 +105,7 @@ class DatasetConnection(Strict):
         return self
 
 
-class FileTable(Strict):
+class FileTable(StrictModel):
     """Files that are one table.
 
     Attributes:
@@ -147,7 +147,7 @@ class FileTable(Strict):
         return self.format or _SUFFIXES[self.location.rpartition(".")[2].lower()]
 
 
-class FilesConnection(Strict):
+class FilesConnection(StrictModel):
     """Files of this machine, or of an object store.
 
     Attributes:
@@ -172,7 +172,7 @@ class FilesConnection(Strict):
         return self.model_copy(update={"tables": tables})
 
 
-class FlightConnection(Strict):
+class FlightConnection(StrictModel):
     """A Flight SQL server. Without user, token and certificate, it is asked as nobody.
 
     Attributes:
@@ -224,7 +224,7 @@ class FlightConnection(Strict):
         )
 
 
-class TrinoConnection(Strict):
+class TrinoConnection(StrictModel):
     """A Trino cluster.
 
     Attributes:
@@ -267,7 +267,7 @@ class TrinoConnection(Strict):
         return self.model_copy(update={"ca_file": None if self.ca_file is None else absolute(self.ca_file, folder)})
 
 
-class DuckdbConnection(Strict):
+class DuckdbConnection(StrictModel):
     """A database file of DuckDB, which is opened to be read only.
 
     Attributes:
@@ -294,7 +294,7 @@ class DuckdbConnection(Strict):
         return self.model_copy(update={"path": absolute(self.path, folder)})
 
 
-class PostgresConnection(Strict):
+class PostgresConnection(StrictModel):
     """A PostgreSQL database.
 
     Attributes:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from odfpy.errors import InvalidValue
-from odfpy.federation.model.connections import Connection, FlightUrl, PathText, Strict, Word
+from odfpy.federation.model.connections import Connection, FlightUrl, PathText, StrictModel, Word
 from odfpy.sharing.names import check_name
 
 API_VERSION: Final = "odf/web/v1"
@@ -53,7 +53,7 @@ Certificate: TypeAlias = Annotated[str, AfterValidator(_certificate)]
 """The path of a PEM file, or once it was read, what is in it."""
 
 
-class Information(Strict):
+class Information(StrictModel):
     """A column of an entity.
 
     Attributes:
@@ -65,7 +65,7 @@ class Information(Strict):
     arrow_dtype: str
 
 
-class Entity(Strict):
+class Entity(StrictModel):
     """A logical table.
 
     Attributes:
@@ -83,7 +83,7 @@ class Entity(Strict):
         return self.name
 
 
-class Permission(Strict):
+class Permission(StrictModel):
     """Columns and rows that may be read together: a grant; its words are those of the data source.
 
     Attributes:
@@ -95,7 +95,7 @@ class Permission(Strict):
     allowed_rows: Annotated[str, BeforeValidator(_condition)]
 
 
-class SourceField(Strict):
+class SourceField(StrictModel):
     """A field of a data source.
 
     Attributes:
@@ -112,7 +112,7 @@ class SourceField(Strict):
         return self.path or self.name
 
 
-class DataSource(Strict):
+class DataSource(StrictModel):
     """A relation of a connection.
 
     Attributes:
@@ -128,7 +128,7 @@ class DataSource(Strict):
     default_permission: Permission | None = None
 
 
-class LocalData(Strict):
+class LocalData(StrictModel):
     """A connection, and the data that is read over it.
 
     Attributes:
@@ -156,7 +156,7 @@ class LocalData(Strict):
         return self.model_copy(update={"connection": self.connection.resolved(folder)})
 
 
-class FieldMapping(Strict):
+class FieldMapping(StrictModel):
     """A piece of information from a field.
 
     Attributes:
@@ -170,7 +170,7 @@ class FieldMapping(Strict):
     transformation: str | None = None
 
 
-class SourceMapping(Strict):
+class SourceMapping(StrictModel):
     """The information that a data source has.
 
     Attributes:
@@ -184,7 +184,7 @@ class SourceMapping(Strict):
     fields: Annotated[tuple[FieldMapping, ...], Field(min_length=1)]
 
 
-class LocalMapping(Strict):
+class LocalMapping(StrictModel):
     """An entity, and the data sources that have rows of it.
 
     Attributes:
@@ -214,7 +214,7 @@ class SourcePermission(Permission):
     source: Name
 
 
-class _Known(Strict):
+class _Known(StrictModel):
     """Somebody who is known by certificates."""
 
     name: Name
@@ -264,7 +264,7 @@ class User(_Known):
     KIND: ClassVar[str] = "User"
 
 
-class InformationMapping(Strict):
+class InformationMapping(StrictModel):
     """A piece of information from that of a peer.
 
     Attributes:
@@ -278,7 +278,7 @@ class InformationMapping(Strict):
     transformation: str | None = None
 
 
-class RemoteMapping(Strict):
+class RemoteMapping(StrictModel):
     """An entity, and the entity of a peer that has rows of it.
 
     Attributes:

@@ -21,7 +21,7 @@ from odfpy.federation.relay.actions import CANCEL, body_of
 from odfpy.federation.relay.bounds import MOST_CHARACTERS, MOST_PARTS
 from odfpy.federation.relay.errors import InvalidAnswer, InvalidQuestion, RelayRefused, RelayUnavailable
 from odfpy.federation.relay.peers import Peers
-from odfpy.federation.relay.question import Answer, Cancellation, Missing, Part, Question
+from odfpy.federation.relay.question import Answer, Cancellation, MissingRelay, Part, Question
 from odfpy.federation.relay.requesters import Credentials
 from odfpy.federation.relay.tickets import LONGEST, read_for
 from odfpy.flight.pool import ClientPool
@@ -95,7 +95,7 @@ def answer_of(info: Any) -> Answer:
         if len(info.app_metadata) > MOST_CHARACTERS or len(info.endpoints) > MOST_PARTS:
             raise InvalidAnswer(f"An answer has at most {MOST_PARTS} parts")
         parts = tuple(_part(endpoint) for endpoint in info.endpoints)
-        missing = [Missing(_text(name), _text(why)) for name, why in json.loads(info.app_metadata)["missing"]]
+        missing = [MissingRelay(_text(name), _text(why)) for name, why in json.loads(info.app_metadata)["missing"]]
     except (ValueError, TypeError, KeyError, RecursionError, pa.ArrowException) as error:
         raise InvalidAnswer("The answer of the relay is none") from error
     return Answer(parts, tuple(missing[:MOST_PARTS]))

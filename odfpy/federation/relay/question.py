@@ -19,7 +19,7 @@ _KEYS: Final = frozenset(("id", "fragment", "hops", "seconds", "requester", "wan
 
 
 @dataclass(frozen=True, slots=True)
-class Wants:
+class AnswerOptions:
     """The wishes of whoever asks, beside the rows.
 
     Attributes:
@@ -37,7 +37,7 @@ class Wants:
         return [word for word, one in _WISHES.items() if getattr(self, one)]
 
     @classmethod
-    def parse(cls, tree: Any) -> Wants:
+    def parse(cls, tree: Any) -> AnswerOptions:
         """The wishes that somebody sent. One that is not known is refused: to leave it out could be dangerous.
 
         Raises:
@@ -49,7 +49,7 @@ class Wants:
 
 
 _WISHES: Final = {"explained": "explained", "single-use": "single_use", "signed": "signed"}
-NOTHING_MORE: Final = Wants()
+NOTHING_MORE: Final = AnswerOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Question:
     hops: int = MOST_HOPS
     seconds: float = 30.0
     requester: str | None = None
-    wants: Wants = NOTHING_MORE
+    wants: AnswerOptions = NOTHING_MORE
 
     @property
     def query(self) -> str:
@@ -150,7 +150,7 @@ class Question:
             raise InvalidQuestion(f"The seconds of a question are a number up to {LONGEST_WAIT:.0f}")
         if requester is not None and not isinstance(requester, str):
             raise InvalidQuestion("The requester of a question is a token")
-        wants = Wants.parse(tree["wants"])
+        wants = AnswerOptions.parse(tree["wants"])
         return cls(id_, SentFragment.parse(tree["fragment"]), hops, float(seconds), requester, wants)
 
 
@@ -207,7 +207,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingRelay:
     """A relay whose rows are not in an answer.
 
     Attributes:
@@ -229,7 +229,7 @@ class Answer:
     """
 
     parts: tuple[Part, ...] = ()
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[MissingRelay, ...] = ()
 
     @property
     def is_complete(self) -> bool:

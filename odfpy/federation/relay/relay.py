@@ -20,7 +20,7 @@ from odfpy.federation.relay.call_pool import Call, CallGroup, CallPool
 from odfpy.federation.relay.catalog import Catalog, RemoteRows, seen_by_all
 from odfpy.federation.relay.peers import Peers
 from odfpy.federation.relay.query_registry import QueryKey, QueryRegistry
-from odfpy.federation.relay.question import Answer, Cancellation, Missing, Part, Question, SentFragment
+from odfpy.federation.relay.question import Answer, Cancellation, MissingRelay, Part, Question, SentFragment
 from odfpy.federation.relay.requesters import Identity, Requester
 from odfpy.federation.relay.tickets import LIFE, PassedTicket, Ticket, Tickets
 from odfpy.federation.sql.errors import InvalidFragment
@@ -201,45 +201,49 @@ class Relay:
         ticket = PassedTicket(part, caller, id_, self._clock() + LIFE)
         return Part(part.relay, self._location, self._tickets.close(ticket), part.sql)
 
-    def _forward(self, question: Question, fragment: Fragment, asking: CallGroup) -> dict[str, Call[Answer] | Missing]:
+    def _forward(
+        self, question: Question, fragment: Fragment, asking: CallGroup
+    ) -> dict[str, Call[Answer] | MissingRelay]:
         """Ask all peers that have rows of the entity, each in its own words."""
-        found: dict[str, Call[Answer] | Missing] = {}
+        found: dict[str, Call[Answer] | MissingRelay] = {}
         rewritings: _Rewritings = {}
         further = replace(question, hops=question.hops - 1, seconds=question.seconds * (1 - MARGIN))
         for rows in self._catalog.remote(fragment.entity):
             name = rows.peer if rows.peer not in found else f"{rows.peer} ({rows.entity})"
             if question.hops <= 0:
-                found[name] = Missing(rows.peer, "the question has gone through as many relays as it may")
+                found[name] = MissingRelay(rows.peer, "the question has gone through as many relays as it may")
             elif question.seconds < _LEAST:
-                found[name] = Missing(rows.peer, "no time was left to ask it")
+                found[name] = MissingRelay(rows.peer, "no time was left to ask it")
             else:
                 try:
                     asked = _rewritten(further, fragment, rows, rewritings)
                 except InvalidFragment as error:
-                    found[name] = Missing(rows.peer, error.message)
+                    found[name] = MissingRelay(rows.peer, error.message)
                     continue
                 found[name] = asking.start(self._peers.ask, rows.peer, asked)
         return found
 
-    def _collected(self, asked: Mapping[str, Call[Answer] | Missing]) -> tuple[list[Answer], list[Missing]]:
+    def _collected(self, asked: Mapping[str, Call[Answer] | MissingRelay]) -> tuple[list[Answer], list[MissingRelay]]:
         """The answers that came in time, and who has given none."""
         answers: dict[str, Answer] = {}
         missing = []
         for name, one in asked.items():
             peer = name.partition(" ")[0]
-            if isinstance(one, Missing):
+            if isinstance(one, MissingRelay):
                 missing.append(one)
             elif one.result is not None:
                 answers[name] = one.result
             elif one.error is None:
-                missing.append(Missing(peer, "it has not answered in time"))
+                missing.append(MissingRelay(peer, "it has not answered in time"))
             elif isinstance(one.error, OdfError):
-                missing.append(Missing(peer, one.error.message))
+                missing.append(MissingRelay(peer, one.error.message))
             else:
                 _LOGGER.error("asking %s: a bug", peer, exc_info=one.error)
-                missing.append(Missing(peer, f"{self.name} failed to ask it"))
+                missing.append(MissingRelay(peer, f"{self.name} failed to ask it"))
         taken = fitting(answers)
-        missing += [Missing(name.partition(" ")[0], "its answer is too long") for name in answers if name not in taken]
+        missing += [
+            MissingRelay(name.partition(" ")[0], "its answer is too long") for name in answers if name not in taken
+        ]
         return [answers[name] for name in answers if name in taken], missing
 
 

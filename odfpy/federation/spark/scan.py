@@ -10,7 +10,7 @@ import pyarrow as pa
 from odfpy.errors import OdfError
 from odfpy.federation.relay.bounds import Received
 from odfpy.federation.relay.errors import IncompleteAnswer, InvalidAnswer, RelayRefused
-from odfpy.federation.relay.question import Missing, Part
+from odfpy.federation.relay.question import MissingRelay, Part
 from odfpy.federation.spark.access import Access
 from odfpy.flight.conversion import plain_batch
 
@@ -55,7 +55,7 @@ class Scan:
             raise error.with_message(error.message, hint=hint) from error
 
 
-def incomplete(missing: Sequence[Missing], remedy: str) -> OdfError:
+def incomplete(missing: Sequence[MissingRelay], remedy: str) -> OdfError:
     """The error, or the warning, that rows are missing.
 
     Args:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from odfpy.federation.relay.question import Missing, Part, Wants
+from odfpy.federation.relay.question import AnswerOptions, MissingRelay, Part
 from odfpy.federation.spark.options import WebOptions
 from odfpy.federation.spark.scan import Scan, incomplete
 from odfpy.federation.spark.wishes import fragment_of, picked
@@ -77,7 +77,7 @@ class WebReader(PartsReader):
         """Ask the relay, and through it all others."""
         with told():
             options = self._options
-            wants = Wants(single_use=options.single_use)
+            wants = AnswerOptions(single_use=options.single_use)
             query = secrets.token_hex(16)
             [answer] = options.access.user.ask(query, {"f1": self._fragment}, wants, options.seconds).values()
             if answer.missing:
@@ -85,7 +85,7 @@ class WebReader(PartsReader):
         self._parts = answer.parts
         return super().partitions()
 
-    def _tell(self, missing: Sequence[Missing]) -> None:
+    def _tell(self, missing: Sequence[MissingRelay]) -> None:
         error = incomplete(missing, _REMEDY)
         if self._options.require_complete:
             raise error

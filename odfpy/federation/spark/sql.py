@@ -20,7 +20,7 @@ from odfpy.errors import OdfError
 from odfpy.federation.asking.asking import asked
 from odfpy.federation.asking.plan import Asked
 from odfpy.federation.client import Web
-from odfpy.federation.relay.question import Part, Wants
+from odfpy.federation.relay.question import AnswerOptions, Part
 from odfpy.federation.spark.access import Access
 from odfpy.federation.spark.options import READING_SECONDS, SECONDS
 from odfpy.federation.spark.scan import Scan, incomplete
@@ -72,7 +72,7 @@ def spark_sql(
         IncompleteAnswer: a relay is missing, and that is not wanted.
     """
     prefix = f"odf_web_{secrets.token_hex(8)}_"
-    found = asked(web.asker, query, time.monotonic() + seconds, Wants(), dialect=DIALECT, prefix=prefix)
+    found = asked(web.asker, query, time.monotonic() + seconds, AnswerOptions(), dialect=DIALECT, prefix=prefix)
     if found.missing:
         _tell(incomplete(found.missing, "require_complete=False gives the rows of all others."), require_complete)
     if not found.fragments:

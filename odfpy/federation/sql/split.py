@@ -24,7 +24,7 @@ from odfpy.federation.sql.splitting.aggregates import partial_aggregates
 from odfpy.federation.sql.splitting.filters import taken_conditions
 from odfpy.federation.sql.splitting.query_tree import QueryTree, query_tree
 from odfpy.federation.sql.splitting.relations import Relation, Relations
-from odfpy.federation.sql.splitting.sketches import Sketched
+from odfpy.federation.sql.splitting.sketches import SketchTable
 from odfpy.federation.sql.types import INT
 
 _TOP: Final = frozenset(
@@ -125,7 +125,7 @@ class _Splitter:
 
     def _whole(
         self, select: Any, alias: str, relation: Relation, conditions: list[Expression]
-    ) -> Fragment | Sketched | None:
+    ) -> Fragment | SketchTable | None:
         """A fragment that does more of a query over one table than give its rows."""
         from sqlglot import exp
 
@@ -217,12 +217,12 @@ class _Splitter:
         )
         return found
 
-    def _put(self, item: Any, alias: str, found: Fragment | Sketched) -> None:
+    def _put(self, item: Any, alias: str, found: Fragment | SketchTable) -> None:
         """Put the answer to a fragment, or what is made of several answers, in the place of a table."""
         from sqlglot import exp
 
         named = exp.TableAlias(this=exp.to_identifier(alias, quoted=True))
-        if isinstance(found, Sketched):
+        if isinstance(found, SketchTable):
             names = {fragment: self._name(fragment) for fragment, _ in found.parts}
             item.replace(exp.Subquery(this=found.query(names, self._flavor.sqlglot), alias=named))
             return

@@ -9,8 +9,8 @@ from odfpy.federation.errors import InvalidCertificate
 from odfpy.federation.model.documents import PeerRelay, User
 from odfpy.federation.store.applies import Applies
 from odfpy.federation.store.certificates import Certificates
-from odfpy.federation.store.once import Once
 from odfpy.federation.store.results import Results
+from odfpy.federation.store.single_use import SingleUse
 from odfpy.sharing.store.database import Database
 
 
@@ -29,7 +29,7 @@ class WebStore:
         self.database = database
         self.applies = Applies(database)
         self.certificates = Certificates(database)
-        self.once = Once(database)
+        self.once = SingleUse(database)
         self.results = Results(database)
 
     @classmethod

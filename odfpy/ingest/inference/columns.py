@@ -29,7 +29,7 @@ from odfpy.errors import IngestError, SchemaError
 from odfpy.ingest.inference.delimited import names_of
 from odfpy.ingest.inference.sample import Sample
 from odfpy.ingest.inference.times import written_times
-from odfpy.ingest.inference.types import Guess, guess_type, marker_in, null_marker
+from odfpy.ingest.inference.types import InferredType, guess_type, marker_in, null_marker
 from odfpy.ingest.read import FilePart, parts_of, read
 from odfpy.ingest.read.csv import first_record
 from odfpy.ingest.read.csv_text import Dialect
@@ -73,7 +73,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class SkippedField:
     """Something in the file that cannot be a column, and why."""
 
     name: str
@@ -93,7 +93,7 @@ class FoundColumns:
 
     read: ReadStep
     columns: tuple[Column, ...]
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[SkippedField, ...] = ()
     part: FilePart = WHOLE
 
 
@@ -146,17 +146,19 @@ def _csv_columns(step: ReadCsv, sample: Sample) -> FoundColumns:
     return FoundColumns(step, tuple(_columns(guesses | dict(times.guesses), origins)))
 
 
-def _mixed(texts: pa.ChunkedArray, guess: Guess) -> Guess:
+def _mixed(texts: pa.ChunkedArray, guess: InferredType) -> InferredType:
     """The guess, with a remark where only a word for null keeps texts from being numbers or times."""
     if not isinstance(guess.type, odf.String) or guess.remark is not None:
         return guess
     marker = marker_in(texts)
     return (
-        guess if marker is None else Guess(guess.type, f"text, since {marker!r} is among the values; see `nullValue`")
+        guess
+        if marker is None
+        else InferredType(guess.type, f"text, since {marker!r} is among the values; see `nullValue`")
     )
 
 
-def _columns(guesses: Mapping[str, Guess], origins: Mapping[str, str]) -> Iterator[Column]:
+def _columns(guesses: Mapping[str, InferredType], origins: Mapping[str, str]) -> Iterator[Column]:
     for name, guess in guesses.items():
         origin = origins.get(name)
         yield Column(name, odf.Option(guess.type), guess.remark, None if origin == name else origin)
@@ -167,7 +169,7 @@ def _columns(guesses: Mapping[str, Guess], origins: Mapping[str, str]) -> Iterat
 
 def _json_columns(step: ReadStep, sample: Sample) -> FoundColumns:
     objects = [members for some in _records(step, sample) for members in some.objects]
-    guesses: dict[str, Guess] = {}
+    guesses: dict[str, InferredType] = {}
     texts: dict[str, pa.ChunkedArray] = {}
     left_out = []
     for name in dict.fromkeys(key for members in objects for key in members):
@@ -178,13 +180,13 @@ def _json_columns(step: ReadStep, sample: Sample) -> FoundColumns:
         except Misfit as misfit:
             where = "" if misfit.path == name else f" in {misfit.path}"
             reason = f"record {misfit.row + 1} has {misfit.shown}{where}, which is no {misfit.wanted}"
-            left_out.append(LeftOut(name, reason))
+            left_out.append(SkippedField(name, reason))
             continue
         except SchemaError as error:
-            left_out.append(LeftOut(name, error.message))
+            left_out.append(SkippedField(name, error.message))
             continue
         known = from_arrow(pa.schema([field])).fields[0].type
-        guesses[name] = Guess(known.inner if isinstance(known, odf.Option) else known)
+        guesses[name] = InferredType(known.inner if isinstance(known, odf.Option) else known)
         if pa.types.is_string(field.type) and name != GEOMETRY:
             texts[name] = pa.chunked_array([pa.array(values, pa.string())])
             guesses[name] = _time_or_text(texts[name])
@@ -195,11 +197,11 @@ def _json_columns(step: ReadStep, sample: Sample) -> FoundColumns:
     return FoundColumns(step, tuple(_columns(guesses, {})), tuple(left_out))
 
 
-def _time_or_text(texts: pa.ChunkedArray) -> Guess:
+def _time_or_text(texts: pa.ChunkedArray) -> InferredType:
     """A text of JSON is a time or a text: whoever meant a number would have left out the quotes."""
     guess = guess_type(texts)
     is_time = isinstance(guess.type, odf.Date | odf.Timestamp)
-    return guess if is_time or texts.null_count == len(texts) else Guess(odf.String())
+    return guess if is_time or texts.null_count == len(texts) else InferredType(odf.String())
 
 
 def _records(step: ReadStep, sample: Sample) -> Iterator[Records]:
@@ -230,7 +232,7 @@ def _parquet_columns(step: ReadParquet, sample: Sample) -> FoundColumns:
             known = from_arrow(pa.schema([field])).fields[0]
             _require_storable(to_arrow(DataSchema((known,))).field(0))
         except SchemaError as error:
-            left_out.append(LeftOut(field.name, error.message))
+            left_out.append(SkippedField(field.name, error.message))
         else:
             columns.append(Column(known.name, known.type))
     return FoundColumns(step, tuple(columns), tuple(left_out), parts[0])

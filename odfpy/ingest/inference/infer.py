@@ -36,7 +36,7 @@ from odfpy.errors import OdfError
 from odfpy.ingest.archive import UnpackLimits
 from odfpy.ingest.event_time import event_time_of
 from odfpy.ingest.fetch import FetchContext
-from odfpy.ingest.inference.columns import Column, FoundColumns, LeftOut, find_columns
+from odfpy.ingest.inference.columns import Column, FoundColumns, SkippedField, find_columns
 from odfpy.ingest.inference.event_time import FoundEventTime, find_event_time
 from odfpy.ingest.inference.formats import find_format
 from odfpy.ingest.inference.keys import Key, find_keys
@@ -84,7 +84,7 @@ class Findings:
     prepare: tuple[PrepStep, ...]
     read: ReadStep
     columns: tuple[Column, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[SkippedField, ...]
     rows: int
     sample: Sample
     part: FilePart

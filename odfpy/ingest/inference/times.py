@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from odfpy.data.schemas import schema as odf
 from odfpy.data.schemas.arrow import to_arrow_type
 from odfpy.data.schemas.schema import DataType
-from odfpy.ingest.inference.types import MOMENT, Guess, fits
+from odfpy.ingest.inference.types import MOMENT, InferredType, fits
 from odfpy.ingest.read.text import TimeFormats, parse_texts
 
 _DAYS: Final = (
@@ -43,10 +43,10 @@ class WrittenTimes:
 
     date_format: str | None = None
     timestamp_format: str | None = None
-    guesses: Mapping[str, Guess] = field(default_factory=dict)
+    guesses: Mapping[str, InferredType] = field(default_factory=dict)
 
 
-def written_times(texts: Mapping[str, pa.ChunkedArray], known: Mapping[str, Guess]) -> WrittenTimes:
+def written_times(texts: Mapping[str, pa.ChunkedArray], known: Mapping[str, InferredType]) -> WrittenTimes:
     """Find the times among columns of text.
 
     A format is taken if every value of a column has it, and no other reading gives other days. A file has one format
@@ -56,7 +56,7 @@ def written_times(texts: Mapping[str, pa.ChunkedArray], known: Mapping[str, Gues
         texts: columns of text, by name.
         known: guesses so far; a file with times as RFC 3339 has them has no other ones of that kind.
     """
-    guesses: dict[str, Guess] = {}
+    guesses: dict[str, InferredType] = {}
     formats: dict[type, str | None] = {}
     for wanted, candidates in ((odf.Date(), _DAYS), (MOMENT, _MOMENTS)):
         if any(type(guess.type) is type(wanted) for guess in known.values()):
@@ -73,10 +73,12 @@ def written_times(texts: Mapping[str, pa.ChunkedArray], known: Mapping[str, Gues
         formats[type(wanted)] = chosen
         for name, found in possible.items():
             if chosen in found:
-                guesses[name] = Guess(wanted, None if wanted == odf.Date() else _zone_remark(chosen))
+                guesses[name] = InferredType(wanted, None if wanted == odf.Date() else _zone_remark(chosen))
             else:
                 shown = " or ".join(found)
-                guesses[name] = Guess(odf.String(), f"text: these could be times, {shown}, but it is not certain")
+                guesses[name] = InferredType(
+                    odf.String(), f"text: these could be times, {shown}, but it is not certain"
+                )
     return WrittenTimes(formats.get(odf.Date), formats.get(odf.Timestamp), guesses)
 
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from odfpy.data.schemas import schema as odf
 from odfpy.data.schemas.arrow import to_arrow_type
 from odfpy.data.schemas.schema import DataType
-from odfpy.ingest.read.text import DEFAULT_FORMATS, TimeFormats, Unfit, parse_texts
+from odfpy.ingest.read.text import DEFAULT_FORMATS, CastFailed, TimeFormats, parse_texts
 
 _FIRST: Final = 20  # most types are out after so many texts
 _LEADING: Final = r"^(?:\+[0-9]|[+-]?0[0-9])"
@@ -33,7 +33,7 @@ MOMENT: Final = odf.Timestamp(odf.TimeUnit.MILLISECOND, "UTC")
 
 
 @dataclass(frozen=True, slots=True)
-class Guess:
+class InferredType:
     """The type of a column, as far as its values tell.
 
     Attributes:
@@ -55,7 +55,7 @@ def is_money(name: str) -> bool:
     return any(_MONEY.fullmatch(word) for word in words_of(name))
 
 
-def guess_type(texts: pa.ChunkedArray, name: str = "") -> Guess:
+def guess_type(texts: pa.ChunkedArray, name: str = "") -> InferredType:
     """The type that some texts fit; times only where they are written as RFC 3339 has them.
 
     Args:
@@ -63,25 +63,25 @@ def guess_type(texts: pa.ChunkedArray, name: str = "") -> Guess:
         name: name of the column, which tells of money.
     """
     if texts.null_count == len(texts):
-        return Guess(odf.String(), "no value among the rows seen")
+        return InferredType(odf.String(), "no value among the rows seen")
     if fits(texts, odf.Bool()):
-        return Guess(odf.Bool())
+        return InferredType(odf.Bool())
     if _any(texts, _LEADING) and (fits(texts, odf.Int64()) or fits(texts, odf.Float64())):
-        return Guess(odf.String(), "text, since numbers would lose their leading zeros or signs")
+        return InferredType(odf.String(), "text, since numbers would lose their leading zeros or signs")
     if fits(texts, odf.Int64()):
-        return Guess(odf.Int64())
+        return InferredType(odf.Int64())
     if _is_fractional(texts):
         return _fraction(texts, name)
     if fits(texts, odf.Date()):
-        return Guess(odf.Date())
+        return InferredType(odf.Date())
     if fits(texts, MOMENT):
         zoned = _all(texts, r"(?:[Zz]|[+-][0-9]{2}(?::?[0-9]{2})?)$")
-        return Guess(MOMENT, None if zoned else "without a zone in the data; taken for UTC")
+        return InferredType(MOMENT, None if zoned else "without a zone in the data; taken for UTC")
     if _all(texts, r"^[+-]?[0-9]+$"):
-        return Guess(odf.String(), "text, since some numbers are beyond Int64")
+        return InferredType(odf.String(), "text, since some numbers are beyond Int64")
     if _all(texts, r"^[+-]?[0-9.]*,[0-9]+$"):
-        return Guess(odf.String(), "text: decimal commas are no numbers here; replace them in `preprocess`")
-    return Guess(odf.String())
+        return InferredType(odf.String(), "text: decimal commas are no numbers here; replace them in `preprocess`")
+    return InferredType(odf.String())
 
 
 def _is_fractional(texts: pa.ChunkedArray) -> bool:
@@ -89,14 +89,14 @@ def _is_fractional(texts: pa.ChunkedArray) -> bool:
     return fits(texts, odf.Float64()) and _any(texts, "[0-9]") and not _any(texts, _LONG)
 
 
-def _fraction(texts: pa.ChunkedArray, name: str) -> Guess:
+def _fraction(texts: pa.ChunkedArray, name: str) -> InferredType:
     plain = texts.filter(pc.match_substring(texts, "."))
     if is_money(name) and len(plain) and _all(plain, _DECIMAL) and _all(texts, r"^[+-]?[0-9]+(?:\.[0-9]+)?$"):
         seen = pc.max(pc.utf8_length(pc.struct_field(pc.extract_regex(plain, "[.](?P<d>[0-9]+)$"), "d"))).as_py()
         exact = odf.Decimal(_MONEY_DIGITS, max(_CENTS, seen))
         if fits(texts, exact):
-            return Guess(exact, "exact, as for money; a value with more decimals is an error, Float64 takes any")
-    return Guess(odf.Float64())
+            return InferredType(exact, "exact, as for money; a value with more decimals is an error, Float64 takes any")
+    return InferredType(odf.Float64())
 
 
 def fits(texts: pa.ChunkedArray, wanted: DataType, formats: TimeFormats = DEFAULT_FORMATS) -> bool:
@@ -112,7 +112,7 @@ def fits(texts: pa.ChunkedArray, wanted: DataType, formats: TimeFormats = DEFAUL
         for chunk in texts.chunks:
             parse_texts(chunk.slice(0, _FIRST), arrow, formats)
             parse_texts(chunk, arrow, formats)
-    except Unfit:
+    except CastFailed:
         return False
     return True
 

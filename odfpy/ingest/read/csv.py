@@ -39,7 +39,7 @@ from odfpy.ingest.read.csv_text import (
 )
 from odfpy.ingest.read.files import PIECE_SIZE, Piece, TextFile, is_utf8, map_pieces
 from odfpy.ingest.read.part import WHOLE, FilePart, parts_between
-from odfpy.ingest.read.text import TimeFormats, Unfit, parse_texts
+from odfpy.ingest.read.text import CastFailed, TimeFormats, parse_texts
 from odfpy.ingest.read.typed import Misfit, fit_table, shorten
 
 _T = TypeVar("_T")
@@ -287,7 +287,7 @@ def _fits(column: pa.ChunkedArray, wanted: pa.DataType, formats: TimeFormats) ->
         for chunk in column.chunks:
             parse_texts(chunk.slice(0, _SAMPLE), wanted, formats)  # most types are out after that
             parse_texts(chunk, wanted, formats)
-    except Unfit:
+    except CastFailed:
         return False
     return True
 

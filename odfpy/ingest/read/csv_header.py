@@ -21,7 +21,7 @@ from odfpy.errors import HeaderMissing
 from odfpy.ingest.read.csv import first_record
 from odfpy.ingest.read.csv_text import Dialect
 from odfpy.ingest.read.files import TextFile
-from odfpy.ingest.read.text import TimeFormats, Unfit, parse_texts
+from odfpy.ingest.read.text import CastFailed, TimeFormats, parse_texts
 
 _HINT = "See whether the file is whole; one that never has a header is read with `header: false`."
 _DIGIT = re.compile(r"[0-9]")
@@ -92,6 +92,6 @@ def _counts_columns(cells: Sequence[str]) -> bool:
 def _fits(cell: str, wanted: pa.DataType, formats: TimeFormats) -> bool:
     try:
         parse_texts(pa.array([cell]), wanted, formats)
-    except Unfit:
+    except CastFailed:
         return False
     return True

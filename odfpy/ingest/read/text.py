@@ -37,7 +37,7 @@ _PER_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": NANOS_PER_SECOND}
 _MAX_INT64 = 2**63 - 1
 
 
-class Unfit(Exception):
+class CastFailed(Exception):
     """Some value does not fit; which one is found by `first_unfit`."""
 
 
@@ -74,21 +74,21 @@ def parse_texts(texts: pa.Array, wanted: pa.DataType, formats: TimeFormats = DEF
     """
     parser = next((parse for applies, parse in _PARSERS if applies(wanted)), None)
     if parser is None:
-        raise Unfit
+        raise CastFailed
     try:
         return parser(texts, wanted, formats)
     except (pa.ArrowInvalid, ValueError, OverflowError) as error:
-        raise Unfit from error
+        raise CastFailed from error
 
 
 def first_unfit(array: pa.Array, convert: Callable[[pa.Array], object]) -> int:
-    """Index of the first value that a conversion refuses with `Unfit`, given that it refuses the array."""
+    """Index of the first value that a conversion refuses with `CastFailed`, given that it refuses the array."""
     low, high = 0, len(array)  # all before `low` fit, not all before `high` do
     while high - low > 1:
         middle = (low + high) // 2
         try:
             convert(array.slice(low, middle - low))
-        except Unfit:
+        except CastFailed:
             high = middle
         else:
             low = middle
@@ -100,13 +100,13 @@ def first_unfit(array: pa.Array, convert: Callable[[pa.Array], object]) -> int:
 
 def _bools(texts: pa.Array, wanted: pa.DataType, _: TimeFormats) -> pa.Array:
     if (pc.min(pc.binary_length(texts)).as_py() or 4) < 4:  # "0" and "1", which Arrow takes too
-        raise Unfit
+        raise CastFailed
     return texts.cast(wanted)
 
 
 def _integers(texts: pa.Array, wanted: pa.DataType, _: TimeFormats) -> pa.Array:
     if _any(pc.starts_with(texts, "0x")) or _any(pc.starts_with(texts, "0X")):  # hexadecimal for Arrow
-        raise Unfit
+        raise CastFailed
     try:
         return texts.cast(wanted)
     except pa.ArrowInvalid:
@@ -119,7 +119,7 @@ def _floats(texts: pa.Array, wanted: pa.DataType, _: TimeFormats) -> pa.Array:
     if _any(special):  # Arrow gives infinity where the number is out of range
         words = pc.ascii_lower(texts.filter(special))
         if not pc.all(pc.is_in(words, _SPECIAL_FLOATS)).as_py():
-            raise Unfit
+            raise CastFailed
     return values
 
 
@@ -139,12 +139,12 @@ def _decimals(texts: pa.Array, wanted: pa.DataType, _: TimeFormats) -> pa.Array:
 
 def _decimal(text: str, wanted: pa.DataType) -> decimal.Decimal:
     if not _DECIMAL.fullmatch(text):
-        raise Unfit
+        raise CastFailed
     sign, numerals, exponent = decimal.Decimal(text).as_tuple()
     digits = "".join(map(str, numerals))
     shift = int(exponent) + wanted.scale if digits.strip("0") else 0
     if shift > wanted.precision or (shift < 0 and (len(digits) <= -shift or digits[shift:].strip("0"))):
-        raise Unfit
+        raise CastFailed
     digits = digits[:shift] if shift < 0 else digits + "0" * shift
     return decimal.Decimal((sign, tuple(map(int, digits)), -wanted.scale))
 
@@ -163,7 +163,7 @@ def _dates(texts: pa.Array, wanted: pa.DataType, formats: TimeFormats) -> pa.Arr
 
 def _times(texts: pa.Array, wanted: pa.DataType, _: TimeFormats) -> pa.Array:
     if (pc.min(pc.binary_length(texts)).as_py() or 5) < 5:  # hours alone, which Arrow takes too
-        raise Unfit
+        raise CastFailed
     moments = pc.binary_join_element_wise("1970-01-01T", texts, "").cast(pa.timestamp("ns"))
     return moments.cast(pa.time64("ns")).cast(wanted)
 
@@ -239,7 +239,7 @@ def _to_numpy(numbers: pa.Array) -> np.ndarray:
 
 def _check(valid: np.ndarray, texts: pa.Array) -> None:
     if not (valid | texts.is_null().to_numpy(zero_copy_only=False)).all():
-        raise Unfit
+        raise CastFailed
 
 
 def _with_nulls(values: np.ndarray, texts: pa.Array) -> pa.Array:
@@ -260,7 +260,7 @@ def check_times(values: pa.Array) -> pa.Array:
     per_day = 1 if is_date else 86_400 * _PER_SECOND[kind.unit]
     bounds = pc.min_max(counts(values)).as_py()
     if not first * per_day <= bounds["min"] <= bounds["max"] < (last + 1) * per_day:
-        raise Unfit
+        raise CastFailed
     return values
 
 
@@ -286,7 +286,7 @@ def _strings(texts: pa.Array, wanted: pa.DataType, _: TimeFormats) -> pa.Array:
 
 def _nulls(texts: pa.Array, wanted: pa.DataType, _: TimeFormats) -> pa.Array:
     if texts.null_count < len(texts):
-        raise Unfit
+        raise CastFailed
     return pa.nulls(len(texts), wanted)
 
 

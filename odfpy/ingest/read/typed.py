@@ -19,8 +19,8 @@ from odfpy.data.schemas.arrow import from_arrow_type, plain_array
 from odfpy.errors import BadValue, SchemaError
 from odfpy.ingest.read.text import (
     DEFAULT_FORMATS,
+    CastFailed,
     TimeFormats,
-    Unfit,
     check_times,
     counts,
     first_unfit,
@@ -161,7 +161,7 @@ def _fit(array: pa.Array, field: pa.Field, path: str, formats: TimeFormats, need
         return _fit_map(array, wanted, path, formats)
     try:
         return _convert(array, wanted, formats)
-    except Unfit:
+    except CastFailed:
         row = first_unfit(array, lambda part: _convert(part, wanted, formats))
         raise Misfit(row, path, type_name(wanted), _show(plain_array(array.slice(row, 1))[0])) from None
     except pa.ArrowNotImplementedError as error:
@@ -185,12 +185,12 @@ def _convert(array: pa.Array, wanted: pa.DataType, formats: TimeFormats) -> pa.A
         converted = check_times(array.cast(wanted))
         back = converted.cast(array.type)
     except pa.ArrowInvalid as error:
-        raise Unfit from error
+        raise CastFailed from error
     same = pc.equal(back, array)
     if pa.types.is_floating(array.type):
         same = pc.or_(same, pc.and_(pc.is_nan(back), pc.is_nan(array)))
     if not pc.all(same).as_py() and array.null_count < len(array):
-        raise Unfit
+        raise CastFailed
     return converted
 
 
@@ -199,7 +199,7 @@ def _check_text(array: pa.Array) -> None:
     try:
         array.validate(full=True)
     except pa.ArrowInvalid as error:
-        raise Unfit from error
+        raise CastFailed from error
 
 
 # --- Nested columns --------------------------------------------------------------------------------------------------

@@ -23,7 +23,14 @@ from odfpy.repository.smart_transfer.messages import (
     ObjectsReply,
     ObjectsRequest,
 )
-from odfpy.repository.smart_transfer.session import AskTakes, Conversation, FetchedLinks, FetchLinked, receive, send
+from odfpy.repository.smart_transfer.session import (
+    Conversation,
+    FetchCapabilities,
+    FetchedLinks,
+    FetchLinked,
+    receive,
+    send,
+)
 from odfpy.repository.transfer.linked import LinkedResult, WantedFiles, lacking, require_columns, require_no_loss
 from odfpy.repository.transfer.linked_names import linked_in
 
@@ -64,7 +71,7 @@ def pull_links(incoming: Incoming, target: DatasetLayout, files: WantedFiles) ->
 
 
 def _fetch(items: list[ObjectOfBlock], missing: HashSet) -> Conversation[FetchedLinks]:
-    if TAKES_LINKS not in (yield AskTakes()):
+    if TAKES_LINKS not in (yield FetchCapabilities()):
         found: FetchedLinks = yield FetchLinked(tuple(items), None)
         return found
     yield from send(ObjectsRequest(tuple(file_of_link(item) for item in items)))

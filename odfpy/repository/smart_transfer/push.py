@@ -49,9 +49,9 @@ from odfpy.repository.smart_transfer.pull_links import TAKES_LINKS, rounds_of
 from odfpy.repository.smart_transfer.push_links import OfferedLinks
 from odfpy.repository.smart_transfer.push_signatures import upload_signatures
 from odfpy.repository.smart_transfer.session import (
-    AskHead,
-    AskTakes,
     Conversation,
+    FetchCapabilities,
+    FetchHead,
     Located,
     Send,
     StartUploads,
@@ -115,7 +115,7 @@ def push(
     uploaded: list[ObjectOfBlock] = []
     rounds = list(rounds_of(spoken_of)) or [[]]
     in_doubt = False
-    takes_links = not files.choice.is_empty and TAKES_LINKS in (yield AskTakes())
+    takes_links = not files.choice.is_empty and TAKES_LINKS in (yield FetchCapabilities())
     for at, some in enumerate(rounds):
         uploads = yield from _where_to(some, is_truncated=takes_links or at + 1 < len(rounds))
         in_doubt |= yield from _upload(uploads)
@@ -155,7 +155,7 @@ def push_missing(
         TransferError: the server does not take any.
         OdfError: as `push`.
     """
-    if TAKES_LINKS not in (yield AskTakes()):
+    if TAKES_LINKS not in (yield FetchCapabilities()):
         raise TransferError("The server takes no files that rows link to", hint="Push to a folder or a bucket instead.")
     return (yield from push(source, blocks, remote_head, is_head=is_head, files=files))
 
@@ -236,11 +236,11 @@ def _confirmed(head: Multihash, *, in_doubt: bool) -> Conversation[None]:
     the server's head tells. While it is what it was, the confirmation is still to come.
     """
     yield from receive(Confirmed)
-    if not in_doubt or (before := (yield AskHead())) == head:
+    if not in_doubt or (before := (yield FetchHead())) == head:
         return
     for _ in range(_MOST_QUESTIONS):
         yield from receive(Confirmed)
-        if (found := (yield AskHead())) == head:
+        if (found := (yield FetchHead())) == head:
             return
         if found != before:
             break

@@ -26,7 +26,7 @@ from odfpy.repository.peer_errors import ProtocolViolation
 from odfpy.repository.smart_transfer import messages
 from odfpy.repository.smart_transfer.incoming import Incoming
 from odfpy.repository.smart_transfer.messages import Complete
-from odfpy.repository.smart_transfer.session import AskTakes, Conversation, hear_text, send
+from odfpy.repository.smart_transfer.session import Conversation, FetchCapabilities, hear_text, send
 from odfpy.repository.smart_transfer.signature_messages import (
     MOST_FILES,
     TAKES_SIGNATURES,
@@ -52,7 +52,7 @@ def upload_signatures(
         ForgedSignature, MalformedSignature: one of ours is not what it should be; the message names it.
     """
     side = source.side
-    if side is None or not says_signed(side) or TAKES_SIGNATURES not in (yield AskTakes()):
+    if side is None or not says_signed(side) or TAKES_SIGNATURES not in (yield FetchCapabilities()):
         return None
     data = side.read(HEAD_PATH, MAX_SIZE)
     assert data is not None  # noqa: S101 - it says signed

@@ -147,17 +147,25 @@ class UploadProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class AskHead:
+class FetchHead:
     """Ask the server where its head is, outside of the conversation. The outcome is a hash or None."""
 
 
 @dataclass(frozen=True, slots=True)
-class AskTakes:
+class FetchCapabilities:
     """Ask what the server's handshake says that it takes beside the protocol. The outcome is a set of words."""
 
 
 Step: TypeAlias = (
-    Send | Receive | Fetch | FetchLinked | TakeSignatures | StartUploads | ReceiveWhileUploading | AskHead | AskTakes
+    Send
+    | Receive
+    | Fetch
+    | FetchLinked
+    | TakeSignatures
+    | StartUploads
+    | ReceiveWhileUploading
+    | FetchHead
+    | FetchCapabilities
 )
 Conversation: TypeAlias = Generator[Step, Any, R]
 

@@ -34,11 +34,11 @@ from odfpy.repository.smart_transfer.messages import MAX_MESSAGE, VERSION, VERSI
 from odfpy.repository.smart_transfer.pull_links import TAKES_LINKS
 from odfpy.repository.smart_transfer.session import (
     NORMAL,
-    AskHead,
-    AskTakes,
     Conversation,
     Fetch,
+    FetchCapabilities,
     FetchedLinks,
+    FetchHead,
     FetchLinked,
     Located,
     PeerClosed,
@@ -198,9 +198,9 @@ class _Talk:
                 return self._receive_while_uploading()
             case TakeSignatures(blocks, dataset_id, required):
                 return collect_signatures(http_dataset(self._base), blocks, dataset_id, required, self._here)
-            case AskHead():
+            case FetchHead():
                 return http_dataset(self._base).refs.get(self._reference)
-            case AskTakes():
+            case FetchCapabilities():
                 return self._takes()
         return None
 

@@ -17,7 +17,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from odfpy import __version__
 from odfpy.archive.errors import NoSuchFile
-from odfpy.archive.index.browse import Name
+from odfpy.archive.index.browse import NameSummary
 from odfpy.archive.index.search import SearchIndex
 from odfpy.archive.local import LocalArchive
 from odfpy.archive.question import PAGE, Question, words
@@ -80,17 +80,17 @@ def names(
     return reply(request, tree, tag, {TOTAL: str(len(fitting))})
 
 
-def _together(names: Iterable[Name]) -> list[Name]:
+def _together(names: Iterable[NameSummary]) -> list[NameSummary]:
     """Names of several lists, each once, in their order."""
-    found: dict[str, Name] = {}
+    found: dict[str, NameSummary] = {}
     for one in names:
         old = found.get(one.name, one)
         count = one.count if old is one else old.count + one.count
-        found[one.name] = Name(one.name, count, min(old.first, one.first), max(old.last, one.last))
+        found[one.name] = NameSummary(one.name, count, min(old.first, one.first), max(old.last, one.last))
     return [found[name] for name in sorted(found)]
 
 
-def _name_tree(one: Name) -> dict[str, Any]:
+def _name_tree(one: NameSummary) -> dict[str, Any]:
     return {"name": one.name, "numFiles": one.count, "first": iso(one.first), "last": iso(one.last)}
 
 

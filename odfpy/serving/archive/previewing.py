@@ -22,7 +22,7 @@ from odfpy.archive.errors import WrongContent
 from odfpy.archive.local import LocalArchive
 from odfpy.archive.preview.beginning import Beginning, beginning_of
 from odfpy.archive.preview.delimited import MOST_COLUMNS, MOST_ROWS, cut, first_rows
-from odfpy.archive.preview.kind import HEAD, FileKind, Told, text_of, told_from
+from odfpy.archive.preview.kind import HEAD, DetectedKind, FileKind, text_of, told_from
 from odfpy.archive.preview.picture import MOST_PIXELS, pixels_of
 from odfpy.archive.record import FileRecord
 from odfpy.engine.control import Control
@@ -116,7 +116,7 @@ def picture(served: ReadableArchive, id: FileId) -> Response:  # noqa: A002 - th
     return Response(begun.data, media_type=told.media_type, headers=_PICTURE_HEADERS)
 
 
-def _look(archive: LocalArchive, record: FileRecord, most: int) -> tuple[Beginning, Told]:
+def _look(archive: LocalArchive, record: FileRecord, most: int) -> tuple[Beginning, DetectedKind]:
     """The beginning of a file, and its kind.
 
     Raises:
@@ -134,12 +134,12 @@ def _look(archive: LocalArchive, record: FileRecord, most: int) -> tuple[Beginni
     return begun, told_from(begun.data[:HEAD], record.path)
 
 
-def _is_too_large(record: FileRecord, begun: Beginning, told: Told) -> bool:
+def _is_too_large(record: FileRecord, begun: Beginning, told: DetectedKind) -> bool:
     """Return whether a picture is known to be too large, as far as its beginning tells."""
     return record.size > MOST_PICTURE or (pixels_of(begun.data, told.media_type or "") or 0) > MOST_PIXELS
 
 
-def _problem_of_picture(begun: Beginning, told: Told) -> str | None:
+def _problem_of_picture(begun: Beginning, told: DetectedKind) -> str | None:
     """Why a picture is not shown, None if it is."""
     most = MOST_DRAWING if told.kind is FileKind.DRAWING else MOST_PICTURE
     if not begun.is_whole or len(begun.data) > most:
@@ -151,7 +151,7 @@ def _problem_of_picture(begun: Beginning, told: Told) -> str | None:
     return None
 
 
-def _of_beginning(begun: Beginning, told: Told) -> dict[str, Any]:
+def _of_beginning(begun: Beginning, told: DetectedKind) -> dict[str, Any]:
     found: dict[str, Any] = {"kind": told.kind.value, "packing": begun.packing, "isWhole": begun.is_whole}
     if begun.problem is not None:
         found["problem"] = f"It cannot be unpacked: {begun.problem}"

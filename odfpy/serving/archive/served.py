@@ -24,8 +24,8 @@ from odfpy.archive.opening import is_url
 from odfpy.archive.rows import is_archive
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.workspace import Workspace
+from odfpy.data.lru_cache import LruCache
 from odfpy.data.multihash import Multihash
-from odfpy.data.recent import Recent
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import InvalidValue, ObjectNotFound, OdfError
 from odfpy.serving.archive.refusals import no_archive
@@ -105,7 +105,7 @@ class Archives:
     committing: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_PARALLEL))
     uploading: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_UPLOADING))
     tallies: Tallies = field(default_factory=Tallies)
-    days: Recent[object, dict[int, int]] = field(default_factory=lambda: Recent(_KEPT))
+    days: LruCache[object, dict[int, int]] = field(default_factory=lambda: LruCache(_KEPT))
     _uploads: dict[Path, Uploads] = field(default_factory=dict)
     _open: dict[Path, LocalArchive] = field(default_factory=dict)
     _locks: dict[Path, threading.Lock] = field(default_factory=dict)

@@ -368,7 +368,7 @@ def client_of(peer: str) -> str:
     return peer.partition(_PEER)[2].split("-", 2)[-1] if _PEER in peer else peer
 
 
-class Everybody(fl.ServerAuthHandler):  # type: ignore[misc]
+class AcceptAnyHandshake(fl.ServerAuthHandler):  # type: ignore[misc]
     """Lets handshakes succeed: the guard, or middleware, has had its look before."""
 
     def authenticate(self, outgoing: Any, incoming: Any) -> None:

@@ -38,7 +38,7 @@ from odfpy.serving.flight.commands import (
     refuse_transaction,
 )
 from odfpy.serving.flight.errors import NotSupported, WrongMessage, as_arrow, guarded
-from odfpy.serving.flight.guard import Everybody, FlightGuard, client_of
+from odfpy.serving.flight.guard import AcceptAnyHandshake, FlightGuard, client_of
 from odfpy.serving.flight.messages import message, name_of, parse, unwrap, wrap
 from odfpy.serving.flight.metadata import is_metadata, metadata, metadata_schema
 from odfpy.serving.flight.names import CATALOG, DB_SCHEMA, DEFAULT_DIALECT
@@ -100,7 +100,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
             stack.callback(self._guard.close)
             super().__init__(
                 f"grpc+unix://{path}",
-                auth_handler=Everybody(),
+                auth_handler=AcceptAnyHandshake(),
                 middleware={MIDDLEWARE: MiddlewareFactory(self._sessions)},
             )
             self._resources = stack.pop_all()

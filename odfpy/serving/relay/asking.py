@@ -22,7 +22,7 @@ from odfpy.federation.asking.asking import answered
 from odfpy.federation.asking.options import AskOptions
 from odfpy.federation.relay.errors import RelayUnavailable
 from odfpy.federation.relay.flight import Connections
-from odfpy.federation.relay.question import Answer, Cancellation, Part, Question, SentFragment, Wants
+from odfpy.federation.relay.question import Answer, AnswerOptions, Cancellation, Part, Question, SentFragment
 from odfpy.federation.relay.reading import SourceReader, entities_of
 from odfpy.federation.relay.relay import Relay
 from odfpy.federation.relay.requesters import Identity
@@ -78,7 +78,9 @@ class RelayAsker(Asker):
         del seconds
         return entities_of(self._catalog, "", self._caller)
 
-    def ask(self, query: str, fragments: Mapping[str, Fragment], wants: Wants, seconds: float) -> Mapping[str, Answer]:
+    def ask(
+        self, query: str, fragments: Mapping[str, Fragment], wants: AnswerOptions, seconds: float
+    ) -> Mapping[str, Answer]:
         """The answers of the relay to the fragments of a query, which are asked at the same time.
 
         Args:
@@ -132,7 +134,7 @@ class RelayAsker(Asker):
             self._relay.cancel(Cancellation(query), self._caller)
 
 
-class NobodyAsked(Asker):
+class SchemaOnlyAsker(Asker):
     """A way to nobody: for the columns of an answer, which hold whoever answers."""
 
     def __init__(self, entities: Mapping[str, pa.Schema]) -> None:
@@ -147,7 +149,9 @@ class NobodyAsked(Asker):
         del seconds
         return self._entities
 
-    def ask(self, query: str, fragments: Mapping[str, Fragment], wants: Wants, seconds: float) -> Mapping[str, Answer]:
+    def ask(
+        self, query: str, fragments: Mapping[str, Fragment], wants: AnswerOptions, seconds: float
+    ) -> Mapping[str, Answer]:
         """Implement `Asker`: there are no parts."""
         del query, wants, seconds
         return dict.fromkeys(fragments, Answer())

@@ -25,7 +25,7 @@ from odfpy.federation.asking.asking import answered
 from odfpy.federation.asking.options import AskOptions
 from odfpy.federation.relay.errors import IncompleteAnswer
 from odfpy.federation.relay.query_registry import QueryKey
-from odfpy.federation.relay.question import Missing
+from odfpy.federation.relay.question import MissingRelay
 from odfpy.federation.relay.requesters import Identity
 from odfpy.serving.flight.binding import bound_values
 from odfpy.serving.flight.commands import (
@@ -46,7 +46,7 @@ from odfpy.serving.flight.streams import CallBatches, CallControl, RunningQuerie
 from odfpy.serving.flight.tickets import QueryTicket
 from odfpy.serving.http.budget import BudgetHolder
 from odfpy.serving.http.logs import log
-from odfpy.serving.relay.asking import NobodyAsked, RelayAsker, answered_for_a_call
+from odfpy.serving.relay.asking import RelayAsker, SchemaOnlyAsker, answered_for_a_call
 from odfpy.serving.relay.entity_tables import EntityTables, bound, parameters_of
 from odfpy.serving.relay.headers import ALLOW_INCOMPLETE, allows_incomplete
 from odfpy.serving.relay.rows import StatedRows
@@ -157,7 +157,7 @@ class FlightSql:
         options = AskOptions(seconds=_PLANNING, memory=self._settings.query_memory)
         with self._running.working():
             entities = self._asker(caller).entities(_PLANNING)
-            with answered(NobodyAsked(entities), sql, options) as answer:
+            with answered(SchemaOnlyAsker(entities), sql, options) as answer:
                 return answer.schema
 
     # --- Rows ---
@@ -350,5 +350,5 @@ def _problem_of(name: str, value: str) -> int:
     return _INVALID_VALUE if value not in ("", _SET[name]) else 0
 
 
-def _missing_text(missing: tuple[Missing, ...]) -> str:
+def _missing_text(missing: tuple[MissingRelay, ...]) -> str:
     return json.dumps([[one.relay, one.why] for one in missing], separators=(",", ":"))

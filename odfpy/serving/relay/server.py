@@ -36,7 +36,7 @@ from odfpy.federation.relay.stored_catalog import StoredCatalog
 from odfpy.federation.relay.tickets import PassedTicket, Tickets
 from odfpy.serving.flight.commands import CANCELLED, no_action
 from odfpy.serving.flight.errors import NotSupported, Unauthenticated, WrongMessage, as_arrow, guarded
-from odfpy.serving.flight.guard import Everybody, FlightGuard
+from odfpy.serving.flight.guard import AcceptAnyHandshake, FlightGuard
 from odfpy.serving.flight.messages import message, parse
 from odfpy.serving.flight.streams import CallBatches, CallControl, RunningQueries
 from odfpy.serving.http.budget import MemoryBudget
@@ -116,7 +116,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
             self._relay = relay(self.location)
             stack.callback(self._relay.close)
             super().__init__(
-                f"grpc+unix://{path}", auth_handler=Everybody(), middleware={MIDDLEWARE: CallHeadersFactory()}
+                f"grpc+unix://{path}", auth_handler=AcceptAnyHandshake(), middleware={MIDDLEWARE: CallHeadersFactory()}
             )
             self._resources = stack.pop_all()
 

@@ -12,7 +12,7 @@ from odfpy import __version__
 from odfpy.coordinator.lineage.lineage import Lineage
 from odfpy.coordinator.storage.results import LineageNode
 from odfpy.coordinator.storage.storage import Storage
-from odfpy.data.recent import Recent
+from odfpy.data.lru_cache import LruCache
 from odfpy.dataset.identity import DatasetId
 from odfpy.serving.callers.access import AnyCaller, Caller, Readable
 from odfpy.serving.http.replies import not_modified, reply, tag_of
@@ -68,7 +68,7 @@ class Lineages:
 
     def __init__(self, storages: Iterable[Storage]) -> None:
         self._storages = tuple(storages)
-        self._made: Recent[tuple[str, ...], dict[DatasetId, LineageNode]] = Recent(2)
+        self._made: LruCache[tuple[str, ...], dict[DatasetId, LineageNode]] = LruCache(2)
 
     def nodes(self, entries: Iterable[CatalogEntry]) -> dict[DatasetId, LineageNode]:
         """Return the node of each dataset of the server, with those that it is derived from.

@@ -22,7 +22,7 @@ from odfpy.serving.callers.principals import sharing_of
 from odfpy.serving.callers.tokens import Scope
 from odfpy.serving.rest.datasets import TokenInfo, token
 from odfpy.serving.rest.models import RefusalModel, answers
-from odfpy.serving.sharing.guesses import Guesses
+from odfpy.serving.sharing.failed_attempts import FailedAttempts
 from odfpy.sharing.names import folded
 
 router = APIRouter(prefix="/platform", tags=["server"])
@@ -52,7 +52,7 @@ class Logins:
         gate: lets few in at the same time.
     """
 
-    guesses: Guesses
+    guesses: FailedAttempts
     lifetime: Duration
     gate: Semaphore = field(default_factory=lambda: Semaphore(_AT_ONCE))
 

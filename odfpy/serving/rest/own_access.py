@@ -16,7 +16,7 @@ from odfpy.serving.callers.visibility import Visibility, visibility_of
 from odfpy.serving.rest.models import answers
 from odfpy.serving.sharing.callers import find
 from odfpy.serving.sharing.state import SharingState
-from odfpy.sharing.model import SharedTable, Shown
+from odfpy.sharing.model import SharedTable, SharedView
 
 router = APIRouter(tags=["datasets"])
 
@@ -44,7 +44,7 @@ class OwnTableModel(BaseModel):
 
     path: str
     names: Annotated[tuple[str, str, str], Field(description="Share, schema, table: the parts of the path.")]
-    shown: Annotated[Shown, Field(description="The current state, or all changes.")]
+    shown: Annotated[SharedView, Field(description="The current state, or all changes.")]
     at: Annotated[str | None, Field(description="A tag or branch; null for the head.")]
 
 

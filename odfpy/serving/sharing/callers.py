@@ -13,7 +13,7 @@ from odfpy.serving.callers.access import bearer_of, find_caller
 from odfpy.serving.callers.tokens import Scope
 from odfpy.serving.sharing.errors import SharingError
 from odfpy.serving.sharing.state import SharingState, state_of
-from odfpy.sharing.decisions import Reach
+from odfpy.sharing.decisions import CallerAccess
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class SharingCaller:
     """
 
     name: str
-    reach: Reach
+    reach: CallerAccess
     principal_id: int | None = None
     token: str = field(default="", repr=False)
 
@@ -62,7 +62,7 @@ def find(state: SharingState, text: str) -> SharingCaller | None:
         return SharingCaller(principal.name, state.sharing.reach(principal), principal.id, text)
     known = find_caller(text, state.storages[:1])
     if known is not None and known.storage is not None and known.may(Scope.READ, known.storage):
-        return SharingCaller(known.token.name if known.token else "", Reach(None), None, text)
+        return SharingCaller(known.token.name if known.token else "", CallerAccess(None), None, text)
     return None
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from odfpy.data.recent import Recent
+from odfpy.data.lru_cache import LruCache
 from odfpy.serving.sharing.errors import SharingError
 from odfpy.sharing.decisions import View
 from odfpy.sharing.files.visible_rows import visible_rows
@@ -24,7 +24,7 @@ class RowHashes:
     """Hashes of the rows of versions, found once as long as they are asked for. For all threads."""
 
     def __init__(self) -> None:
-        self._kept: Recent[bytes, RowsOfTable] = Recent(_MOST_KEPT)
+        self._kept: LruCache[bytes, RowsOfTable] = LruCache(_MOST_KEPT)
         self._room = BoundedSemaphore(_AT_ONCE)
 
     def of(self, table: ReadableTable, version: TableVersion, schema: pa.Schema, view: View) -> RowsOfTable:

@@ -10,15 +10,15 @@ from typing import Final
 from starlette.requests import HTTPConnection, Request
 
 from odfpy.coordinator.storage.storage import Storage
-from odfpy.data.recent import Recent
+from odfpy.data.lru_cache import LruCache
 from odfpy.http.seal import Seal
 from odfpy.serving.callers.principals import opened_sharing
-from odfpy.serving.sharing.guesses import Guesses
+from odfpy.serving.sharing.failed_attempts import FailedAttempts
 from odfpy.serving.sharing.queries import PendingQueries
 from odfpy.serving.sharing.row_hashes import RowHashes
 from odfpy.sharing.audit import AuditLog
-from odfpy.sharing.files.ahead import Ahead
 from odfpy.sharing.files.maker import FileMaker
+from odfpy.sharing.files.read_ahead import ReadAheadPool
 from odfpy.sharing.files.shown import ShownFiles
 from odfpy.sharing.sharing import Sharing
 from odfpy.sharing.tables.contract import ReadableTable
@@ -61,9 +61,11 @@ class SharingState:
     is_presigned: bool = True
     base_url: str | None = None
     seal: Seal = field(default_factory=Seal)
-    guesses: Guesses = field(default_factory=Guesses)
-    visible: Recent[tuple[ReadableTable, bytes], VisibleTable] = field(default_factory=partial(Recent, _MOST_VISIBLE))
-    ahead: Ahead = field(default_factory=Ahead)
+    guesses: FailedAttempts = field(default_factory=FailedAttempts)
+    visible: LruCache[tuple[ReadableTable, bytes], VisibleTable] = field(
+        default_factory=partial(LruCache, _MOST_VISIBLE)
+    )
+    ahead: ReadAheadPool = field(default_factory=ReadAheadPool)
     queries: PendingQueries = field(default_factory=PendingQueries)
     row_hashes: RowHashes = field(default_factory=RowHashes)
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from odfpy.errors import AlreadyExists, InvalidValue, did_you_mean
 from odfpy.sharing.errors import SharedObjectNotFound
-from odfpy.sharing.model import Share, SharedTable, Shown, SourceKind, TableSource
+from odfpy.sharing.model import Share, SharedTable, SharedView, SourceKind, TableSource
 from odfpy.sharing.names import SharePath, check_name, folded
 from odfpy.sharing.store.database import Database
 from odfpy.sharing.store.tables import SCHEMAS, SHARED_TABLES, SHARES
@@ -242,7 +242,7 @@ class Shares:
             within: shares, schemas and tables of which only those are wanted that are one or in one; any by default.
         """
         query = _TABLES.where(
-            SHARED_TABLES.c.kind == SourceKind.DATASET.value, SHARED_TABLES.c.shown == Shown.CHANGELOG.value
+            SHARED_TABLES.c.kind == SourceKind.DATASET.value, SHARED_TABLES.c.shown == SharedView.CHANGELOG.value
         )
         if within is not None:
             query = query.where(sa.or_(sa.false(), *map(_is_within, within)))
@@ -336,7 +336,7 @@ def _is_within(path: SharePath) -> sa.ColumnElement[bool]:
 
 
 def _table(row: Any) -> SharedTable:
-    source = TableSource(SourceKind(row.kind), row.location, Shown(row.shown), row.at)
+    source = TableSource(SourceKind(row.kind), row.location, SharedView(row.shown), row.at)
     return SharedTable(row.id, row.share_id, SharePath(row.share_name, row.schema_name, row.name), source, row.comment)
 
 

@@ -20,7 +20,7 @@ from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.schemas.arrow import to_arrow
 from odfpy.data.timestamp import Timestamp
 from odfpy.query.service import QueryService
-from odfpy.sharing.model import Shown
+from odfpy.sharing.model import SharedView
 from odfpy.sharing.tables.contract import ChangeKind, TableChange, TableFile, TableVersion
 from odfpy.sharing.tables.difference import with_live
 from odfpy.sharing.tables.live_rows import LiveRows
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class DatasetTable(NumberedTable):
     """A dataset as it is at its head, a branch or a tag."""
 
-    def __init__(self, dataset: StoredDataset, shown: Shown, queries: QueryService, base: int = 0) -> None:
+    def __init__(self, dataset: StoredDataset, shown: SharedView, queries: QueryService, base: int = 0) -> None:
         """
         Args:
             dataset: the dataset.
@@ -96,7 +96,7 @@ class DatasetTable(NumberedTable):
 
     @property
     def may_leave_rows_out(self) -> bool:
-        return self._shown is Shown.CURRENT
+        return self._shown is SharedView.CURRENT
 
     @property
     def description(self) -> str:
@@ -107,7 +107,7 @@ class DatasetTable(NumberedTable):
 
     def files(self, version: TableVersion) -> Iterator[TableFile]:
         numbers = range(self._base + 1, version.number + 1)
-        if self._shown is Shown.CHANGELOG or not numbers:
+        if self._shown is SharedView.CHANGELOG or not numbers:
             yield from map(self._file, numbers)
             return
         live = self._live.at(version.number - self._base)
@@ -122,7 +122,7 @@ class DatasetTable(NumberedTable):
     def changes(self, first: TableVersion, last: TableVersion) -> Iterator[TableChange]:
         operations = self._dataset.state.vocab.operation_type_column
         for number in range(max(self._base + 1, first.number), last.number + 1):
-            if self._shown is Shown.CHANGELOG:
+            if self._shown is SharedView.CHANGELOG:
                 yield TableChange(ChangeKind.ADDED, self._file(number))
             else:
                 yield TableChange(ChangeKind.BY_ROW, self._file(number), operations)

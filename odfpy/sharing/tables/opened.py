@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from odfpy.data.recent import Recent
+from odfpy.data.lru_cache import LruCache
 from odfpy.data.slices.bounded_batches import reading_plan, split
 from odfpy.data.slices.parquet_io import reading
 from odfpy.sharing.tables.remote import BucketFile
@@ -138,4 +138,4 @@ def _read_footer(place: FilePlace) -> Footer:
 
 
 _footer = lru_cache(maxsize=10_000)(_read_footer)
-_LOCAL: Final[Recent[tuple[Path, int, int], Footer]] = Recent(_MOST_LOCAL)
+_LOCAL: Final[LruCache[tuple[Path, int, int], Footer]] = LruCache(_MOST_LOCAL)

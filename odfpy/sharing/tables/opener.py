@@ -9,13 +9,13 @@ from typing import Final
 from odfpy.chain.stores.ref_store import HEAD
 from odfpy.coordinator.storage.references import find_block
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
-from odfpy.data.recent import Recent
+from odfpy.data.lru_cache import LruCache
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import DatasetNotFound, NotFound, OdfError
 from odfpy.extras import needs_extra
 from odfpy.query.service import QueryService
 from odfpy.sharing.errors import CannotShare
-from odfpy.sharing.model import Shown, SourceKind, TableSource
+from odfpy.sharing.model import SharedView, SourceKind, TableSource
 from odfpy.sharing.tables.contract import ReadableTable
 from odfpy.sharing.tables.dataset import DatasetTable
 from odfpy.sharing.tables.numbering import VersionNumbers
@@ -37,7 +37,7 @@ class TableOpener:
         """
         self._numbers = numbers
         self._places = tuple(zip(storages, queries, strict=True))
-        self._kept: Recent[tuple[object, ...], DatasetTable] = Recent(_MOST_KEPT)
+        self._kept: LruCache[tuple[object, ...], DatasetTable] = LruCache(_MOST_KEPT)
 
     def open(self, source: TableSource) -> ReadableTable:
         """The table as it is now.
@@ -90,7 +90,7 @@ def open_files(kind: SourceKind, location: str) -> ReadableTable:
     return IcebergTable(location)
 
 
-def shared_dataset(dataset: StoredDataset, shown: Shown, at: str | None) -> TableSource:
+def shared_dataset(dataset: StoredDataset, shown: SharedView, at: str | None) -> TableSource:
     """A dataset as the source of a shared table.
 
     Args:

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.fs
 
-from odfpy.data.recent import Recent
+from odfpy.data.lru_cache import LruCache
 from odfpy.data.timestamp import NANOS_PER_MILLI, Timestamp
 from odfpy.errors import OdfError, UsageError
 from odfpy.sharing.errors import CannotShare
@@ -33,7 +33,7 @@ from odfpy.sharing.tables.remote import BucketFile, table_folder
 _SUFFIXES: Final = (".parquet", ".parq", ".pq")
 _HIDDEN: Final = (".", "_")
 _THREADS: Final = 4
-_COLUMNS: Final[Recent[bytes, pa.Schema]] = Recent(200)  # of folders, as long as no file of them changes
+_COLUMNS: Final[LruCache[bytes, pa.Schema]] = LruCache(200)  # of folders, as long as no file of them changes
 
 
 class _Listed(NamedTuple):

@@ -11,7 +11,7 @@ import pytest
 from support.processes.terminal import Terminal, terminal
 
 from odfpy.cli.query.shell import is_complete
-from odfpy.cli.query.words import Words
+from odfpy.cli.query.words import WordCompleter
 from odfpy.cli.screen.plot import MOST_BARS, Chart, chart_of, draw
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import NothingToPlot
@@ -74,7 +74,7 @@ def test_a_query_needs_neither_an_option_nor_quotes_of_names(engine: str, worksp
     ],
 )
 def test_offers(engine: str, before: str, word: str, offered: object, workspace: Path) -> None:
-    found = Words(Workspace.open(workspace), lambda: engine).offers(before, word)
+    found = WordCompleter(Workspace.open(workspace), lambda: engine).offers(before, word)
     if offered == "all datasets":
         assert '"com.example.rates"' in found
         assert "trades" in found

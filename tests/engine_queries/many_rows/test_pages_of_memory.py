@@ -7,7 +7,7 @@ import pytest
 from odfpy.engine.spark.plan.catalyst import Catalyst
 from odfpy.engine.spark.process.calls import calls_of
 from odfpy.engine.spark.process.session import SMALL_PAGE, request_session, use_pages
-from odfpy.engine.spark.rows.effort import Effort
+from odfpy.engine.spark.rows.parallelism import Parallelism
 
 pytestmark = pytest.mark.spark
 
@@ -18,7 +18,7 @@ def page(spark):
 
 def test_tasks_of_many_rows_have_large_pages(spark):
     session = request_session(spark)
-    effort = Effort(Catalyst(session), 1_000_000)
+    effort = Parallelism(Catalyst(session), 1_000_000)
     effort.set(1_000)
     assert page(spark) == SMALL_PAGE
     effort.set(5_000_000)
@@ -29,7 +29,7 @@ def test_tasks_of_many_rows_have_large_pages(spark):
 
 
 def test_whoever_comes_next_begins_with_small_ones(spark):
-    Effort(Catalyst(request_session(spark)), rows_in_one_task=1_000_000).set(5_000_000)
+    Parallelism(Catalyst(request_session(spark)), rows_in_one_task=1_000_000).set(5_000_000)
     request_session(spark)
     assert page(spark) == SMALL_PAGE
 

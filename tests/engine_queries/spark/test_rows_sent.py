@@ -17,7 +17,7 @@ from odfpy.engine.spark.plan.catalyst import Catalyst, columns, operator_name
 from odfpy.engine.spark.plan.types import spark_schema
 from odfpy.engine.spark.process.session import request_session
 from odfpy.engine.spark.rows import stored
-from odfpy.engine.spark.rows.effort import gather_few, read_plan
+from odfpy.engine.spark.rows.parallelism import gather_few, read_plan
 from odfpy.engine.spark.rows.stored import read_kept, sent, table_rows
 from odfpy.engine.spark.rows.write import batches_of
 from odfpy.errors import EngineError

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, functions
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 from support.engine.requests import Source, success, transform_request
 
+from odfpy.data.lru_cache import LruCache
 from odfpy.data.offset_interval import OffsetInterval
-from odfpy.data.recent import Recent
 from odfpy.data.timestamp import Timestamp
 from odfpy.engine.spark.execution import row_by_row
 from odfpy.engine.spark.execution.operations import transform
@@ -127,7 +127,7 @@ def test_a_transform_row_by_row_is_analyzed_once_over_the_same_columns(spark, tm
         source, made = Source(folder, "a", [pa.field("k", pa.string()), pa.field("v", pa.int64())]), []
         for hour, value in enumerate((7, 9)):
             if again:
-                monkeypatch.setattr(row_by_row, "_KNOWN", Recent(4))
+                monkeypatch.setattr(row_by_row, "_KNOWN", LruCache(4))
             start = source.end
             source.add([("+A", f"2024-01-01T{hour:02d}:00", "x", value), ("+A", "2024-01-01", None, 1)])
             wanted = source.input(start, watermark=f"2024-01-01T{hour:02d}:00:00Z")
@@ -137,7 +137,7 @@ def test_a_transform_row_by_row_is_analyzed_once_over_the_same_columns(spark, tm
         return made
 
     query = "select event_time, k, v + 1 as w from a union all select event_time, upper(k), v from a where v > 1"
-    monkeypatch.setattr(row_by_row, "_KNOWN", Recent(4))
+    monkeypatch.setattr(row_by_row, "_KNOWN", LruCache(4))
     monkeypatch.setattr(row_by_row, "classify_transform", classified)
     known = pulls(again=False)
     assert len(analyzed) == 1

@@ -17,8 +17,8 @@ from support.queries.changelogs import A, logs, moment, sql_table
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY
 from odfpy.engine.contract import Projection, SqlRequest, SqlResponseSuccess, SqlTable
 from odfpy.engine.spark.execution import operations
-from odfpy.query.direct import output_schema
-from odfpy.query.simple import Simple
+from odfpy.query.generated_rows import output_schema
+from odfpy.query.log_query import LogQuery
 
 pytestmark = pytest.mark.spark
 
@@ -75,4 +75,4 @@ def test_rows_straight_from_slices_have_the_columns_that_spark_gives(spark: Any,
     pq.write_table(schema.empty_table(), file)
     table = SqlTable("t", file, (), DEFAULT_VOCABULARY)
     found = ask(spark, tmp_path, SqlRequest("SELECT * FROM t", (table,), str(tmp_path / "result")))
-    assert output_schema(Simple("t"), schema, "spark") == found.schema
+    assert output_schema(LogQuery("t"), schema, "spark") == found.schema

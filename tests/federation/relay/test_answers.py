@@ -18,7 +18,7 @@ from odfpy.engine.control import Control
 from odfpy.errors import NotFound, QueryCancelled
 from odfpy.federation.errors import AuthenticationFailed
 from odfpy.federation.relay.errors import TicketRefused
-from odfpy.federation.relay.question import Answer, Cancellation, Question, SentFragment, Wants
+from odfpy.federation.relay.question import Answer, AnswerOptions, Cancellation, Question, SentFragment
 from odfpy.federation.relay.requesters import Identity
 from odfpy.federation.relay.tickets import Tickets
 from odfpy.federation.sql.fragment import Fragment, explained
@@ -187,7 +187,9 @@ def test_a_ticket_is_for_its_holder_for_a_time_and_perhaps_once() -> None:
 
 def test_parts_are_explained_in_the_words_of_their_relay_if_that_is_wanted() -> None:
     with web(LINE) as made:
-        question = Question("1 item", SentFragment.of(ALL), requester=token(ASKER, "1"), wants=Wants(explained=True))
+        question = Question(
+            "1 item", SentFragment.of(ALL), requester=token(ASKER, "1"), wants=AnswerOptions(explained=True)
+        )
         found = {part.relay: part.sql or "" for part in made.relays["a"].answer(question, ASKER).parts}
         assert {part.sql for part in ask(made, "a", "2").parts} == {None}
     assert found["a"].startswith('SELECT "key", "price" FROM "item" WHERE')

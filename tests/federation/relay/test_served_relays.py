@@ -23,7 +23,15 @@ from odfpy.federation.authority import Authority, Issued
 from odfpy.federation.client import Web
 from odfpy.federation.relay.errors import IncompleteAnswer, RelayRefused, RelayUnavailable
 from odfpy.federation.relay.flight import Connections
-from odfpy.federation.relay.question import NOTHING_MORE, Answer, Cancellation, Part, Question, SentFragment, Wants
+from odfpy.federation.relay.question import (
+    NOTHING_MORE,
+    Answer,
+    AnswerOptions,
+    Cancellation,
+    Part,
+    Question,
+    SentFragment,
+)
 from odfpy.federation.relay.requesters import Authorities
 from odfpy.federation.relay.statements import verified
 from odfpy.federation.sql.split import split
@@ -118,7 +126,7 @@ def test_a_relay_of_another_authority_is_not_believed(web: ServedWeb, ann: Issue
 
 
 def asked(
-    web: ServedWeb, issued: Issued, *, with_token: bool = True, wants: Wants = NOTHING_MORE, query: str = ""
+    web: ServedWeb, issued: Issued, *, with_token: bool = True, wants: AnswerOptions = NOTHING_MORE, query: str = ""
 ) -> tuple[Connections, Answer]:
     """The places to read all rows, and the connections of who has asked."""
     own = credentials(issued)
@@ -302,7 +310,7 @@ def test_a_flight_info_is_cancelled_as_flight_says(web: ServedWeb, ann: Issued) 
 
 
 def test_relays_sign_what_they_have_given(web: ServedWeb, ann: Issued) -> None:
-    connections, answer = asked(web, ann, wants=Wants(signed=True, explained=True))
+    connections, answer = asked(web, ann, wants=AnswerOptions(signed=True, explained=True))
     authorities = Authorities(web.issued.facts.pem.encode())
     for part in answer.parts:
         with connections.rows(part, 10) as reader, RowsHasher() as hasher:
@@ -339,7 +347,7 @@ def test_a_plan_names_relays_and_their_words_and_when_it_was_run_what_came(web: 
 
 
 def test_tickets_that_are_good_once_are_so(web: ServedWeb, ann: Issued) -> None:
-    connections, answer = asked(web, ann, wants=Wants(single_use=True))
+    connections, answer = asked(web, ann, wants=AnswerOptions(single_use=True))
     for part in answer.parts:
         with connections.rows(part, 10) as reader:
             all_rows(reader)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odfpy.ingest.read.text import Unfit, first_unfit, parse_texts
+from odfpy.ingest.read.text import CastFailed, first_unfit, parse_texts
 
 NANOS = pa.timestamp("ns", "UTC")
 MILLIS = pa.timestamp("ms", "UTC")
@@ -114,7 +114,7 @@ def test_text_gives_the_value(wanted: pa.DataType, text: str, value: Any):
     ("wanted", "text"), [(wanted, text) for wanted, texts in DOES_NOT_FIT for text in texts], ids=str
 )
 def test_text_does_not_fit(wanted: pa.DataType, text: str):
-    with pytest.raises(Unfit):
+    with pytest.raises(CastFailed):
         parse_texts(pa.array([text]), wanted)
 
 
@@ -179,8 +179,8 @@ def check_each_alone(texts: list[str | None], wanted: pa.DataType) -> None:
 
     try:
         together = [repr([value]) for value in parse_texts(pa.array(texts, pa.string()), wanted).to_pylist()]
-    except Unfit:
-        with pytest.raises(Unfit):
+    except CastFailed:
+        with pytest.raises(CastFailed):
             [alone(text) for text in texts]
     else:
         assert together == [alone(text) for text in texts]

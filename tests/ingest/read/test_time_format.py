@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odfpy.errors import InvalidValue
-from odfpy.ingest.read.text import TimeFormats, Unfit, parse_texts
+from odfpy.ingest.read.text import CastFailed, TimeFormats, parse_texts
 from odfpy.ingest.time_format import instant, time_format
 
 UTC_MILLIS = pa.timestamp("ms", "UTC")
@@ -89,7 +89,7 @@ def test_columns_of_times_are_understood_in_the_same_way(text_format: str | None
 def test_what_is_no_such_time_is_refused(text_format: str | None, text: str):
     with pytest.raises(InvalidValue):
         time_format(text_format).parse(text)
-    with pytest.raises(Unfit):
+    with pytest.raises(CastFailed):
         parse_texts(pa.array([text]), UTC_MILLIS, TimeFormats.of(None, text_format))
 
 
@@ -104,7 +104,7 @@ def test_format_that_makes_no_sense_is_refused(text_format: str):
 def test_a_date_with_a_time_of_day_is_no_date():
     formats = TimeFormats.of("%Y-%m-%d %H:%M", None)
     assert parse_texts(pa.array(["2024-01-02 00:00"]), pa.date32(), formats).to_pylist() == [date(2024, 1, 2)]
-    with pytest.raises(Unfit):
+    with pytest.raises(CastFailed):
         parse_texts(pa.array(["2024-01-02 00:01"]), pa.date32(), formats)
 
 

@@ -25,8 +25,8 @@ from odfpy.repository.smart_transfer.messages import (
 )
 from odfpy.repository.smart_transfer.push import push
 from odfpy.repository.smart_transfer.session import (
-    AskHead,
     Conversation,
+    FetchHead,
     PeerClosed,
     Receive,
     ReceiveWhileUploading,
@@ -90,18 +90,18 @@ def test_confirmation_of_a_short_push_is_believed(pushed: Push):
 
 def test_confirmation_that_may_be_a_question_is_not_believed_before_the_head_has_moved(pushed: Push):
     pushed.done(10.5)
-    assert isinstance(pushed.talk.send("{}"), AskHead)
+    assert isinstance(pushed.talk.send("{}"), FetchHead)
     assert isinstance(pushed.talk.send(None), Receive), "this was the question"
-    assert isinstance(pushed.talk.send("{}"), AskHead)
+    assert isinstance(pushed.talk.send("{}"), FetchHead)
     assert pushed.ends(pushed.head).new_head == pushed.head
 
 
 def test_many_questions_may_have_been_on_their_way(pushed: Push):
     pushed.done(10.5)
     for _ in range(5):
-        assert isinstance(pushed.talk.send("{}"), AskHead)
+        assert isinstance(pushed.talk.send("{}"), FetchHead)
         assert isinstance(pushed.talk.send(None), Receive)
-    assert isinstance(pushed.talk.send("{}"), AskHead)
+    assert isinstance(pushed.talk.send("{}"), FetchHead)
     assert pushed.ends(pushed.head).new_head == pushed.head
 
 

@@ -18,7 +18,7 @@ from support.servers.serving import ask as ask_server
 from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.workspace import Workspace
 from odfpy.serving.sharing.app import PREFIX
-from odfpy.sharing.model import PrincipalKind, Shown
+from odfpy.sharing.model import PrincipalKind, SharedView
 from odfpy.sharing.names import SharePath
 from odfpy.sharing.profile import profile
 from odfpy.sharing.sharing import Sharing
@@ -120,10 +120,10 @@ def sharing_rates(folder: Path) -> Iterator[Shared]:
     sharing = Sharing.of_workspace(workspace.storage.odf, None)
     sharing.shares.add_share("fx")
     dataset = workspace.storage.get("rates")
-    for name, shown in (("rates", Shown.CURRENT), ("log", Shown.CHANGELOG)):
+    for name, shown in (("rates", SharedView.CURRENT), ("log", SharedView.CHANGELOG)):
         sharing.shares.add_table(SharePath("fx", "main", name), shared_dataset(dataset, shown, None))
     sharing.shares.add_share("hidden")
-    sharing.shares.add_table(SharePath("hidden", "main", "rates"), shared_dataset(dataset, Shown.CURRENT, None))
+    sharing.shares.add_table(SharePath("hidden", "main", "rates"), shared_dataset(dataset, SharedView.CURRENT, None))
     with serving(workspace) as server:
         (mounted,) = (one.app for one in server.app.routes if getattr(one, "path", "") == PREFIX)
         found = Shared(workspace, sharing, f"{server.url}{PREFIX}", {}, mounted)

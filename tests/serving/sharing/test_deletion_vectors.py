@@ -18,7 +18,7 @@ from support.servers.serving import serving
 from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.workspace import Workspace
 from odfpy.serving.sharing.app import PREFIX
-from odfpy.sharing.model import Shown
+from odfpy.sharing.model import SharedView
 from odfpy.sharing.names import SharePath
 from odfpy.sharing.sharing import Sharing
 from odfpy.sharing.tables.opener import shared_dataset
@@ -61,7 +61,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
     sharing = Sharing.of_workspace(workspace.storage.odf, None)
     sharing.shares.add_share("fx")
     dataset = workspace.storage.get("state")
-    sharing.shares.add_table(SharePath("fx", "main", "rates"), shared_dataset(dataset, Shown.CURRENT, None))
+    sharing.shares.add_table(SharePath("fx", "main", "rates"), shared_dataset(dataset, SharedView.CURRENT, None))
     with serving(workspace) as server:
         (mounted,) = (one.app for one in server.app.routes if getattr(one, "path", "") == PREFIX)
         found = Shared(workspace, sharing, f"{server.url}{PREFIX}", {}, mounted)

@@ -18,10 +18,10 @@ from odfpy.repository.smart_transfer.messages import ObjectFile, TransferUrl, Vi
 from odfpy.repository.smart_transfer.session import (
     FAILED,
     NORMAL,
-    AskHead,
-    AskTakes,
     Conversation,
     Fetch,
+    FetchCapabilities,
+    FetchHead,
     Located,
     PeerClosed,
     Receive,
@@ -175,9 +175,9 @@ class Pair:
                 side.go_on(UploadProgress(None, self._given, 0.0))
             case TakeSignatures():
                 side.go_on(CollectedSignatures())
-            case AskTakes():
+            case FetchCapabilities():
                 side.go_on(self.takes)
-            case AskHead():
+            case FetchHead():
                 side.go_on(self.site.head)
             case _:
                 return False

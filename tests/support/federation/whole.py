@@ -33,7 +33,7 @@ from odfpy.federation.model.reading import KINDS
 from odfpy.federation.model.relay_objects import RelayObjects
 from odfpy.federation.relay.call_pool import CallPool
 from odfpy.federation.relay.peers import Peers
-from odfpy.federation.relay.question import Answer, Cancellation, Part, Question, SentFragment, Wants
+from odfpy.federation.relay.question import Answer, AnswerOptions, Cancellation, Part, Question, SentFragment
 from odfpy.federation.relay.reading import SourceReader
 from odfpy.federation.relay.relay import Relay
 from odfpy.federation.relay.requesters import Authorities, Credentials, Identity, identity_of
@@ -242,7 +242,7 @@ class WholeWeb:
         tables = {}
         for name, fragment in parts.fragments.items():
             token = me.credentials.token(query, seconds=60) if self.web.signs else None
-            wants = Wants(explained=True)
+            wants = AnswerOptions(explained=True)
             sent = Question(
                 f"{query} {name}", SentFragment.of(fragment), seconds=60, requester=token, wants=wants
             ).to_json()

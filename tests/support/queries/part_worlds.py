@@ -27,7 +27,7 @@ from odfpy.engine.spark.incremental.state.stateful_inputs import StatefulRows
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
 from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK
-from odfpy.engine.spark.rows.effort import Effort
+from odfpy.engine.spark.rows.parallelism import Parallelism
 from odfpy.engine.spark.rows.tables import Table
 
 START = datetime(2024, 1, 1, tzinfo=timezone.utc)
@@ -100,7 +100,7 @@ class World:
         return self.catalyst.plan(self.catalyst.dataframe(self.catalyst.union(found)).distinct())
 
     def _stateful_inputs(self, fragment: Fragment) -> StatefulRows:
-        effort = Effort(self.catalyst, ROWS_IN_ONE_TASK)
+        effort = Parallelism(self.catalyst, ROWS_IN_ONE_TASK)
         pull = Pull(self.catalyst, effort, self._streams, self.clock, self.clock, self.scratch, is_first=True)
         return StatefulRows(pull, fragment)
 

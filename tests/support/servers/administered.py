@@ -16,7 +16,7 @@ from support.servers.serving import ask as ask_server
 from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.workspace import Workspace
 from odfpy.serving.callers.tokens import Scope, Tokens
-from odfpy.sharing.model import PrincipalKind, Shown
+from odfpy.sharing.model import PrincipalKind, SharedView
 from odfpy.sharing.names import SharePath
 from odfpy.sharing.sharing import Sharing
 from odfpy.sharing.tables.opener import shared_dataset
@@ -96,7 +96,7 @@ def administered(folder: Path) -> Iterator[Administered]:
     sharing = Sharing.of_workspace(workspace.storage.odf, None)
     sharing.shares.add_share("sales")
     dataset = workspace.storage.get(NAME)
-    for name, shown in (("orders", Shown.CURRENT), ("log", Shown.CHANGELOG)):
+    for name, shown in (("orders", SharedView.CURRENT), ("log", SharedView.CHANGELOG)):
         sharing.shares.add_table(SharePath("sales", "eu", name), shared_dataset(dataset, shown, None))
     principals, tokens = sharing.principals, Tokens(workspace.odf)
     principals.add(PrincipalKind.RECIPIENT, "acme", {"country": "DE"})

@@ -21,7 +21,7 @@ from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.workspace import Workspace
 from odfpy.dataset.names import DatasetAlias
 from odfpy.serving.callers.visibility import Visibility, set_visibility
-from odfpy.serving.http.guests import MakeGuest
+from odfpy.serving.http.mounted_apps import MakeGuest
 from odfpy.serving.http.tls import Tls
 from odfpy.serving.server import DatasetServer, listen
 from odfpy.serving.settings import ServeSettings

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from odfpy.engine.spark.analysis.determinism import place, text_of
 from odfpy.engine.spark.analysis.options import call_name, function_name, unfit_options
-from odfpy.engine.spark.plan.arguments import Unfit
+from odfpy.engine.spark.plan.arguments import UnsuitableArgument
 from odfpy.engine.spark.plan.catalyst import Node, children, expressions_of, items, operator_name, parsed_name
 from odfpy.engine.spark.plan.failures import HOW_TO_JOIN_VERSIONS, NO_FILES
 from odfpy.engine.spark.plan.function_names import FUNCTIONS, REFUSED_NAMES, TABLE_FUNCTIONS
@@ -190,9 +190,9 @@ class _Admission:
     # --- Words ---
 
     def _refused(self, node: Node, reason: str) -> InvalidQuery | NondeterministicQuery:
-        return self._unfit(node, Unfit(reason, what_instead(reason)))
+        return self._unfit(node, UnsuitableArgument(reason, what_instead(reason)))
 
-    def _unfit(self, node: Node, found: Unfit) -> InvalidQuery | NondeterministicQuery:
+    def _unfit(self, node: Node, found: UnsuitableArgument) -> InvalidQuery | NondeterministicQuery:
         return self._refusal(f"`{text_of(node, self._source)}` {found.reason}{self._at(node)}", hint=found.hint)
 
     def _at(self, node: Node) -> str:

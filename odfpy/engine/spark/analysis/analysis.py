@@ -28,7 +28,7 @@ Looked = TypeVar("Looked")
 Looked_co = TypeVar("Looked_co", covariant=True)
 
 
-class Look(Protocol[Looked_co]):
+class StepVisitor(Protocol[Looked_co]):
     """Finds something out about an analyzed step."""
 
     def __call__(self, step: Step, *, is_last: bool) -> Looked_co:
@@ -36,7 +36,9 @@ class Look(Protocol[Looked_co]):
         ...
 
 
-def each_step(catalyst: Catalyst, transform: TransformSql, inputs: Sequence[str], look: Look[Looked]) -> list[Looked]:
+def each_step(
+    catalyst: Catalyst, transform: TransformSql, inputs: Sequence[str], look: StepVisitor[Looked]
+) -> list[Looked]:
     """Analyze the steps of a transform one by one; each sees the inputs and the steps before it.
 
     Args:

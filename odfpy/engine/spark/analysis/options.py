@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from odfpy.engine.spark.plan.arguments import Unfit
+from odfpy.engine.spark.plan.arguments import UnsuitableArgument
 from odfpy.engine.spark.plan.catalyst import Node, items, parsed_name
 from odfpy.engine.spark.plan.functions import READS_FILES
 
@@ -59,7 +59,7 @@ _FORMS: Final[dict[str, _Form]] = {
 _MAKE_SCHEMAS: Final = frozenset(f"schema_of_{name}" for name in OPTIONS)
 
 
-def unfit_options(function: str, arguments: list[Node]) -> Unfit | None:
+def unfit_options(function: str, arguments: list[Node]) -> UnsuitableArgument | None:
     """Why a parsed call may not be analyzed, or None when it may.
 
     Args:
@@ -70,10 +70,10 @@ def unfit_options(function: str, arguments: list[Node]) -> Unfit | None:
     if form is None:
         return None
     if any(parsed_name(argument).startswith("analysis.UnresolvedStar") for argument in arguments):
-        return Unfit("takes columns by their names, not as *", "Name them one by one.")
+        return UnsuitableArgument("takes columns by their names, not as *", "Name them one by one.")
     schema, options = (_at(arguments, position) for position in (form.schema, form.options))
     if schema is not None and not _is_schema(schema, is_sample=function in _MAKE_SCHEMAS):
-        return Unfit("takes its schema as a constant", _HINT)
+        return UnsuitableArgument("takes its schema as a constant", _HINT)
     return None if options is None else _unfit_map(options, form.known)
 
 
@@ -104,15 +104,15 @@ def _names_classes(schema: str) -> bool:
     return _MADE_UP_TYPE in found
 
 
-def _unfit_map(options: Node, known: Iterable[str]) -> Unfit | None:
+def _unfit_map(options: Node, known: Iterable[str]) -> UnsuitableArgument | None:
     parts = items(options.arguments()) if call_name(options) == "map" else [options]
     if any(parsed_name(part) != "Literal" for part in parts):
-        return Unfit("takes its options as constants", "Write map('name', 'value', ...).")
+        return UnsuitableArgument("takes its options as constants", "Write map('name', 'value', ...).")
     for key in map(str, (part.value() for part in parts[::2])):
         if key.lower() == _XSD:
-            return Unfit(READS_FILES, "Leave the option rowValidationXSDPath out.")
+            return UnsuitableArgument(READS_FILES, "Leave the option rowValidationXSDPath out.")
         if key.lower() not in known:
-            return Unfit(f"has no option `{key}` in queries", f"There are: {', '.join(sorted(known))}.")
+            return UnsuitableArgument(f"has no option `{key}` in queries", f"There are: {', '.join(sorted(known))}.")
     return None
 
 

@@ -19,7 +19,7 @@ from odfpy.data.rows.plain_values import columns_of, plain
 from odfpy.data.schemas.primary_key import primary_key_of
 from odfpy.engine.contract import OutputSoFar, TransformRequest
 from odfpy.engine.spark.batch.answer import Answer
-from odfpy.engine.spark.batch.near import Nearness
+from odfpy.engine.spark.batch.approximate import ApproximateComparison
 from odfpy.engine.spark.batch.request import BatchAnswer, Difference, Kind
 from odfpy.engine.spark.batch.tables import WEIGHT, Log, in_one_form, quoted, read_log, sort_key, state_of
 from odfpy.engine.spark.plan.catalyst import Catalyst
@@ -135,9 +135,9 @@ class _Tally:
     def look_at(self, differing: DataFrame) -> None:
         """Look at rows that are not there equally often."""
         names, schema = differing.columns[:-2], arrow_schema(differing.schema)
-        nearness = Nearness(pa.schema(list(schema)[: len(names)]), [None] * len(names))
+        nearness = ApproximateComparison(pa.schema(list(schema)[: len(names)]), [None] * len(names))
         if nearness.fractions and not differing.isEmpty():
-            nearness = Nearness(pa.schema(list(schema)[: len(names)]), _greatest(differing, names))
+            nearness = ApproximateComparison(pa.schema(list(schema)[: len(names)]), _greatest(differing, names))
         named = self.log.names
         keys = nearness.exact if self.key is None else [named.index(name) for name in self.key]
         by = [at for at in keys if at in nearness.exact]
@@ -145,7 +145,7 @@ class _Tally:
         for _, same in groupby(_rows(ordered), key=lambda row: [repr(row.values[at]) for at in by]):
             self._look_at_group(list(same), nearness)
 
-    def _look_at_group(self, rows: Sequence[_Row], nearness: Nearness) -> None:
+    def _look_at_group(self, rows: Sequence[_Row], nearness: ApproximateComparison) -> None:
         extra, missing = ([row for row in rows if row.count * sign > 0] for sign in (1, -1))
         for one in extra:
             for other in missing:
@@ -161,7 +161,7 @@ class _Tally:
         for row in extra:
             self._note(Kind.EXTRA, found=row)
 
-    def _differs(self, found: _Row, expected: _Row, nearness: Nearness) -> None:
+    def _differs(self, found: _Row, expected: _Row, nearness: ApproximateComparison) -> None:
         positions = nearness.differing(found.values, expected.values)
         self._note(Kind.DIFFERS, expected=expected, found=found, columns=[self.log.names[at] for at in positions])
 

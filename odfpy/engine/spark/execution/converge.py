@@ -27,7 +27,7 @@ from odfpy.engine.spark.plan.catalyst import columns
 from odfpy.engine.spark.plan.same_bytes import summed_by_row
 from odfpy.engine.spark.plan.types import spark_schema
 from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK
-from odfpy.engine.spark.rows.effort import gathered_rows
+from odfpy.engine.spark.rows.parallelism import gathered_rows
 from odfpy.engine.spark.rows.tables import Table, scan, visible_columns
 from odfpy.errors import InvalidQuery, SchemaError
 from odfpy.stages import stage

@@ -41,7 +41,7 @@ from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.session import request_session, version_of
 from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK
-from odfpy.engine.spark.rows.effort import gather_few
+from odfpy.engine.spark.rows.parallelism import gather_few
 from odfpy.engine.spark.rows.tables import Table, name_projected
 from odfpy.engine.spark.rows.write import batches_of
 from odfpy.engine.sql.source_text import SourceText

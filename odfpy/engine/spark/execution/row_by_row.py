@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from odfpy.data.recent import Recent
+from odfpy.data.lru_cache import LruCache
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.transform import TransformSql
 from odfpy.engine.lateness.policy import Late
@@ -86,7 +86,7 @@ def _leaf_over(catalyst: Catalyst, leaf: Node, table: Table, rows: Node) -> Node
     return catalyst.project([*shown, *marks], rows)
 
 
-_KNOWN: Final[Recent[Hashable, RowByRowPlan | None]] = Recent(64)
+_KNOWN: Final[LruCache[Hashable, RowByRowPlan | None]] = LruCache(64)
 """Transforms that have been analyzed, by all that their plans depend on; None for those that are not row by row."""
 
 

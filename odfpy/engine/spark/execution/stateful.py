@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from odfpy.data.recent import Recent
+from odfpy.data.lru_cache import LruCache
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.transform import TransformSql
-from odfpy.engine.checkpoint import Kept, kept_rows, manifest_after, write_checkpoint
+from odfpy.engine.checkpoint import CheckpointRows, kept_rows, manifest_after, write_checkpoint
 from odfpy.engine.contract import SliceDescription, TransformRequest, TransformRequestInput
 from odfpy.engine.lateness.policy import LatePolicy
 from odfpy.engine.output import OutputForm, output_form
@@ -36,7 +36,7 @@ from odfpy.engine.spark.plan.times import MILLISECOND, Clock, DerivedWatermark, 
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.row_by_row.carry import carry
 from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK
-from odfpy.engine.spark.rows.effort import Effort
+from odfpy.engine.spark.rows.parallelism import Parallelism
 from odfpy.engine.spark.rows.tables import Table
 from odfpy.engine.watermark import input_watermark, watermark_at
 from odfpy.errors import InvalidQuery
@@ -45,7 +45,7 @@ from odfpy.stages import stage
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_KNOWN: Final[Recent[Hashable, tuple[Steps, pa.Schema]]] = Recent(32)
+_KNOWN: Final[LruCache[Hashable, tuple[Steps, pa.Schema]]] = LruCache(32)
 """Transforms that have been analyzed, by all that their plans depend on; the plans themselves hold no session."""
 
 
@@ -169,7 +169,7 @@ class FragmentRuns:
 
     def keep(self, request: TransformRequest, engine: str) -> None:
         """Write the checkpoint."""
-        kept = Kept()
+        kept = CheckpointRows()
         for run, count in zip(self.fragments, self.counts, strict=True):
             with stage("kept rows"):
                 self.pull.effort.set(count)
@@ -222,7 +222,7 @@ def run_fragments(
     with stage("checkpoint"):
         kept = kept_rows(request, engine, ready.scratch)
     with stage("settings"):
-        effort = Effort(catalyst, rows_in_one_task, (path for path, _ in kept.files.values()) if kept else ())
+        effort = Parallelism(catalyst, rows_in_one_task, (path for path, _ in kept.files.values()) if kept else ())
     limit = Correctable.of(catalyst, ready.late, sources, ready.scratch)
     arrangement = None if request.new_arrangement_path is None else Arrangement(request, engine, effort)
     late = set[int]() if unfinished is None else unfinished.late

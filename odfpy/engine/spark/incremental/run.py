@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
-from odfpy.engine.checkpoint import Kept, KeptRows
+from odfpy.engine.checkpoint import CheckpointRows, KeptRows
 from odfpy.engine.spark.incremental.properties.plan_info import (
     Fragment,
     Groups,
@@ -32,7 +32,7 @@ from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.step import CARRIED_OFFSET, CARRIED_OPERATION
 from odfpy.engine.spark.plan.times import Clock
 from odfpy.engine.spark.rows.batches import write_parquet
-from odfpy.engine.spark.rows.effort import gather, is_gathered
+from odfpy.engine.spark.rows.parallelism import gather, is_gathered
 from odfpy.engine.spark.rows.stored import Stored
 from odfpy.stages import stage
 
@@ -82,9 +82,9 @@ class FragmentRun:
         marks = [catalyst.alias(offset, CARRIED_OFFSET), catalyst.alias(catalyst.integer(0), CARRIED_OPERATION)]
         return catalyst.project([*columns(plan), *marks], plan)
 
-    def keep(self) -> Kept:
+    def keep(self) -> CheckpointRows:
         """Write down what the next pull may need."""
-        found = Kept()
+        found = CheckpointRows()
         for stateful_input in self.fragment.info.stateful_inputs:
             self.arranged.keep(stateful_input)
             if stateful_input.groups is not None:
@@ -94,9 +94,9 @@ class FragmentRun:
             found.update(more if more is not None else self._kept(stateful_input))
         return found
 
-    def _kept(self, stateful_input: StatefulInput) -> Kept:
+    def _kept(self, stateful_input: StatefulInput) -> CheckpointRows:
         """The rows of a stateful input that are kept, in the arrangement or in files."""
-        found = Kept()
+        found = CheckpointRows()
         kept = self.rows.keep(stateful_input)
         if kept is None:
             return found

@@ -17,8 +17,8 @@ from odfpy.engine.spark.incremental.state.difference import OPERATION
 from odfpy.engine.spark.incremental.state.source_rows import SourceRows
 from odfpy.engine.spark.plan.catalyst import Catalyst, columns
 from odfpy.engine.spark.rows.batches import write_parquet
-from odfpy.engine.spark.rows.effort import gather
 from odfpy.engine.spark.rows.late_table import chosen
+from odfpy.engine.spark.rows.parallelism import gather
 from odfpy.engine.spark.rows.stored import read_kept
 from odfpy.engine.spark.rows.tables import Table, scan, visible_columns
 from odfpy.stages import stage

@@ -14,7 +14,7 @@ _XSD: Final = "rowvalidationxsdpath"
 
 
 @dataclass(frozen=True, slots=True)
-class Unfit:
+class UnsuitableArgument:
     """Why an expression may not be used as it is.
 
     Attributes:
@@ -26,7 +26,7 @@ class Unfit:
     hint: str
 
 
-def unfit(name: str, node: Node) -> Unfit | None:
+def unfit(name: str, node: Node) -> UnsuitableArgument | None:
     """Why an expression is no function of its arguments, or None when it is.
 
     Args:
@@ -35,7 +35,7 @@ def unfit(name: str, node: Node) -> Unfit | None:
     """
     reason = why_not_deterministic(name)
     if reason is not None:
-        return Unfit(reason, what_instead(reason))
+        return UnsuitableArgument(reason, what_instead(reason))
     look = _LOOKS.get(name)
     return None if look is None else look(node)
 
@@ -46,26 +46,28 @@ def why_unsafe(name: str, node: Node) -> str | None:
     return found.reason if found is not None and is_unsafe(found.reason) else None
 
 
-def _format(node: Node) -> Unfit | None:
+def _format(node: Node) -> UnsuitableArgument | None:
     """`format_string` hands its arguments to Java, which of most objects writes no more than class and address."""
     types = [value.dataType().typeName() for value in children(node)[1:]]
     found = next((name for name in types if name in _WITHOUT_TEXT), None)
     if found is None:
         return None
     reason = f"formats a value of type {found.upper()}, of which Java knows only where it lies in memory"
-    return Unfit(reason, "Make it a text first: hex(...), to_json(...), array_join(...) or CAST(... AS STRING).")
+    return UnsuitableArgument(
+        reason, "Make it a text first: hex(...), to_json(...), array_join(...) or CAST(... AS STRING)."
+    )
 
 
-def _xml(node: Node) -> Unfit | None:
+def _xml(node: Node) -> UnsuitableArgument | None:
     """An XML Schema is read by its path."""
     keys = node.options().keysIterator()
     while keys.hasNext():
         if keys.next().lower() == _XSD:
-            return Unfit(READS_FILES, "Leave the option rowValidationXSDPath out.")
+            return UnsuitableArgument(READS_FILES, "Leave the option rowValidationXSDPath out.")
     return None
 
 
-_LOOKS: Final[dict[str, Callable[[Node], Unfit | None]]] = {
+_LOOKS: Final[dict[str, Callable[[Node], UnsuitableArgument | None]]] = {
     "FormatString": _format,
     "XmlToStructs": _xml,
     "SchemaOfXml": _xml,

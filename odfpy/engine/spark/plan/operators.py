@@ -83,7 +83,7 @@ class Operator:
 
 
 @dataclass(frozen=True, slots=True)
-class Obstacle:
+class Unsupported:
     """Why a step is not of any class that can be processed.
 
     Attributes:
@@ -130,20 +130,22 @@ def with_subqueries(plan: Node) -> Iterator[Operator]:
         yield from operators(query)
 
 
-def obstacle(operator: Operator) -> Obstacle | None:
+def obstacle(operator: Operator) -> Unsupported | None:
     """Return what makes an operator more than a step row by row, or None when nothing does."""
     name, node = operator.name, operator.node
     if name in ROW_OPERATORS:
-        return Obstacle(operator.subquery, "a subquery in an expression") if operator.subquery is not None else None
+        return Unsupported(operator.subquery, "a subquery in an expression") if operator.subquery is not None else None
     if name == "Aggregate" and _is_event_time_window(node):
-        return Obstacle(node, "an event-time window")
+        return Unsupported(node, "an event-time window")
     if name in _LIMITS and sort_below(node) is None:
-        return Obstacle(node, "LIMIT without a total order", "Add ORDER BY, or leave LIMIT out.", deterministic=False)
+        return Unsupported(
+            node, "LIMIT without a total order", "Add ORDER BY, or leave LIMIT out.", deterministic=False
+        )
     if name == "Sample":
-        return Obstacle(node, "TABLESAMPLE", "Filter by a hash of a column instead.", deterministic=False)
+        return Unsupported(node, "TABLESAMPLE", "Filter by a hash of a column instead.", deterministic=False)
     if name in NO_INPUT:
-        return Obstacle(node, "rows that come from no input")
-    return Obstacle(node, _IN_WORDS.get(name, name), _INSTEAD.get(name))
+        return Unsupported(node, "rows that come from no input")
+    return Unsupported(node, _IN_WORDS.get(name, name), _INSTEAD.get(name))
 
 
 def sort_below(node: Node) -> Node | None:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from odfpy.data.recent import Recent
+from odfpy.data.lru_cache import LruCache
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, children, columns, operator_name
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Templates:
     """The latest templates, by what they depend on."""
 
     def __init__(self, most: int = 64) -> None:
-        self._known: Recent[Hashable, Template] = Recent(most)
+        self._known: LruCache[Hashable, Template] = LruCache(most)
 
     def over(
         self,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from odfpy.data.recent import Recent
+from odfpy.data.lru_cache import LruCache
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node
 from odfpy.engine.spark.plan.time_values import evaluate, open_start
 from odfpy.engine.watermark import watermark_at
@@ -28,12 +28,12 @@ class Clock:
     watermarks: Sequence[int | None]
 
 
-def _values() -> Recent[int, int | None]:
+def _values() -> LruCache[int, int | None]:
     """The latest values of a function of times that Spark computes.
 
     They are asked for again and again during a pull, and where it ends, the next one begins.
     """
-    return Recent(8)
+    return LruCache(8)
 
 
 class DerivedWatermark(Protocol):
@@ -93,7 +93,7 @@ class FunctionOf:
     expression: Node
     reads: Node
     part: DerivedWatermark
-    _known: Recent[int, int | None] = field(default_factory=_values, init=False, repr=False, compare=False)
+    _known: LruCache[int, int | None] = field(default_factory=_values, init=False, repr=False, compare=False)
 
     def at(self, clock: Clock) -> int | None:
         """Its value."""
@@ -116,7 +116,7 @@ class FirstOpenWindow:
     windows: tuple[Node, ...]
     reads: Node
     part: DerivedWatermark
-    _known: Recent[int, int | None] = field(default_factory=_values, init=False, repr=False, compare=False)
+    _known: LruCache[int, int | None] = field(default_factory=_values, init=False, repr=False, compare=False)
 
     def at(self, clock: Clock) -> int | None:
         """Its value."""

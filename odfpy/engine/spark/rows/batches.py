@@ -17,7 +17,7 @@ from odfpy.engine.spark.plan.step import CARRIED_BRANCH, CARRIED_OFFSET, CARRIED
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.shared_files import on_cluster
 from odfpy.engine.spark.row_by_row.carried import CARRIED, Delta
-from odfpy.engine.spark.rows.effort import is_gathered
+from odfpy.engine.spark.rows.parallelism import is_gathered
 from odfpy.engine.spark.rows.write import batches_of, write_file
 from odfpy.errors import InternalError, UnsupportedQuery
 from odfpy.stages import stage

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node
 from odfpy.engine.spark.plan.types import arrow_schema, spark_schema
 from odfpy.engine.spark.rows.batches import file_schema, write_batches, write_parquet
-from odfpy.engine.spark.rows.effort import read_plan
+from odfpy.engine.spark.rows.parallelism import read_plan
 from odfpy.engine.spark.rows.relation import nullable_schema
 from odfpy.engine.spark.rows.write import are_few, calls_by, in_memory, read_batches, table_of
 

@@ -24,7 +24,7 @@ from odfpy.engine.spark.plan.catalyst import Node
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.counting import count_jobs
 from odfpy.engine.spark.process.shared_files import on_cluster, storage_of
-from odfpy.engine.spark.rows.effort import is_gathered
+from odfpy.engine.spark.rows.parallelism import is_gathered
 from odfpy.errors import EngineError, OdfError
 from odfpy.stages import stage, staged
 

@@ -29,7 +29,7 @@ from odfpy.federation.sql.fragment import Fragment, Output
 from odfpy.federation.sql.operators import NULL, all_of, call
 from odfpy.federation.sql.reading import FindColumn, read_tree
 from odfpy.federation.sql.splitting.relations import Relation
-from odfpy.federation.sql.splitting.sketches import ERROR, Sketched, bucket_of, estimate, least_of, sketch_hash
+from odfpy.federation.sql.splitting.sketches import ERROR, SketchTable, bucket_of, estimate, least_of, sketch_hash
 from odfpy.federation.sql.types import INT, MOST_DIGITS, kind_of
 
 _GROUPING: Final = ("rollup", "cube", "grouping_sets", "totals", "all")
@@ -37,7 +37,7 @@ _GROUPING: Final = ("rollup", "cube", "grouping_sets", "totals", "all")
 
 def partial_aggregates(
     select: Any, alias: str, relation: Relation, conditions: Sequence[Expression], flavor: Flavor
-) -> Fragment | Sketched | None:
+) -> Fragment | SketchTable | None:
     """Split the aggregates of a query over one table; return None where a source cannot do its part.
 
     The query is changed, if this succeeds: what it reads are columns of the fragment, or of what sketches are.
@@ -67,7 +67,7 @@ def partial_aggregates(
         found = parts.found(relation.entity, all_of([*relation.conditions, *conditions]))
     except InvalidFragment:
         return None
-    fragments = [one for one, _ in found.parts] if isinstance(found, Sketched) else [found]
+    fragments = [one for one, _ in found.parts] if isinstance(found, SketchTable) else [found]
     if any(one.dtype is None for fragment in fragments for one in fragment.outputs):
         return None  # NULL has no type that sources agree on
     for key, value in changed.items():
@@ -89,7 +89,7 @@ class _Parts:
         self._find = find
         self._flavor = flavor
 
-    def found(self, entity: str, where: Expression | None) -> Fragment | Sketched:
+    def found(self, entity: str, where: Expression | None) -> Fragment | SketchTable:
         """The fragments that sources are asked for, and how their answers are one table.
 
         Args:
@@ -120,7 +120,7 @@ class _Parts:
         else:
             parts = [(grouped(list(outputs.values()), self.groups), None)] if has_more else []
             parts += [(grouped([*keys, output], [*of_keys, bucket]), output.name) for output, bucket in sketches]
-        return Sketched((*outputs, *self.sketches.values()), tuple(one.name for one in keys), tuple(parts))
+        return SketchTable((*outputs, *self.sketches.values()), tuple(one.name for one in keys), tuple(parts))
 
     def key(self, node: Any) -> Any:
         """A column of the fragment for what rows are grouped by."""

@@ -114,7 +114,7 @@ def _over(text: str, column: Any, dialect: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Sketched:
+class SketchTable:
     """A table of the rest that is made of sketches, and of what else was asked of the same rows.
 
     Attributes:

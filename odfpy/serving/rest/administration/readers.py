@@ -20,8 +20,8 @@ from odfpy.serving.rest.administration.admin import AdministrationRoute, require
 from odfpy.serving.rest.administration.forms import PAGED, APage, like, refusals
 from odfpy.serving.rest.administration.grants import words_of
 from odfpy.serving.rest.login import is_admin
-from odfpy.sharing.decisions import Reach, View
-from odfpy.sharing.model import Principal, PrincipalKind, SharedTable, Shown
+from odfpy.sharing.decisions import CallerAccess, View
+from odfpy.sharing.model import Principal, PrincipalKind, SharedTable, SharedView
 from odfpy.sharing.names import SharePath, folded
 
 router = APIRouter(tags=["administration"], route_class=AdministrationRoute)
@@ -62,7 +62,7 @@ class PathModel(BaseModel):
     model_config = like(_TABLE)
 
     path: str
-    shown: Shown
+    shown: SharedView
     at: Annotated[str | None, Field(description="A tag or branch; null for the head.")]
 
 
@@ -174,11 +174,11 @@ class _Tables:
             for place in (SharePath(path.share), SharePath(path.share, path.schema), path):
                 self._places[folded(str(place))].append(one)
 
-    def are_seen(self, reach: Reach) -> bool:
+    def are_seen(self, reach: CallerAccess) -> bool:
         """Return whether somebody sees something of any."""
         return any(map(reach.sees, self._granted(reach)))
 
-    def seen(self, reach: Reach) -> list[tuple[SharedTable, View]]:
+    def seen(self, reach: CallerAccess) -> list[tuple[SharedTable, View]]:
         """Those that somebody sees something of, by path, with what that is.
 
         Args:
@@ -188,19 +188,19 @@ class _Tables:
         found = [(one, view) for one, view in views if view is not None]
         return sorted(found, key=lambda each: folded(str(each[0].path)))
 
-    def _granted(self, reach: Reach) -> Iterator[SharedTable]:
+    def _granted(self, reach: CallerAccess) -> Iterator[SharedTable]:
         for path in reach.paths or ():
             yield from self._places.get(folded(str(path)), ())
 
 
-def _reader(who: Principal, reach: Reach, tables: _Tables) -> ReaderModel:
+def _reader(who: Principal, reach: CallerAccess, tables: _Tables) -> ReaderModel:
     seen = tables.seen(reach)
     whole = (one for one, view in seen if view.is_all)
     return ReaderModel(
         name=who.name,
         kind=who.kind,
         isDisabled=who.is_disabled,
-        readsAll=any(one.source.shown is Shown.CHANGELOG and one.source.at is None for one in whole),
+        readsAll=any(one.source.shown is SharedView.CHANGELOG and one.source.at is None for one in whole),
         numTables=len(seen),
         tables=[
             ReadTableModel(

@@ -37,7 +37,7 @@ from odfpy.serving.sharing.audited import note
 from odfpy.serving.sharing.callers import SharingCaller
 from odfpy.serving.sharing.errors import SharingError
 from odfpy.serving.sharing.question import TableQuestion, question_of
-from odfpy.sharing.decisions import Reach
+from odfpy.sharing.decisions import CallerAccess
 from odfpy.sharing.files.schema import schema_string
 from odfpy.sharing.files.visible_rows import num_visible_rows, visible_rows
 from odfpy.sharing.model import Principal, PrincipalKind, SharedTable
@@ -160,18 +160,20 @@ async def table_seen(
     return preview
 
 
-def _reach(admin: Admin, found: Principal) -> Reach:
+def _reach(admin: Admin, found: Principal) -> CallerAccess:
     if found.kind is PrincipalKind.GROUP:
         raise UsageError(f"{found.name} is a group, and reads nothing itself", hint="Look as one of its members.")
     return admin.sharing.reach(found)
 
 
-def _question(request: Request, found: Principal, reach: Reach, path: SharePath) -> TableQuestion:
+def _question(request: Request, found: Principal, reach: CallerAccess, path: SharePath) -> TableQuestion:
     """The question as if they had asked: whatever is decided for them is decided here."""
     return question_of(request, SharingCaller(found.name, reach, found.id), path, None)
 
 
-def _described(request: Request, found: Principal, reach: Reach, one: SharedTable, last: float) -> SeenTableModel:
+def _described(
+    request: Request, found: Principal, reach: CallerAccess, one: SharedTable, last: float
+) -> SeenTableModel:
     words = _words(found, reach, one)
     try:
         question = _question(request, found, reach, one.path)
@@ -200,7 +202,7 @@ def _type(kind: Any) -> str:
     return kind if isinstance(kind, str) else json.dumps(kind, ensure_ascii=False)
 
 
-def _words(found: Principal, reach: Reach, table: SharedTable) -> list[str]:
+def _words(found: Principal, reach: CallerAccess, table: SharedTable) -> list[str]:
     """The grants by which somebody sees a table, in words."""
     return [
         words_of(grant) + ("" if grant.principal == found.name else f", by the group {grant.principal}")

@@ -28,7 +28,7 @@ from odfpy.serving.rest.catalog import Catalog
 from odfpy.serving.rest.datasets import TOTAL
 from odfpy.serving.sharing.audited import note
 from odfpy.sharing.checked import shared_files
-from odfpy.sharing.model import SharedTable, Shown, SourceKind, TableSource
+from odfpy.sharing.model import SharedTable, SharedView, SourceKind, TableSource
 from odfpy.sharing.names import SharePath
 from odfpy.sharing.tables.opener import shared_dataset
 
@@ -53,7 +53,9 @@ class NewTableModel(BaseModel):
     path: Annotated[Name, Field(description=_PATH)]
     kind: SourceKind = SourceKind.DATASET
     source: Annotated[Line, Field(description="The dataset; or the folder, URL or metadata file of other tables.")]
-    shown: Annotated[Shown, Field(description="Of a dataset, its current state or all changes.")] = Shown.CURRENT
+    shown: Annotated[SharedView, Field(description="Of a dataset, its current state or all changes.")] = (
+        SharedView.CURRENT
+    )
     at: Annotated[Name | None, Field(description="Of a dataset, a tag or branch; None for the head.")] = None
     comment: Annotated[Line, Field(description="A sentence for recipients.")] = ""
 
@@ -77,7 +79,7 @@ class SharedTableModel(BaseModel):
     source: Annotated[str, Field(description="Name of the dataset, or the place of other tables.")]
     datasetId: str | None  # noqa: N815
     isThere: Annotated[bool, Field(description="False for a dataset that is not in the workspace any more.")]  # noqa: N815
-    shown: Shown | None
+    shown: SharedView | None
     at: str | None
     comment: str
     id: str
@@ -134,7 +136,7 @@ def remove_table(request: Request, admin: AnAdmin, share: ShareName, schema: Sch
     return Response(status_code=204)
 
 
-def source_of(admin: Admin, kind: SourceKind, place: str, shown: Shown, at: str | None) -> TableSource:
+def source_of(admin: Admin, kind: SourceKind, place: str, shown: SharedView, at: str | None) -> TableSource:
     """The source of a shared table, once all of it can be shared.
 
     Args:

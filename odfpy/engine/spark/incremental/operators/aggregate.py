@@ -35,7 +35,7 @@ from odfpy.engine.spark.plan.session_windows import fence, is_session
 from odfpy.engine.spark.plan.storable_types import can_be_grouped, can_be_key, unsortable_beside_text
 from odfpy.engine.spark.plan.templates import Template
 from odfpy.engine.spark.plan.times import MILLISECOND, DerivedWatermark, FirstOpenWindow, FunctionOf, ShiftedBy
-from odfpy.engine.spark.rows.effort import is_gathered
+from odfpy.engine.spark.rows.parallelism import is_gathered
 from odfpy.errors import UnsupportedQuery
 
 WINDOW = "event-time window"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from odfpy.engine.arrangement import ArrangedRows
-from odfpy.engine.checkpoint import Kept, KeptRows
+from odfpy.engine.checkpoint import CheckpointRows, KeptRows
 from odfpy.engine.contract import TransformRequestInput
 from odfpy.engine.spark.incremental.properties.keys import sources_read
 from odfpy.engine.spark.incremental.properties.plan_info import Fragment, Retention, StatefulInput
@@ -140,7 +140,7 @@ class ArrangedInputs:
 
     # --- Kept rows ---
 
-    def keep_more(self, stateful_input: StatefulInput) -> Kept | None:
+    def keep_more(self, stateful_input: StatefulInput) -> CheckpointRows | None:
         """Add the rows of this pull to kept rows that are arranged; None if they have to be put together anew."""
         arrangement, kept, name = self._arrangement, self.rows.pull.kept, self.rows.name(stateful_input)
         known = self.known(stateful_input) if _keeps_first(stateful_input) else None
@@ -153,9 +153,9 @@ class ArrangedInputs:
         if not left.runs:
             return None
         arrangement.leave(left)
-        return Kept(arranged={name: kept.arranged[name]})
+        return CheckpointRows(arranged={name: kept.arranged[name]})
 
-    def arrange(self, stateful_input: StatefulInput, files: Sequence[StateFile]) -> Kept | None:
+    def arrange(self, stateful_input: StatefulInput, files: Sequence[StateFile]) -> CheckpointRows | None:
         """Arrange the kept rows of a stateful input; None if they stay in their files, since that does not pay.
 
         Args:
@@ -181,7 +181,7 @@ class ArrangedInputs:
         if not made.runs:
             return None
         arrangement.leave(made)
-        return Kept(arranged={name: KeptRows(name, only_appends=True, count=count)})
+        return CheckpointRows(arranged={name: KeptRows(name, only_appends=True, count=count)})
 
     # --- Rows of history ---
 

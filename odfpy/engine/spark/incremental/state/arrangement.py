@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from odfpy.engine.arrangement import ArrangedRows, Manifest, usable
 from odfpy.engine.contract import TransformRequest
-from odfpy.engine.spark.rows.effort import Effort
+from odfpy.engine.spark.rows.parallelism import Parallelism
 from odfpy.state.arrangement import add_entries, all_rows, rows_of, write_run
 from odfpy.state.fingerprints import Entries, Fingerprints
 from odfpy.state.run_file import StateDamaged, damage_found
@@ -32,7 +32,7 @@ class Arrangement:
 
     request: TransformRequest
     engine: str
-    effort: Effort
+    effort: Parallelism
     _known: dict[str, ArrangedRows] = field(default_factory=dict)
     _left: dict[str, ArrangedRows] = field(default_factory=dict)
 

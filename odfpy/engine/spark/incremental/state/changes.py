@@ -18,7 +18,7 @@ from odfpy.engine.spark.plan.same_bytes import summed_by_row
 from odfpy.engine.spark.plan.step import RESERVED_PREFIX
 from odfpy.engine.spark.plan.templates import Templates
 from odfpy.engine.spark.plan.types import struct_of
-from odfpy.engine.spark.rows.effort import gather
+from odfpy.engine.spark.rows.parallelism import gather
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -17,7 +17,7 @@ from odfpy.engine.spark.plan.same_bytes import summed_by_row
 from odfpy.engine.spark.plan.step import CARRIED_OFFSET, CARRIED_OPERATION
 from odfpy.engine.spark.plan.storable_types import has_map
 from odfpy.engine.spark.plan.templates import Templates
-from odfpy.engine.spark.rows.effort import gather, is_gathered
+from odfpy.engine.spark.rows.parallelism import gather, is_gathered
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from odfpy.engine.arrangement import ArrangedRows
-from odfpy.engine.checkpoint import Kept, KeptRows
+from odfpy.engine.checkpoint import CheckpointRows, KeptRows
 from odfpy.engine.spark.analysis.partial_aggregate import PartialAggregate
 from odfpy.engine.spark.incremental.properties.plan_info import (
     CompletenessRule,
@@ -40,7 +40,7 @@ from odfpy.engine.spark.incremental.state.hashes import (
 from odfpy.engine.spark.incremental.state.pull import Pull
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.times import Clock
-from odfpy.engine.spark.rows.effort import gather, is_gathered
+from odfpy.engine.spark.rows.parallelism import gather, is_gathered
 from odfpy.engine.spark.rows.stored import Stored, read_kept, table_rows
 from odfpy.stages import stage
 from odfpy.state.fingerprints import Entries
@@ -268,23 +268,23 @@ class GroupRows:
     def _merged(self, plan: Node) -> Node:
         return self._groups.merged(gather(self._catalyst, plan), by_value=self.by_value)
 
-    def keep(self) -> Kept:
+    def keep(self) -> CheckpointRows:
         """Return what is kept for the next pull, nothing as long as there have been no rows."""
         arranged, kept = self._arranged, self._kept
         stays = self._is_arranged and (self.new is None or self._looked_up_groups is not None)
         if stays and arranged is not None and arranged.known is not None and kept is not None:
             return self._keep_arranged(arranged, arranged.known, kept)
         if self.after is None:
-            return Kept()
+            return CheckpointRows()
         names = (f"keep-{self._name}", f"new-{self._name}", f"old-{self._name}")
         # The first of them has all groups: those merged, those of this pull where there were none before, or those of
         # history where nothing is new.
         stored = next((self._stored[name] for name in names if name in self._stored), None)
-        if stored is None:
-            return Kept() if self._kept_file is None or kept is None else Kept({self._name: (self._kept_file, kept)})
-        return self._keep_all(stored)
+        if stored is not None:
+            return self._keep_all(stored)
+        return CheckpointRows({} if self._kept_file is None or kept is None else {self._name: (self._kept_file, kept)})
 
-    def _keep_all(self, stored: Stored) -> Kept:
+    def _keep_all(self, stored: Stored) -> CheckpointRows:
         """Arrange the partial results of all groups, if these are many; else, or without room, keep them in a file.
 
         Args:
@@ -299,14 +299,14 @@ class GroupRows:
                     made = arranged.make(*self._in_order(stored), self.only_appended)
                 if made is not None:
                     arranged.arrangement.leave(made)
-                    return Kept(arranged={self._name: kept})
+                    return CheckpointRows(arranged={self._name: kept})
             arranged.arrangement.leave(ArrangedRows(self._name, self.only_appended, too_many=count))
         elif arranged is not None and (known := arranged.arrangement.known(self._name)) is not None:
             arranged.arrangement.leave(replace(known, runs=()))
         file = file_without_hash(stored, self.rows.pull.scratch / f"groups-{self._name}")
-        return Kept({self._name: (file, kept)})
+        return CheckpointRows({self._name: (file, kept)})
 
-    def _keep_arranged(self, arranged: ArrangedGroups, known: ArrangedRows, kept: KeptRows) -> Kept:
+    def _keep_arranged(self, arranged: ArrangedGroups, known: ArrangedRows, kept: KeptRows) -> CheckpointRows:
         """Add the partial results of this pull to the arrangement, and add up those of each group now and then."""
         new = self._new_stored if self._looked_up_groups is not None else None
         rows = known.num_rows + (0 if new is None else new.count)
@@ -320,9 +320,9 @@ class GroupRows:
                 left = arranged.make(*self._in_order(stored), self.only_appended)
                 if left is not None:
                     arranged.arrangement.leave(left)
-                    return Kept(arranged={self._name: KeptRows(self._name, self.only_appended, stored.count)})
+                    return CheckpointRows(arranged={self._name: KeptRows(self._name, self.only_appended, stored.count)})
             arranged.arrangement.leave(arranged.extend(known, None if new is None else new.table, self.only_appended))
-        return Kept(arranged={self._name: replace(kept, only_appends=self.only_appended)})
+        return CheckpointRows(arranged={self._name: replace(kept, only_appends=self.only_appended)})
 
     def of(self, plan: Node | None) -> Groups:
         """Some of the partial results, as operators read them; no rows for None."""

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from odfpy.engine.checkpoint import Kept
+from odfpy.engine.checkpoint import CheckpointRows
 from odfpy.engine.spark.incremental.state.arrangement import Arrangement
 from odfpy.engine.spark.incremental.state.correctable import Correctable
 from odfpy.engine.spark.incremental.state.source_rows import SourceRows
 from odfpy.engine.spark.plan.catalyst import Catalyst
 from odfpy.engine.spark.plan.times import Clock
-from odfpy.engine.spark.rows.effort import Effort
+from odfpy.engine.spark.rows.parallelism import Parallelism
 
 
 class Stream(Protocol):
@@ -51,13 +51,13 @@ class Pull:
     """
 
     catalyst: Catalyst
-    effort: Effort
+    effort: Parallelism
     streams: Sequence[Stream]
     before: Clock
     after: Clock
     scratch: Path
     is_first: bool
-    kept: Kept | None = None
+    kept: CheckpointRows | None = None
     correctable: Correctable | None = None
     arrangement: Arrangement | None = None
     late: set[int] = field(default_factory=set)

@@ -13,7 +13,7 @@ from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.session_windows import beside_sessions
 from odfpy.engine.spark.plan.times import Clock
-from odfpy.engine.spark.rows.effort import gather, is_gathered
+from odfpy.engine.spark.rows.parallelism import gather, is_gathered
 from odfpy.engine.spark.rows.stored import Stored
 from odfpy.errors import InternalError
 

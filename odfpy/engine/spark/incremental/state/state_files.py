@@ -25,7 +25,7 @@ from odfpy.engine.spark.incremental.state.changes import (
 )
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
 from odfpy.engine.spark.plan.times import Clock
-from odfpy.engine.spark.rows.effort import gather
+from odfpy.engine.spark.rows.parallelism import gather
 
 StateFile = tuple[Path, KeptRows]
 

@@ -43,7 +43,7 @@ _LARGE_PAGE: Final = 16 << 20
 has room; but each sort and each map begins with a page."""
 
 
-class Effort:
+class Parallelism:
     """The number of tasks for a number of rows, up to what the session was set to at first."""
 
     def __init__(self, catalyst: Catalyst, rows_in_one_task: int, kept: Iterable[Path] = ()) -> None:

@@ -11,7 +11,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Recent(Generic[K, V]):
+class LruCache(Generic[K, V]):
     """A dictionary that forgets what was used longest ago. For all threads."""
 
     def __init__(self, most: int) -> None:

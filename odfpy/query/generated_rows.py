@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from odfpy.engine.control import Control
+from odfpy.query.log_query import LogQuery
 from odfpy.query.query import Query
 from odfpy.query.scan import Scan
-from odfpy.query.simple import Simple
 from odfpy.query.slice_rows import scan_of
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from odfpy.query.resolve import Resolved
 
 
-class Direct:
+class GeneratedRows:
     """Rows that are made as they are read.
 
     Attributes:
@@ -68,7 +68,7 @@ class Direct:
         """Make no more of them."""
 
 
-def totals(simple: Simple, resolved: Resolved) -> tuple[pa.Schema, pa.RecordBatch]:
+def totals(simple: LogQuery, resolved: Resolved) -> tuple[pa.Schema, pa.RecordBatch]:
     """Return what the chain knows of all rows."""
     import pyarrow as pa
 
@@ -80,7 +80,7 @@ def totals(simple: Simple, resolved: Resolved) -> tuple[pa.Schema, pa.RecordBatc
     return schema, pa.record_batch(arrays, schema=schema)
 
 
-def output_schema(simple: Simple, source: pa.Schema, dialect: str) -> pa.Schema | None:
+def output_schema(simple: LogQuery, source: pa.Schema, dialect: str) -> pa.Schema | None:
     """The columns that the engine of a dialect would give; None if it would not, or there is no such column.
 
     Args:
@@ -105,7 +105,7 @@ def output_schema(simple: Simple, source: pa.Schema, dialect: str) -> pa.Schema 
 
 
 def rows_of_slices(
-    scan: Scan, simple: Simple, schema: pa.Schema, rows: tuple[int, int], max_bytes: int | None
+    scan: Scan, simple: LogQuery, schema: pa.Schema, rows: tuple[int, int], max_bytes: int | None
 ) -> ScanRequest:
     """Rows by offset, first and last, with columns of a schema.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from odfpy.data.recent import Recent
+from odfpy.data.lru_cache import LruCache
 
 
 def test_what_was_used_longest_ago_is_forgotten() -> None:
-    kept: Recent[str, int] = Recent(2)
+    kept: LruCache[str, int] = LruCache(2)
     made: list[str] = []
 
     def of(key: str) -> int:
@@ -24,14 +24,14 @@ def test_what_was_used_longest_ago_is_forgotten() -> None:
 
 
 def test_all_threads_get_the_same_value() -> None:
-    kept: Recent[int, object] = Recent(1)
+    kept: LruCache[int, object] = LruCache(1)
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: kept.get(1, object), range(200)))
     assert len(set(map(id, found))) == 1
 
 
 def test_a_value_takes_the_place_of_another() -> None:
-    kept: Recent[str, int] = Recent(2)
+    kept: LruCache[str, int] = LruCache(2)
     for key in "aba":
         kept.put(key, ord(key))
     kept.put("a", 7)

@@ -14,7 +14,7 @@ _RELATIVE_OF_SHORT: Final = 1e-6
 """For fractions of single precision, which have seven digits."""
 
 
-class Nearness:
+class ApproximateComparison:
     """Compares values of the columns of a table.
 
     Attributes:

@@ -22,7 +22,7 @@ _BETWEEN: Final = 60 * 1_000_000_000
 """Nanoseconds after which what is over is removed again, at least."""
 
 
-class Once:
+class SingleUse:
     """The queries and tickets of a database; threads may share it."""
 
     def __init__(self, database: Database) -> None:

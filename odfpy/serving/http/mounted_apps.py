@@ -14,7 +14,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 
-class Guest(Protocol):
+class MountedApp(Protocol):
     """An application at a path of the server, and at all paths below it."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -24,11 +24,11 @@ class Guest(Protocol):
         """Live as long as the server."""
 
 
-MakeGuest: TypeAlias = Callable[[FastAPI], Guest]
+MakeGuest: TypeAlias = Callable[[FastAPI], MountedApp]
 """Makes a guest of the application that it is a guest of, whose state is complete by then."""
 
 
-def add_guests(app: FastAPI, guests: Mapping[str, MakeGuest]) -> list[Guest]:
+def add_guests(app: FastAPI, guests: Mapping[str, MakeGuest]) -> list[MountedApp]:
     """Put guests where they are to be; their paths are theirs alone, whatever datasets are called.
 
     Args:
@@ -47,7 +47,7 @@ def add_guests(app: FastAPI, guests: Mapping[str, MakeGuest]) -> list[Guest]:
 class _Endpoint:
     """A guest as an endpoint: an object, so that the route hands requests on as they come."""
 
-    def __init__(self, guest: Guest) -> None:
+    def __init__(self, guest: MountedApp) -> None:
         self.guest = guest
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

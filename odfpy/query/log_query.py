@@ -21,7 +21,7 @@ _PARTS: Final = frozenset(("expressions", "from_", "where", "order", "limit", "o
 
 
 @dataclass(frozen=True, slots=True)
-class Simple:
+class LogQuery:
     """A query of one log.
 
     Attributes:
@@ -65,7 +65,7 @@ class Simple:
         return low, high
 
 
-def simple_query(text: str, dialect: Dialect, offset: str) -> Simple | None:
+def simple_query(text: str, dialect: Dialect, offset: str) -> LogQuery | None:
     """The query, if it is one of these.
 
     Args:
@@ -101,20 +101,20 @@ class _Reader:
         self._offset = offset
         self._qualifiers = qualifiers
 
-    def read(self, tree: exp.Select, table: str) -> Simple | None:
+    def read(self, tree: exp.Select, table: str) -> LogQuery | None:
         """The whole query."""
         from sqlglot import exp
 
         shown = tree.expressions
         totals = [self._total(one) for one in shown]
         if len(shown) == 1 and isinstance(shown[0], exp.Star) and _has_only(shown[0], ()):
-            found: Simple | None = Simple(table)
+            found: LogQuery | None = LogQuery(table)
         elif all(totals):
             bare = not any(tree.args.get(part) for part in ("where", "order", "limit", "offset"))
-            found = Simple(table, totals=tuple(one for one in totals if one)) if bare else None
+            found = LogQuery(table, totals=tuple(one for one in totals if one)) if bare else None
         else:
             columns = [self._shown_column(one) for one in shown]
-            found = Simple(table, tuple(one for one in columns if one)) if all(columns) else None
+            found = LogQuery(table, tuple(one for one in columns if one)) if all(columns) else None
         for more in (self._with_order, self._with_limit, self._with_conditions):
             found = None if found is None else more(tree, found)
         return found
@@ -155,7 +155,7 @@ class _Reader:
             return None
         return parts[-1]
 
-    def _with_order(self, tree: exp.Select, found: Simple) -> Simple | None:
+    def _with_order(self, tree: exp.Select, found: LogQuery) -> LogQuery | None:
         from sqlglot import exp
 
         order = tree.args.get("order")
@@ -168,7 +168,7 @@ class _Reader:
             return None  # ordered by what is called so in the result
         return replace(found, ordered=True, descending=bool(by[0].args.get("desc")))
 
-    def _with_limit(self, tree: exp.Select, found: Simple) -> Simple | None:
+    def _with_limit(self, tree: exp.Select, found: LogQuery) -> LogQuery | None:
         limit, offset = tree.args.get("limit"), tree.args.get("offset")
         if limit is not None:
             most = _whole(limit.args.get("expression"))
@@ -182,7 +182,7 @@ class _Reader:
             found = replace(found, skip=skip)
         return found
 
-    def _with_conditions(self, tree: exp.Select, found: Simple) -> Simple | None:
+    def _with_conditions(self, tree: exp.Select, found: LogQuery) -> LogQuery | None:
         from sqlglot import exp
 
         where = tree.args.get("where")

@@ -9,36 +9,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odfpy.sharing.files.ahead import Ahead
+from odfpy.sharing.files.read_ahead import ReadAheadPool
 
 
 @pytest.fixture(scope="module")
-def ahead() -> Iterator[Ahead]:
-    found = Ahead()
+def ahead() -> Iterator[ReadAheadPool]:
+    found = ReadAheadPool()
     yield found
     found.stop()
 
 
 @given(st.lists(st.tuples(st.integers(), st.booleans())))
-def test_results_come_in_order(ahead: Ahead, items: list[tuple[int, bool]]) -> None:
+def test_results_come_in_order(ahead: ReadAheadPool, items: list[tuple[int, bool]]) -> None:
     found = list(ahead.map(lambda item: item[0] * 2, items, lambda item: item[1]))
     assert found == [number * 2 for number, _ in items]
 
 
-def test_two_are_worked_on_at_once(ahead: Ahead) -> None:
+def test_two_are_worked_on_at_once(ahead: ReadAheadPool) -> None:
     both = threading.Barrier(2, timeout=30)
     if ahead._most > 1:
         assert len(list(ahead.map(lambda _: both.wait(), range(2), lambda _: True))) == 2
 
 
-def test_an_error_comes_where_it_is(ahead: Ahead) -> None:
+def test_an_error_comes_where_it_is(ahead: ReadAheadPool) -> None:
     found = ahead.map(lambda number: 1 // number, [1, 1, 0, 1], lambda number: number == 0)
     assert [next(found), next(found)] == [1, 1]
     with pytest.raises(ZeroDivisionError):
         next(found)
 
 
-def test_few_more_are_taken_than_results(ahead: Ahead) -> None:
+def test_few_more_are_taken_than_results(ahead: ReadAheadPool) -> None:
     taken: list[int] = []
 
     def items() -> Iterator[int]:

@@ -14,7 +14,7 @@ T = TypeVar("T")
 V = TypeVar("V")
 
 
-class Ahead:
+class ReadAheadPool:
     """Threads that work on what is asked for next, one for each processor. For all threads."""
 
     def __init__(self) -> None:

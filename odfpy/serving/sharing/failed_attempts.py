@@ -13,7 +13,7 @@ _SECONDS: Final = 60.0
 _ADDRESSES: Final = 10_000
 
 
-class Guesses:
+class FailedAttempts:
     """Counts wrong tokens.
 
     After 20 within a minute, an address has to wait until the minute is over. Tokens that were right from there before
