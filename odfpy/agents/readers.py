@@ -111,8 +111,12 @@ class Reader:
 
     @property
     def owner(self) -> str:
-        """Whose proofs theirs are: nobody else gets them."""
-        return self.caller.token.name if self.caller.token is not None else ""
+        """Whose proofs theirs are: nobody else gets them, also where tokens of other workspaces have the same name."""
+        caller = self.caller
+        folder = caller.granting or caller.storage
+        if caller.token is None or folder is None:
+            return ""
+        return f"{folder.root}\0{'token' if caller.granting is None else 'principal'}\0{caller.token.name}"
 
     def entries(self) -> list[CatalogEntry]:
         """Return all datasets that they may read, in the order of their names."""

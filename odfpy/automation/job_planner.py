@@ -167,10 +167,12 @@ class JobPlanner:
             is_failure = outcome is Outcome.FAILED
             reason = Reason.RETRY if is_failure else Reason.INTERRUPTED
             again = now + (tries.seconds_before(start.attempt + 1) if is_failure else 0.0)
+            # What was interrupted had no fair try: the last one is done again, once.
+            is_allowed = tries.allows(start.attempt + is_failure)
             past = replace(
                 past,
                 failures=past.failures + is_failure,
-                retry_at=again if tries.allows(start.attempt + 1) else None,
+                retry_at=again if is_allowed else None,
                 retry_reason=reason,
             )
         self._put_past(start.key, past)
@@ -218,9 +220,15 @@ class JobPlanner:
             self._requests[start.request] = (start.key, start.due_at)
         self._put_past(start.key, before)
 
-    def cancel(self, start: Start) -> None:
-        """Take in that a run does not begin after all: its dataset is gone, or nobody wants it any more."""
+    def cancel(self, start: Start, before: JobHistory) -> None:
+        """Take in that a run does not begin after all: its dataset is gone, or nobody wants it any more.
+
+        Args:
+            start: the run.
+            before: the past that its job has again, with the retry that may be due in it.
+        """
         self._running.pop(start.key.dataset, None)
+        self._put_past(start.key, before)
 
     def occupy(self, start: Start) -> None:
         """Take in a run of another scheduler that has not ended yet."""

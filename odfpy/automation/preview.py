@@ -122,5 +122,8 @@ def _next(key: JobKey, trigger: Trigger, planned: Planned, past: JobHistory, sta
 def _upcoming(name: str, key: JobKey, trigger: Trigger, at: float | None) -> Upcoming:
     if at is None:
         return Upcoming(name, key.job.value, None, None, trigger.in_words)
-    local = datetime.fromtimestamp(int(at), zone_named(trigger.timezone)).isoformat()
+    try:
+        local = datetime.fromtimestamp(int(at), zone_named(trigger.timezone)).isoformat()
+    except (ValueError, OverflowError, OSError):  # no calendar goes beyond the year 9999
+        return Upcoming(name, key.job.value, None, None, trigger.in_words)
     return Upcoming(name, key.job.value, time_text(int(at)), local, trigger.in_words)

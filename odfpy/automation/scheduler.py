@@ -244,7 +244,7 @@ class Scheduler:
             try:
                 name = str(self._dataset(key).handle)
             except DatasetNotFound:  # deleted since: its schedule goes with the next look
-                self._planner.cancel(start)
+                self._planner.cancel(start, before)
                 if start.request is not None:
                     self._state.withdraw(start.request)
                 continue
@@ -264,7 +264,7 @@ class Scheduler:
         assert self._state is not None  # noqa: S101
         try:
             if not self._state.begin(run, past):
-                self._planner.cancel(run.start)
+                self._planner.cancel(run.start, before)
                 return
         except StateUnusable as unusable:  # what is not written down does not begin, or it could begin twice
             self._planner.withdraw(run.start, before)

@@ -49,6 +49,7 @@ class Watched:
         heads: files of the heads that its jobs depend on, with their stamps.
         last_data: when its last rows came, in seconds since 1970.
         records: its rows.
+        trouble: why its schedule cannot be read.
     """
 
     id: str
@@ -58,6 +59,7 @@ class Watched:
     heads: dict[str, Stamp] = field(default_factory=dict)
     last_data: float | None = None
     records: int = 0
+    trouble: str | None = None
 
 
 class Watch:
@@ -106,6 +108,10 @@ class Watch:
             if known is None or known.stamp != stamp:
                 watched = self.watched[folder.name] = self._read(folder, stamp)
                 yield watched
+            elif known.planned is None:  # it could not be read, and may have been mended
+                watched = self.watched[folder.name] = self._read(folder, stamp, known.trouble)
+                if watched.planned is not None:
+                    yield watched
         for dataset in gone:
             watched = self.watched.pop(dataset)
             watched.planned = None
@@ -171,14 +177,17 @@ class Watch:
 
     # --- Pieces ---
 
-    def _read(self, folder: Path, stamp: Stamp) -> Watched:
+    def _read(self, folder: Path, stamp: Stamp, told: str | None = None) -> Watched:
+        """Read a schedule, and tell why that cannot be done, unless that was told already."""
         watched = Watched(folder.name, folder, stamp)
         try:
             schedule = load_schedule(folder)
             dataset = StoredDataset.load(folder, self._storage)
             target = Target.of(dataset.state, is_copy=is_copy(dataset))
         except OdfError as error:
-            self._tell(f"not scheduled: {error.message}")
+            watched.trouble = f"not scheduled: {error.message}"
+            if watched.trouble != told:
+                self._tell(watched.trouble)
             return watched
         if schedule is None or stamp is None:  # gone since
             return watched

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -259,23 +259,29 @@ Form = Annotated[
 
 
 _HIGHEST_PORT = 65535
+LARGEST: Final = (1 << 63) - 1
+"""The largest number that files, databases and Arrow have room for."""
+_MOST_DIGITS = 1000
 
 
-def whole_number(text: str | None, option: str, *, at_least: int = 0) -> int | None:
+def whole_number(text: str | None, option: str, *, at_least: int = 0, at_most: int = LARGEST) -> int | None:
     """The value of an option that is a count.
 
     Args:
         text: what was given, None for nothing.
         option: name of the option, for messages.
         at_least: the least number that makes sense.
+        at_most: the greatest one.
 
     Raises:
-        UsageError: it is no number, or too small.
+        UsageError: it is no number, too small, or too large.
     """
     if text is None:
         return None
-    if not text.isdecimal() or int(text) < at_least:
-        raise UsageError(f"{option} wants a whole number from {at_least} on, not {text!r}")
+    if not text.isdecimal() or (len(text) < _MOST_DIGITS and int(text) < at_least):
+        raise UsageError(f"{option} wants a whole number from {at_least} on, not {text!r:.100}")
+    if len(text) >= _MOST_DIGITS or int(text) > at_most:
+        raise UsageError(f"{option} wants a whole number up to {at_most}, not {text:.100}")
     return int(text)
 
 
@@ -289,10 +295,7 @@ def port_number(text: str, option: str) -> int:
     Raises:
         UsageError: it is no port.
     """
-    number = whole_number(text, option) or 0
-    if number > _HIGHEST_PORT:
-        raise UsageError(f"{option} wants a number up to {_HIGHEST_PORT}, not {text}")
-    return number
+    return whole_number(text, option, at_most=_HIGHEST_PORT) or 0
 
 
 def split_words(text: str | None) -> list[str]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from odfpy.cli.stdin import line_of_stdin
 from odfpy.errors import UsageError
-
-_LONGEST_LINE = 16_384
 
 
 def typed_password(prompt: str, *, again: bool = False) -> str:
@@ -35,10 +34,7 @@ def piped_password() -> str:
     Raises:
         UsageError: there is none, or it is no text.
     """
-    line = sys.stdin.buffer.readline(_LONGEST_LINE)
+    line = line_of_stdin()
     if not line:
         raise UsageError("There is no password in standard input", hint="Its first line is the password.")
-    try:
-        return line.decode().rstrip("\r\n")
-    except UnicodeDecodeError:
-        raise UsageError("The password in standard input is no text", hint="It has to be UTF-8.") from None
+    return line

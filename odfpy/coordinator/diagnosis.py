@@ -246,7 +246,7 @@ def _size(count: int) -> str:
 def _settings(workspace: Workspace) -> str:
     """Return what is set; people show it to others, so that what may hold tokens is not told."""
     changed = [item for item in workspace.config.items() if item.origin != "default"]
-    told = (f"{item.setting.key}={'(set)' if item.setting.meaning.is_secret else item.value}" for item in changed)
+    told = (f"{item.setting.key}={item.shown}" for item in changed)
     return ", ".join(told) or "all as they come"
 
 

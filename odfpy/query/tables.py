@@ -11,6 +11,8 @@ from odfpy.query.counts import counted
 if TYPE_CHECKING:
     from sqlglot import exp
 
+    from odfpy.query.dialects import Dialect
+
 
 @dataclass(frozen=True, slots=True)
 class NamedTable:
@@ -84,22 +86,22 @@ def _names_in_place_of_tables(query: str, dialect: str) -> list[str]:
     return list(names)
 
 
-def split_statements(text: str, *, in_place: bool = False) -> list[str]:
+def split_statements(text: str, dialect: Dialect, *, in_place: bool = False) -> list[str]:
     """The statements of a text, at semicolons outside of quotes and comments; without those that say nothing.
 
     Args:
         text: the statements.
+        dialect: how quotes are written: a backslash before one is an escape for Spark, and nothing for DataFusion.
         in_place: keep each on its lines, behind as many empty ones, so that places in it are those in the text.
     """
     only = text.rstrip().removesuffix(";").rstrip()
     if counted(only):
         return [only if in_place else only.strip()]
     from sqlglot import TokenType
-    from sqlglot.dialects.spark import Spark
     from sqlglot.errors import TokenError
 
     try:
-        tokens = Spark().tokenize(text)
+        tokens = dialect.tokens(text)
     except TokenError:
         return [text]
     ends = [token.start for token in tokens if token.token_type is TokenType.SEMICOLON]

@@ -137,7 +137,14 @@ def test_an_interrupted_run_is_tried_again_at_once_but_not_for_ever() -> None:
     while found := starts(planner, T0):
         reasons.append((found[0].reason.value, found[0].attempt))
         planner.ended(found[0], Outcome.INTERRUPTED, T0)
-    assert reasons == [("manual", 1), ("interrupted", 2), ("interrupted", 3)]
+    assert reasons == [("manual", 1), ("interrupted", 2), ("interrupted", 3), ("interrupted", 4)]
+
+
+def test_an_interrupted_run_is_tried_again_where_failures_are_not() -> None:
+    planner = planner_of(DatasetSchedule(pull=Trigger(cron="0 0 1 1 *"), retry=Retry(attempts=1)))
+    planner.ask("r1", PULL, T0)
+    planner.ended(one(planner, T0), Outcome.INTERRUPTED, T0)
+    assert one(planner, T0).reason is Reason.INTERRUPTED
 
 
 def test_rows_that_a_run_could_not_take_in_do_not_start_it_over_and_over() -> None:
@@ -206,6 +213,17 @@ def test_what_could_not_be_written_down_has_not_begun() -> None:
     ((start, before, _),) = planner.start_next(T0)
     planner.withdraw(start, before)
     assert one(planner, T0 + 5) == start
+
+
+def test_a_request_that_is_taken_back_leaves_a_retry_as_it_was() -> None:
+    planner = planner_of(hourly())
+    past = planner.ended(one(planner, T0), Outcome.FAILED, T0)
+    assert past.retry_at is not None
+    planner.ask("r1", PULL, T0 + 1)
+    ((start, before, _),) = planner.start_next(T0 + 1)
+    planner.cancel(start, before)
+    again = one(planner, past.retry_at)
+    assert (again.reason, again.attempt, again.request) == (Reason.RETRY, 2, None)
 
 
 # --- Clocks ----------------------------------------------------------------------------------------------------------

@@ -212,7 +212,10 @@ def test_notices_of_a_minute_are_one_mail_once_it_is_over(plain: MailServer, tmp
     assert plain.mails.get(timeout=PATIENCE)["Subject"] == "[odf] at 99:1 (and 1 more)"
     notices.deliver()
     assert plain.mails.empty()
+    notices.post(notice("the last one", time=Timestamp(101 * MINUTE)))
     now[0] += 30
     notices.deliver()
     assert plain.mails.get(timeout=PATIENCE)["Subject"] == "[odf] at 100:0 (and 1 more)"
     assert plain.mails.empty()
+    notices.deliver(is_last=True)
+    assert plain.mails.get(timeout=PATIENCE)["Subject"] == "[odf] the last one", "a process that ends keeps nothing"

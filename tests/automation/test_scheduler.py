@@ -88,6 +88,19 @@ def test_a_schedule_that_cannot_be_read_is_told_once_and_others_go_on(workspace:
     assert one.beat(11) == [(PUSHED, "verify")], "a hand has mended it"
 
 
+def test_a_dataset_that_could_not_be_read_is_scheduled_once_it_is_mended(workspace: Workspace, bench: Benches) -> None:
+    schedule(workspace, POLLED, HOURLY)
+    head = workspace.storage.get(POLLED).folder / "refs" / "head"
+    good = head.read_bytes()
+    head.write_bytes(b"damaged")
+    one = bench()
+    assert one.beat() == []
+    assert one.beat(20) == []
+    assert len(one.remarks) == 1, "told once"
+    head.write_bytes(good)
+    assert one.beat(20) == [(POLLED, "pull")]
+
+
 def test_datasets_that_are_renamed_or_deleted_while_scheduled(workspace: Workspace, bench: Benches) -> None:
     schedule(workspace, POLLED, HOURLY)
     one = bench()

@@ -12,6 +12,7 @@ from cli.conftest import dataset_folder
 
 import odfpy
 from odfpy.cli.commands import COMMANDS, app
+from odfpy.cli.secrets import without_secrets
 from odfpy.coordinator.verbs.datasets import DatasetRegistry
 from odfpy.coordinator.workspace import Workspace
 
@@ -372,3 +373,53 @@ def test_a_full_disk_is_no_bug(odf: Odf, workspace: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(DatasetRegistry, "survey", survey)
     assert odf("list").says == "error: /some/file: No space left on device (E900)\n"
+
+
+def test_what_is_reported_has_no_secrets() -> None:
+    line = [
+        "login",
+        "http://ann:pass@host",
+        "--token",
+        "secret1",
+        "--token=secret2",
+        "config",
+        "set",
+        "mail.password",
+        "secret3",
+    ]
+    shown = without_secrets(line)
+    assert "secret" not in " ".join(shown)
+    assert "pass@" not in " ".join(shown)
+    assert shown[0] == "login"
+    assert len(shown) == len(line)
+
+
+def test_secrets_are_shown_only_to_those_who_ask_for_them(
+    odf: Odf, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "mail.password is now (set)" in odf("config", "set", "mail.password", "hunter2").err
+    listed = odf("config", "list").out
+    assert "(set)" in listed
+    assert "hunter2" not in listed
+    assert odf("config", "get", "mail.password").out == "hunter2\n"
+    monkeypatch.setenv("ODF_MAIL_PASSWORD", "hunter3")
+    assert "hunter" not in odf("config", "unset", "mail.password").err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("log", "com.example.rates", "-n"), ("tail", "com.example.rates", "-n"), ("runs", "-n"), ("run", "--grace")],
+)
+@pytest.mark.parametrize("number", ["9" * 23, "9" * 5000])
+def test_numbers_beyond_all_bounds_are_refused(
+    odf: Odf, workspace: Path, arguments: tuple[str, ...], number: str
+) -> None:
+    refused = odf(*arguments, number)
+    assert refused.code == 2
+    assert len(refused.says) < 300
+
+
+def test_standard_input_that_is_no_text_is_told(odf: Odf, workspace: Path) -> None:
+    refused = odf("sql", "--engine", "datafusion", stdin=b"select 1 \xff")
+    assert (refused.code, "Standard input is no text in UTF-8" in refused.says) == (2, True)
+    assert odf("sql", "--engine", "datafusion", "-o", "csv", stdin="select 'ž' as x".encode()).out == "x\nž\n"

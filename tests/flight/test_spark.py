@@ -15,7 +15,7 @@ from flight.conftest import numbers
 from support.servers.flight import OPEN, serving_flight, small_workspace
 from support.servers.plain_flight import REFUSED, REUSE, Flight, PlainServer
 
-from odfpy.flight import filters_to_json
+from odfpy.flight import Filter, FlightSql, Request, filters_to_json
 
 pytestmark = pytest.mark.spark
 
@@ -319,3 +319,13 @@ def leaking() -> Any:
             return Reader()
 
     return Leaking
+
+
+@pytest.mark.parametrize("text", [r"no such \' OR 1=1 -- ", r"C:\new", "50%", "a_b", "it's", '"', "\\"])
+def test_sql_for_servers_like_spark_finds_exactly_what_is_wanted(spark: Any, text: str):
+    rows = [text, f"{text}!", f"-{text}", "other", "C:\new", "500", "axb"]
+    spark.createDataFrame([(row,) for row in rows], "name string").createOrReplaceTempView("texts")
+    sql = FlightSql("`")
+    for operator, meaning in (("=", str.__eq__), ("starts with", str.startswith), ("contains", str.__contains__)):
+        found = spark.sql(sql.sql(Request("texts", filters=(Filter("name", operator, text),)))).collect()
+        assert sorted(row["name"] for row in found) == sorted(row for row in rows if meaning(row, text)), operator

@@ -10,6 +10,7 @@ from typing import Any
 
 import duckdb
 import pytest
+import sqlglot
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -178,6 +179,13 @@ def test_sql_finds_the_rows_for_which_the_condition_holds(database: Any, questio
         database.executemany("INSERT INTO rows VALUES (?, ?)", list(enumerate(values)))
     found = database.execute(SQL.sql(Request("rows", filters=(condition,)))).fetchall()
     assert sorted(row[0] for row in found) == [place for place, value in enumerate(values) if holds(condition, value)]
+
+
+@given(TEXTS)
+def test_texts_for_servers_with_backticks_are_read_as_they_are(text: str):
+    """A backslash is an escape there, so that one that stands alone would let a text run on."""
+    assert sqlglot.parse_one(FlightSql("`").constant(text), read="spark").this == text
+    assert sqlglot.parse_one(FlightSql("`").constant(text), read="mysql").this == text
 
 
 @given(questions().map(lambda question: question[3]))

@@ -70,9 +70,9 @@ def test_everything_else_is_parsed(text: str) -> None:
 )
 @pytest.mark.parametrize("in_place", [True, False])
 def test_it_is_one_statement(text: str, in_place: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = split_statements(text, in_place=in_place)
+    known = split_statements(text, DIALECTS["spark"], in_place=in_place)
     monkeypatch.setattr("odfpy.query.tables.counted", lambda _: None)
-    assert known == split_statements(text, in_place=in_place)
+    assert known == split_statements(text, DIALECTS["spark"], in_place=in_place)
 
 
 @pytest.fixture(scope="module")

@@ -51,6 +51,9 @@ from odfpy.serving.flight.streams import fitting
 from odfpy.serving.flight.tickets import QueryTicket, Ticket
 from odfpy.serving.http.tls import CannotServe, Tls
 from odfpy.serving.settings import ServeSettings
+from odfpy.sharing.model import PrincipalKind, SharedView, SharePath
+from odfpy.sharing.sharing import Sharing
+from odfpy.sharing.tables.opener import shared_dataset
 
 NAMES = f'select name from "{OPEN}"'
 ENDLESS = f'select a.id from "{OPEN}" a, generate_series(1, 100000000) c'
@@ -303,6 +306,29 @@ def test_a_revoked_token_ends_what_was_prepared_with_it(tmp_path: Path):
             client.get_flight_info(command("CommandPreparedStatementQuery", prepared_statement_handle=handle))
         with pytest.raises(fl.FlightUnauthenticatedError, match="This session is over"):
             prepare(client, NAMES, session)
+
+
+def test_a_session_has_the_grants_of_now(tmp_path: Path):
+    workspace = small_workspace(tmp_path / "w")
+    sharing = Sharing.of_workspace(workspace.odf, None)
+    sharing.shares.add_share("all")
+    path = SharePath("all", "some", "secret")
+    sharing.shares.add_table(path, shared_dataset(workspace.storage.get(SECRET), SharedView.CHANGELOG, None))
+    sharing.principals.add(PrincipalKind.RECIPIENT, "acme")
+    text, _ = sharing.principals.new_token("acme")
+    with serving_flight(workspace) as served, closing(served.client()) as client:
+        session = fl.FlightCallOptions(headers=[client.authenticate_basic_token(b"acme", text.encode())])
+
+        def listed() -> set[str]:
+            return {
+                flight.descriptor.path[0].decode().rpartition("/")[2] for flight in client.list_flights(options=session)
+            }
+
+        before = listed()
+        grant = sharing.grants.add("acme", path)
+        assert len(listed()) == len(before) + 1
+        sharing.grants.remove(grant.id)
+        assert listed() == before
 
 
 def test_whoever_is_not_known_any_more_closes_what_he_has(tmp_path: Path):

@@ -56,7 +56,7 @@ def _compare(reader: Reader, asked: CompareArguments, control: Control) -> Compa
     for moment in (asked.old, asked.new):
         if not moment[:4].isdigit():  # what references do not lead to is not there for this caller
             reader.resolver.find_block(dataset, moment)
-    with compare(storage, reader.service, str(dataset.handle), asked.old, asked.new, asked.key) as found:
+    with compare(storage, reader.service, str(dataset.handle.id), asked.old, asked.new, asked.key) as found:
         control.on_stop(found.answer.cancel)
         changes = list(islice(found, asked.limit + 1))
         columns, key = list(found.columns), list(found.key)

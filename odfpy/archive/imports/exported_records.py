@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -137,6 +138,7 @@ def _number(text: Any, name: str) -> int | float:
 def _whole(value: Any, field: str, name: str) -> int | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != int(value) or value < 0:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
+    if not is_number or value != int(value) or value < 0:
         raise RecordRefused(name, [f"{field} {str(value)[:80]!r} is not a whole number"])
     return int(value)

@@ -30,7 +30,8 @@ from odfpy.archive.imports.outcome import Batches, Imported, ImportLimits, Impor
 from odfpy.archive.metadata import Metadata, parse_metadata
 from odfpy.archive.pushing import NewFile
 from odfpy.archive.record import FileRecord
-from odfpy.errors import ObjectNotFound
+from odfpy.errors import ObjectNotFound, OdfError
+from odfpy.repository.bucket.errors import StoreRefuses
 
 _NEW: Final = re.compile(r"(?:.*/)?([^/]+)/data")
 _OLD: Final = re.compile(r".*/([0-9a-f]{32})-[^/]+")
@@ -94,6 +95,10 @@ def import_layout(
                 yield result
             else:
                 yield from batches.add(name, result.new, result.size)
+    except OdfError:
+        yield from batches.push()  # or it would be fetched again next time, up to the same error
+        raise
+    else:
         yield from batches.push()
     finally:
         pool.shutdown(cancel_futures=True)
@@ -188,7 +193,7 @@ class _Work:
             if not self.limits.dry_run:
                 hash_ = self._source.fetch(candidate.key, head.size, copy)
                 _require_hash(name, hash_, metadata, copy)
-        except (RecordRefused, WrongContent, ObjectNotFound) as error:
+        except (RecordRefused, WrongContent, ObjectNotFound, StoreRefuses) as error:
             return Imported(name, ImportOutcome.REFUSED, candidate.size, error=error)
         return _Fetched(metadata.new_file(copy, create_time=_create_time(candidate, head)), head.size)
 

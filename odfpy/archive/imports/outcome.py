@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
+from itertools import repeat
 
 from odfpy.archive.archive import Archive
 from odfpy.archive.pushing import NewFile, Pushed, PushOutcome
@@ -105,6 +106,7 @@ class Batches:
         self._remove = remove
         self._names: list[str] = []
         self._files: list[NewFile] = []
+        self._sizes: list[int] = []
         self._size = 0
 
     def add(self, name: str, new: NewFile, size: int) -> Iterator[Imported]:
@@ -120,18 +122,19 @@ class Batches:
         """
         self._names.append(name)
         self._files.append(new)
+        self._sizes.append(size)
         self._size += size
         if len(self._files) >= self._limits.files or self._size >= self._limits.size:
             yield from self.push()
 
     def push(self) -> Iterator[Imported]:
         """Push what has been added; yields these files."""
-        names, files = self._names, self._files
-        self._names, self._files, self._size = [], [], 0
+        names, files, sizes = self._names, self._files, self._sizes
+        self._names, self._files, self._sizes, self._size = [], [], [], 0
         if not files:
             return
         if self._limits.dry_run:
-            yield from (Imported(name, ImportOutcome.IMPORTED) for name in names)
+            yield from (Imported(*one) for one in zip(names, repeat(ImportOutcome.IMPORTED), sizes))
             return
         start, begun = Timestamp.now().millis, time.monotonic()
         try:

@@ -22,12 +22,12 @@ class Channel(ABC):
     """A way to one receiver."""
 
     @abstractmethod
-    def batches(self, waiting: Mapping[Path, Notice], now: float) -> list[list[Path]]:
+    def batches(self, waiting: Mapping[Path, Notice], now: float | None) -> list[list[Path]]:
         """Return which of the notices that wait go out now, each batch at once.
 
         Args:
             waiting: notices by file, the oldest first.
-            now: seconds since 1970.
+            now: seconds since 1970; None for the last time that this process looks, when nothing is kept for later.
         """
 
     @abstractmethod

@@ -58,10 +58,10 @@ class MailChannel(Channel):
         self._timeout = timeout
         self._patience = patience
 
-    def batches(self, waiting: Mapping[Path, Notice], now: float) -> list[list[Path]]:
+    def batches(self, waiting: Mapping[Path, Notice], now: float | None) -> list[list[Path]]:
         """Return the notices of each minute that is over, or to come: then the clock was set back."""
         minutes = groupby(waiting, key=lambda path: waiting[path].minute)
-        return [list(paths) for minute, paths in minutes if minute != now // _MINUTE]
+        return [list(paths) for minute, paths in minutes if now is None or minute != now // _MINUTE]
 
     def send(self, notices: Sequence[Notice]) -> None:
         """Send one mail; its id follows from the notices."""

@@ -59,7 +59,7 @@ class Notices:
             if receiver.wants(notice):
                 self._queue(receiver.id).put(notice)
 
-    def deliver(self, wait: float = 60.0) -> None:
+    def deliver(self, wait: float = 60.0, *, is_last: bool = False) -> None:
         """Send what is due to each receiver. None waits for another, and one that hangs is left behind.
 
         What fails is tried again by a later call, ever less often, and given up after some attempts with a line of the
@@ -67,6 +67,7 @@ class Notices:
 
         Args:
             wait: seconds after which receivers that have not finished are left to their threads.
+            is_last: whether nobody may deliver for long after this, so that nothing waits for more to go with it.
         """
         due = self._due()
         if not due:  # a look costs some microseconds: nothing is parsed
@@ -75,7 +76,7 @@ class Notices:
         for id_ in due - self.receivers.ids():
             self._queue(id_).drop()  # the receiver is no more
         deadline = time.monotonic() + wait
-        for thread in [self._delivering(receiver) for receiver in receivers if receiver.id in due]:
+        for thread in [self._delivering(one, is_last=is_last) for one in receivers if one.id in due]:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def send(self, receiver: Receiver, notice: Notice) -> None:
@@ -98,32 +99,32 @@ class Notices:
     def _is_due(self, queue: NoticeQueue) -> bool:
         return not queue.is_empty() and queue.attempts().are_due(self._clock())
 
-    def _delivering(self, receiver: Receiver) -> threading.Thread:
+    def _delivering(self, receiver: Receiver, *, is_last: bool) -> threading.Thread:
         """Return the thread that sends to a receiver, which may be at it already."""
         with self._lock:
             thread = self._under_way.get(receiver.id)
             if thread is None or not thread.is_alive():
                 # A daemon: a process that ends need not wait for somebody who hangs; what was not sent is still there.
-                thread = threading.Thread(target=self._deliver_all, args=(receiver,), daemon=True)
+                thread = threading.Thread(target=self._deliver_all, args=(receiver, is_last), daemon=True)
                 self._under_way[receiver.id] = thread
                 thread.start()
             return thread
 
-    def _deliver_all(self, receiver: Receiver) -> None:
+    def _deliver_all(self, receiver: Receiver, is_last: bool) -> None:
         queue = self._queue(receiver.id)
         try:
             with queue.locked():
                 if self._is_due(queue):  # another process may have been quicker
-                    self._round(receiver, queue, self._channel(receiver))
+                    self._round(receiver, queue, self._channel(receiver), None if is_last else self._clock())
         except (OdfError, OSError) as error:
             _LOGGER.error("notices to %s cannot be delivered: %s", receiver.place, error)  # noqa: TRY400 - no bug
         except Exception:
             _LOGGER.exception("notices to %s cannot be delivered", receiver.place)
 
-    def _round(self, receiver: Receiver, queue: NoticeQueue, channel: Channel) -> None:
+    def _round(self, receiver: Receiver, queue: NoticeQueue, channel: Channel, now: float | None) -> None:
         """Try each batch once; as soon as the receiver cannot be reached, all of them count as tried."""
         waiting = queue.waiting()
-        batches = channel.batches(waiting, self._clock())
+        batches = channel.batches(waiting, now)
         failed: list[Path] = []
         for number, batch in enumerate(batches):
             try:

@@ -71,4 +71,4 @@ class NoticeSender:
         while not self._over.wait(self._interval):
             self._notices.deliver(wait=0)
         for _ in range(2):  # a thread that is at it already does not see what was said last
-            self._notices.deliver(wait=_AT_THE_END)  # if it goes quickly; the rest is there next time
+            self._notices.deliver(wait=_AT_THE_END, is_last=True)  # if it goes quickly; the rest is there next time

@@ -32,7 +32,7 @@ class WebhookChannel(Channel):
         self._receiver = receiver
         self._client = HttpClient(NotDelivered, timeout=timeout)
 
-    def batches(self, waiting: Mapping[Path, Notice], now: float) -> list[list[Path]]:
+    def batches(self, waiting: Mapping[Path, Notice], now: float | None) -> list[list[Path]]:
         """Return each notice for itself."""
         del now
         return [[path] for path in waiting]

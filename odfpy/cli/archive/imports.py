@@ -41,7 +41,13 @@ def import_(
     start: Annotated[str | None, typer.Option(help=f"Of a folder: a time, or mtime{_PATTERN}", metavar="TIME")] = None,
     end: Annotated[str | None, typer.Option(help="Of a folder: the same.", metavar="TIME")] = None,
     work_id: Annotated[str | None, typer.Option(help=f"Of a folder: their job{_PATTERN}", metavar="ID")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only look, and say what would be done.")] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Only look, and say what would be done. Files of a folder are not read: known ones count as imported.",
+        ),
+    ] = False,
     batch_files: Annotated[str, typer.Option(help="Files of a commit at most.", metavar="N")] = "10000",
     archive: ArchiveName = None,
     wait: Wait = None,

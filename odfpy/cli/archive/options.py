@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import getpass
 import json
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from odfpy.cli.grammar import complete_names
+from odfpy.cli.stdin import lines_of_stdin
+from odfpy.cli.user import user_name
 from odfpy.errors import OdfError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -121,13 +121,17 @@ def required(text: str | None, option: str, hint: str | None = None) -> str:
 
 
 def who_of(who: str | None) -> str:
-    """The name of whoever does something: what `--who` says, or the name of the user."""
-    return who or getpass.getuser()
+    """The name of whoever does something: what `--who` says, or the name of the user.
+
+    Raises:
+        UsageError: neither is known.
+    """
+    return required(who or user_name(), "--who", "The number of this user has no name.")
 
 
 def lines_or(texts: list[str] | None) -> Iterator[str]:
     """Yield what was named, or the lines of standard input."""
-    for text in texts or sys.stdin:
+    for text in texts or lines_of_stdin():
         if stripped := text.strip():
             yield stripped
 

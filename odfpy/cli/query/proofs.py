@@ -46,14 +46,15 @@ def commit_answer(session: Session, query: str | None, showing: DisplayOptions, 
     from odfpy.query.wire.response import ask
     from odfpy.query.wire.verification import CommittedAnswer
 
-    statements = split_statements(query or "")
+    dialect = dialect_named(showing.engine or "spark")
+    statements = split_statements(query or "", dialect)
     if len(statements) != 1:
         raise UsageError("--commit is for the answer to one query", hint='odf sql -c "select ..." --commit FILE')
     if file in ("", "-") or Path(file).is_dir() or not Path(file).parent.is_dir():
         raise UsageError(f"--commit wants a file in a folder that is there, not {file!r}")
     request = QueryRequest.to(
         statements[0],
-        engine=dialect_named(showing.engine or "spark").name,
+        engine=dialect.name,
         include=(Include.PROOF, Include.SCHEMA),
         limit=MOST_ROWS if showing.limit is None else showing.limit,
     )

@@ -162,7 +162,8 @@ class Shell:
         return not _tokens("\n".join(self._lines), self.showing.engine or "spark")
 
     def _run_apart(self, text: str) -> None:
-        code = _apart(lambda: self._run_all(split_statements(text)), self.output)
+        dialect = dialect_named(self.showing.engine or "spark")
+        code = _apart(lambda: self._run_all(split_statements(text, dialect)), self.output)
         self.showing.png = None
         if code == -signal.SIGINT:
             self.output.text()

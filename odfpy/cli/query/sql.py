@@ -72,6 +72,7 @@ def sql(
         session.workspace.engines.registry.expect(engine)
     from odfpy.cli.query.shell import Shell
     from odfpy.cli.screen.answers import DisplayOptions
+    from odfpy.query.dialects import dialect_named
     from odfpy.query.tables import split_statements
 
     if query is not None and script is not None:
@@ -89,7 +90,8 @@ def sql(
     if query is None and script is None and sys.stdin.isatty():
         shell.interact()
         return
-    for statement in split_statements(_script(script) if query is None else query, in_place=True):
+    text = _script(script) if query is None else query
+    for statement in split_statements(text, dialect_named(engine or "spark"), in_place=True):
         try:
             shell.run(statement)
         except OdfError as error:
@@ -121,7 +123,9 @@ def _seconds(text: str | None) -> float | None:
 def _script(file: str | None) -> str:
     """The text of a file, or of standard input."""
     if file in (None, "-"):
-        return sys.stdin.read()
+        from odfpy.cli.stdin import text_of_stdin
+
+        return text_of_stdin()
     try:
         return Path(str(file)).read_text(encoding="utf-8-sig")
     except OSError as error:

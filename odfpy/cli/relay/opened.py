@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from odfpy.cli.grammar import session_of
+from odfpy.cli.user import user_name
 from odfpy.errors import did_you_mean
 
 if TYPE_CHECKING:
@@ -79,11 +79,7 @@ def relay_of(context: typer.Context) -> Iterator[OpenedRelay]:
 
 def who() -> str:
     """Return who gives the command: user and machine."""
-    try:
-        name = getpass.getuser()
-    except (KeyError, OSError):  # a container without such a user
-        name = "unknown"
-    return f"{name}@{socket.gethostname()}"
+    return f"{user_name() or 'unknown'}@{socket.gethostname()}"
 
 
 @contextmanager

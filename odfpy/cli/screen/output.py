@@ -45,6 +45,8 @@ class Verbosity(Enum):
     DEBUG = 2
 
 
+_OTHERWISE = "print a table or csv"
+
 Record: TypeAlias = Mapping[str, Any]
 Columns: TypeAlias = Mapping[str, "str | Callable[[Record], object]"]
 """Titles of a table, each with the key that it shows or a function of the record."""
@@ -104,7 +106,7 @@ class Output:
 
     def rows(self, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Rows of plain values under the given columns."""
-        from odfpy.data.rows.plain_values import is_number, plain
+        from odfpy.data.rows.plain_values import is_number, plain, require_distinct
 
         right = {number for number in range(len(columns)) if is_number(row[number] for row in rows)}
         values = ([plain(cell) for cell in row] for row in rows)
@@ -113,6 +115,7 @@ class Output:
         elif self.form is Format.CSV:
             self._csv(columns, values)
         else:
+            require_distinct(columns, _OTHERWISE)
             self.tree([dict(zip(columns, row, strict=True)) for row in values])
 
     @property
@@ -125,11 +128,13 @@ class Output:
 
         JSON that breaks off before its last bracket has met an error.
         """
-        from odfpy.data.rows.plain_values import plain
+        from odfpy.data.rows.plain_values import plain, require_distinct
 
         if self.form is Format.CSV:
             self._csv(columns, ([plain(value) for value in row] for row in rows))
-        elif self.form is Format.NDJSON:
+            return
+        require_distinct(columns, _OTHERWISE)
+        if self.form is Format.NDJSON:
             for row in rows:
                 self.tree(dict(zip(columns, map(plain, row), strict=True)))
         elif self.form is Format.JSON:

@@ -58,9 +58,14 @@ def add(
     profile_version: Version = "1",
 ) -> None:
     """Add a recipient or user, and write the profile file that lets them read what they are granted."""
-    wanted = _ProfileRequest.of(context, expires, url, to, profile_version)
-    sharing_of(context).principals.add(_kind_of(context), name, attributes_of(attribute))
-    wanted.write(context, name)
+    wanted = _ProfileRequest.of(context, name, expires, url, to, profile_version)
+    principals = sharing_of(context).principals
+    principals.add(_kind_of(context), name, attributes_of(attribute))
+    try:
+        wanted.write(context)
+    except BaseException:
+        principals.remove(name)  # so that the same command works once the cause is mended
+        raise
 
 
 @command(user, "odf user password ann", "odf user password ann --stdin < password.txt", name="password")
@@ -159,8 +164,8 @@ def rotate_recipient(
     """Write a new profile file; the ones from before end after a while."""
     from odfpy.data.duration import Duration
 
-    wanted = _ProfileRequest.of(context, expires, url, to, profile_version)
-    wanted.write(context, name, overlap=Duration.parse(overlap))
+    wanted = _ProfileRequest.of(context, name, expires, url, to, profile_version)
+    wanted.write(context, overlap=Duration.parse(overlap))
 
 
 @command(recipient, "odf recipient link acme", "odf recipient link acme --good-for 1d --expires 90d", name="link")
@@ -280,19 +285,21 @@ def remove_group(context: typer.Context, name: GroupName, members: Annotated[
 class _ProfileRequest:
     """A profile file that is wanted; all of it makes sense before anything is changed."""
 
+    name: str
     endpoint: str
     lifetime: Duration | None
-    to: str | None
+    to: Path | None
     version: int
 
     @classmethod
     def of(
-        cls, context: typer.Context, expires: str | None, url: str | None, to: str | None, version: str
+        cls, context: typer.Context, name: str, expires: str | None, url: str | None, to: str | None, version: str
     ) -> _ProfileRequest:
         """Read the options of a command.
 
         Args:
             context: of the command.
+            name: whose it is.
             expires: how long the token is good for.
             url: of the server.
             to: where the file goes.
@@ -306,30 +313,34 @@ class _ProfileRequest:
         from odfpy.sharing.profile import check_version
 
         lifetime = Duration.parse(expires) if expires is not None else None
-        return cls(
-            _endpoint(context, url), lifetime, to, check_version(whole_number(version, "--profile-version") or 0)
-        )
+        number = check_version(whole_number(version, "--profile-version") or 0)
+        return cls(name, _endpoint(context, url), lifetime, None if to == "-" else Path(to or f"{name}.share"), number)
 
-    def write(self, context: typer.Context, name: str, *, overlap: Duration | None = None) -> None:
-        """Make a token, and write the file.
+    def write(self, context: typer.Context, *, overlap: Duration | None = None) -> None:
+        """Make a token, and write the file. If that fails, the token ends, and older ones stay as they are.
 
         Args:
             context: of the command.
-            name: whose it is.
             overlap: how long older tokens go on to be good; None leaves them alone.
         """
         from odfpy.files import replace_file
         from odfpy.sharing.profile import profile
 
-        text, token = sharing_of(context).principals.new_token(name, self.lifetime, overlap=overlap)
-        data = profile(self.endpoint, text, token.expires_at, version=self.version)
-        output = session_of(context).output
-        if self.to == "-":
-            output.text(data.decode().rstrip("\n"))
-            return
-        path = Path(self.to or f"{name}.share")
-        replace_file(path, data, mode=0o600)
-        output.say(f"Wrote {path}: whoever has it reads what {name} is granted. It cannot be made again.")
+        principals, output = sharing_of(context).principals, session_of(context).output
+        text, token = principals.new_token(self.name, self.lifetime)
+        try:
+            data = profile(self.endpoint, text, token.expires_at, version=self.version)
+            if self.to is None:
+                output.text(data.decode().rstrip("\n"))
+            else:
+                replace_file(self.to, data, mode=0o600)
+        except BaseException:
+            principals.revoke(self.name, token.id)
+            raise
+        if overlap is not None:
+            principals.end_older(self.name, token.id, overlap)
+        if self.to is not None:
+            output.say(f"Wrote {self.to}: whoever has it reads what {self.name} is granted. It cannot be made again.")
 
 
 def _endpoint(context: typer.Context, url: str | None) -> str:

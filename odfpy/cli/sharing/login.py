@@ -93,7 +93,9 @@ def _ask_password(user: str, server: str) -> str:
 def _ask(server: str) -> str:
     """The token, typed or piped."""
     if not sys.stdin.isatty():
-        return sys.stdin.readline(16384)
+        from odfpy.cli.stdin import line_of_stdin
+
+        return line_of_stdin()
     from getpass import getpass
 
     return getpass(f"Token for {server}: ", sys.stderr)

@@ -38,10 +38,10 @@ User = Annotated[bool, typer.Option("--user", help="For all workspaces of this u
 
 @command(app, "odf config list", "odf config list --dataset com.example.rates", "odf config list -o yaml", name="list")
 def list_(context: typer.Context, dataset: Dataset = None, form: Form = None) -> None:
-    """List all settings, their values, and where these are from."""
+    """List all settings, their values, and where these are from; of secrets only whether they are set."""
     session = session_of(context)
     records = [
-        {"key": item.setting.key, "value": item.value, "from": item.origin, "meaning": item.setting.description}
+        {"key": item.setting.key, "value": item.shown, "from": item.origin, "meaning": item.setting.description}
         for item in _config(session, dataset).items()
     ]
     session.output_as(form).records(records, {name.capitalize(): name for name in ("key", "value", "from", "meaning")})
@@ -93,7 +93,7 @@ def _change(session: Session, dataset: str | None, key: str, value: str | None, 
     config = _config(session, dataset)
     config.set(key, value, for_user=user)
     item = config.item(key)
-    now = "not set" if item.value is None else f"{_text(item.value)} ({item.origin})"
+    now = "not set" if item.value is None else f"{_text(item.shown)} ({item.origin})"
     session.output.say(f"{item.setting.key} is now {now}")
 
 

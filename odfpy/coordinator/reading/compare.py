@@ -206,7 +206,8 @@ def compare(
     """
     from odfpy.query.service import Query
 
-    state = storage.look(ref).state
+    dataset = storage.look(ref)
+    state = dataset.state
     primary = state.primary_key or ()
     tables = [table_of(storage, ref, _DIALECT, as_at=text) for text in (old, new)]
     schemas = [service.prepare(Query(_all_of(table), _DIALECT.name)).schema for table in tables]
@@ -216,7 +217,9 @@ def compare(
     for name in key:
         if not all(name in side.columns for side in sides):
             otherwise = f"Columns: {', '.join(columns)}."
-            raise NoSuchKey(f"{ref} has no column {name!r}", hint=did_you_mean(name, columns, otherwise=otherwise))
+            raise NoSuchKey(
+                f"{dataset.handle} has no column {name!r}", hint=did_you_mean(name, columns, otherwise=otherwise)
+            )
     # By the primary key only if both states have it: one of them may be older than the key.
     known = tuple(key) or (primary if all(set(primary) <= set(side.columns) for side in sides) else ())
     if known:

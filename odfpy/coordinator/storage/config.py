@@ -37,6 +37,11 @@ class ConfigItem:
     value: Value | None
     origin: str
 
+    @property
+    def shown(self) -> Value | None:
+        """The value as whoever looks at all settings may see it: of a secret only that it is set."""
+        return "(set)" if self.setting.meaning.is_secret and self.value is not None else self.value
+
 
 class Config:
     """The settings in force in a workspace, or of one dataset."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from odfpy.errors import SchemaError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,6 +23,24 @@ _EPOCH = date(1970, 1, 1).toordinal()
 def columns_of(table: pa.Table) -> list[list[Any]]:
     """The columns of a table as lists of plain values, and of decimals."""
     return [[value for chunk in column.chunks for value in _values(chunk)] for column in table.columns]
+
+
+def require_distinct(names: Sequence[str], otherwise: str) -> None:
+    """Make sure that rows can be objects, in which each column is known by its name.
+
+    Args:
+        names: of the columns.
+        otherwise: what to do if two of them shall have one name, to follow "or".
+
+    Raises:
+        SchemaError: two columns have one name.
+    """
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise SchemaError(
+            f"Two columns of the answer are called {twice!r}",
+            hint=f"Give one another name (... AS other), or {otherwise}.",
+        )
 
 
 def num_values(array: pa.Array | pa.ChunkedArray) -> int:

@@ -19,6 +19,7 @@ from odfpy.flight.request import Request
 
 _SQL_OF: Final = {"!=": "<>", "is null": "IS NULL", "is not null": "IS NOT NULL"}
 _PATTERNS: Final = {"starts with": "{}%", "ends with": "%{}", "contains": "%{}%"}
+_ESCAPE: Final = "\\"
 _WILD: Final = str.maketrans({"%": r"\%", "_": r"\_", "\\": r"\\"})
 _CREATE: Final = 1
 _APPEND, _REPLACE = 2, 3
@@ -30,7 +31,8 @@ class FlightSql(Commands):
     """Flight SQL: `CommandStatementQuery` to read, `CommandStatementIngest` to write.
 
     Attributes:
-        quote: the sign around names: `"` as in the standard, or a backtick.
+        quote: the sign around names: `"` as in the standard, or a backtick. Servers with backticks are taken to read a
+            backslash in texts as the escape that it is for Spark, MySQL and others.
     """
 
     quote: str = '"'
@@ -88,7 +90,7 @@ class FlightSql(Commands):
         if condition.operator in _PATTERNS:
             escaped = str(value).translate(_WILD)
             pattern = self.constant(_PATTERNS[condition.operator].format(escaped))
-            return f"{column} LIKE {pattern}" + (r" ESCAPE '\'" if escaped != value else "")
+            return f"{column} LIKE {pattern}" + (f" ESCAPE {self.constant(_ESCAPE)}" if escaped != value else "")
         return f"{column} {_SQL_OF.get(condition.operator, condition.operator)} {self.constant(value)}"
 
     def constant(self, value: Scalar) -> str:
@@ -106,6 +108,8 @@ class FlightSql(Commands):
                 return f"CAST('{value!r}' AS DOUBLE)" if not isfinite(value) else f"CAST({value!r} AS DOUBLE)"
             case Decimal():
                 return _decimal(value)
+            case str() if self.quote == "`":
+                return _escaped(value)
             case str():
                 return _quoted(value, "'")
             case bytes():
@@ -144,9 +148,19 @@ class FlightSql(Commands):
 
 
 def _quoted(text: str, quote: str) -> str:
+    _check(text)
+    return quote + text.replace(quote, quote * 2) + quote
+
+
+def _escaped(text: str) -> str:
+    """A text for servers where a backslash is an escape; to some of them, two quotes are the end and a beginning."""
+    _check(text)
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _check(text: str) -> None:
     if "\0" in text:
         raise InvalidValue(f"{text!r} has the character NUL, which SQL cannot have in names and texts")
-    return quote + text.replace(quote, quote * 2) + quote
 
 
 def _decimal(value: Decimal) -> str:

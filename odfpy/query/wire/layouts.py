@@ -5,8 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from odfpy.data.rows.plain_values import columns_of, plain
-from odfpy.errors import SchemaError
+from odfpy.data.rows.plain_values import columns_of, plain, require_distinct
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,12 +33,7 @@ def laid_out(table: pa.Table, layout: DataFormat) -> Any:
         kinds = table.schema.types
         return [[_as_list(cell, kind) for cell, kind in zip(row, kinds, strict=True)] for row in _rows(table, columns)]
     names = table.column_names
-    for name in names:
-        if names.count(name) > 1:
-            raise SchemaError(
-                f"Two columns of the answer are called {name!r}",
-                hint=f"Give one another name (... AS other), or ask for {DataFormat.ARRAY_OF_ARRAYS.value}.",
-            )
+    require_distinct(names, f"ask for {DataFormat.ARRAY_OF_ARRAYS.value}")
     if layout is DataFormat.STRUCTURE_OF_ARRAYS:
         return dict(zip(names, columns, strict=True))
     return [dict(zip(names, row, strict=True)) for row in _rows(table, columns)]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from fastapi import Depends, HTTPException
@@ -69,6 +69,13 @@ class Caller:
         if self.granting is not None:
             return find_principal(self.text, self.granting) is not None
         return self.storage is not None and Tokens(self.storage.odf).find(self.text) is not None
+
+    def renewed(self) -> Caller | None:
+        """Return them with what they are granted now, None if the token has been revoked or has ended."""
+        if self.granting is None:
+            return self if self.is_still_known() else None
+        found = find_principal(self.text, self.granting)
+        return None if found is None else replace(self, datasets=found[1], since=time.monotonic())
 
     def is_granted(self, dataset: StoredDataset) -> bool:
         """Return whether the grants of sharing let them read a dataset, and after a second still do."""

@@ -156,9 +156,12 @@ class Sessions:
                 raise Unauthenticated("This session is over", hint="Connect again.")
             session.used = self._clock()
             self._known.move_to_end(name)
-        if session.caller.token is not None and not session.caller.is_still_known():
-            self.end(session)
-            raise Unauthenticated("The access token of this session has ended", hint=_HINT)
+        if session.caller.token is not None:
+            now = session.caller.renewed()
+            if now is None:
+                self.end(session)
+                raise Unauthenticated("The access token of this session has ended", hint=_HINT)
+            session.caller = now
         return session
 
     def _of_token(self, text: str) -> FlightSession:

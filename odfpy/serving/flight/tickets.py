@@ -10,6 +10,7 @@ import binascii
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Final
 
 import pyarrow as pa
@@ -114,12 +115,17 @@ class Ticket:
             ) from error
 
 
+def _storable(value: Any) -> Any:
+    """A value as Arrow has room for it: whole numbers beyond 64 bits are exact decimals."""
+    return Decimal(value) if type(value) is int and not -(1 << 63) <= value < 1 << 63 else value
+
+
 def _packed(values: tuple[Any, ...]) -> str:
     """Values with their types."""
     if not values:
         return ""
     sink = pa.BufferOutputStream()
-    arrays = [pa.array([value]) for value in values]
+    arrays = [pa.array([_storable(value)]) for value in values]
     batch = pa.record_batch(arrays, names=[str(number) for number in range(len(arrays))])
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)

@@ -199,14 +199,13 @@ class Principals:
     # --- Tokens ---
 
     def new_token(
-        self, name: str, lifetime: Duration | None = None, *, overlap: Duration | None = None, is_login: bool = False
+        self, name: str, lifetime: Duration | None = None, *, is_login: bool = False
     ) -> tuple[str, PrincipalToken]:
         """Make a token; gives its text, which cannot be had again, and what is known of it.
 
         Args:
             name: whose it is.
             lifetime: how long it is good for, None for ever.
-            overlap: how long those from before go on to be good; None leaves them alone.
             is_login: whether it ends with the password that it is given for.
 
         Raises:
@@ -218,7 +217,26 @@ class Principals:
             who = self._get(connection, name)
             if who.kind is PrincipalKind.GROUP:
                 raise UsageError(f"{who.name} is a group, and groups have no tokens", hint="Its members have.")
-            return self._new_token(connection, who.id, lifetime, overlap, is_login=is_login)
+            return self._new_token(connection, who.id, lifetime, is_login=is_login)
+
+    def end_older(self, name: str, token: int, overlap: Duration) -> None:
+        """Let the tokens from before another one end after a while, those that end sooner as they are.
+
+        Args:
+            name: whose they are.
+            token: number of that one.
+            overlap: how long the others go on to be good.
+
+        Raises:
+            SharedObjectNotFound: with a suggestion.
+            InvalidValue: it is too long for any clock.
+        """
+        last = Timestamp(Timestamp.now().nanos + overlap.seconds * NANOS_PER_SECOND).nanos
+        with self._database.writing() as connection:
+            who = self._get(connection, name)
+            sooner = sa.or_(TOKENS.c.revoked_at.is_(None), TOKENS.c.revoked_at > last)
+            older = sa.update(TOKENS).where(TOKENS.c.principal_id == who.id, TOKENS.c.id < token, sooner)
+            connection.execute(older.values(revoked_at=last))
 
     def tokens(self, name: str) -> list[PrincipalToken]:
         """The tokens of a principal, the oldest first, also those that are over. Raises as `get`."""
@@ -328,17 +346,11 @@ class Principals:
         connection: sa.Connection,
         principal_id: int,
         lifetime: Duration | None,
-        overlap: Duration | None = None,
         *,
         is_login: bool = False,
     ) -> tuple[str, PrincipalToken]:
         text, now = new_token(), Timestamp.now()
         end = None if lifetime is None else end_after(now, lifetime)
-        if overlap is not None:
-            last = now.nanos + overlap.seconds * NANOS_PER_SECOND
-            sooner = sa.or_(TOKENS.c.revoked_at.is_(None), TOKENS.c.revoked_at > last)
-            older = sa.update(TOKENS).where(TOKENS.c.principal_id == principal_id, sooner)
-            connection.execute(older.values(revoked_at=last))
         row = {
             "principal_id": principal_id,
             "hash": hash_of(text),

@@ -16,7 +16,7 @@ from odfpy.archive.imports.layout import import_layout
 from odfpy.archive.imports.objects import BucketObjects, FolderObjects, ObjectSource
 from odfpy.archive.imports.outcome import Imported, ImportLimits, ImportOutcome, PushedBatch
 from odfpy.errors import TransferError
-from odfpy.repository.bucket.errors import BucketNotFound
+from odfpy.repository.bucket.errors import BucketNotFound, StoreRefuses
 from odfpy.testing.archives import FolderArchive
 
 IMPORTED, KNOWN, SKIPPED, REFUSED = ImportOutcome
@@ -321,3 +321,40 @@ def test_a_folder_may_be_a_copy_of_the_bucket(store: FolderArchive, scratch: Pat
     found = imported(store, FolderObjects(copy), scratch, records=export(tmp_path, *records))
     assert outcomes(found) == [*[REFUSED] * 3, IMPORTED]
     assert [one.id for one in store.records()] == [about["id"]]
+
+
+def test_what_was_fetched_before_an_error_is_pushed(
+    lake: Lake, store: FolderArchive, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or the next try fetches all of it again, up to the same object."""
+    for number in range(3):
+        lake.push(b"%d" % number)
+    source = lake.objects()
+    head, seen = source.head, []
+
+    def failing(key: str) -> Any:
+        seen.append(key)
+        if len(seen) == 3:
+            raise TransferError("the store is away")
+        return head(key)
+
+    monkeypatch.setattr(source, "head", failing)
+    with pytest.raises(TransferError):
+        imported(store, source, scratch, limits=ImportLimits(parallel=1))
+    assert len(list(store.records())) == 2
+
+
+def test_an_object_that_may_not_be_read_is_refused_alone(
+    lake: Lake, store: FolderArchive, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed, _ = lake.push(b"closed"), lake.push(b"open")
+    source = lake.objects()
+    head = source.head
+
+    def refusing(key: str) -> Any:
+        if closed["id"] in key:
+            raise StoreRefuses("access denied")
+        return head(key)
+
+    monkeypatch.setattr(source, "head", refusing)
+    assert set(outcomes(imported(store, source, scratch))) == {IMPORTED, REFUSED}

@@ -304,3 +304,22 @@ def test_status_says_what_is_late_and_that_nothing_runs(odf: Odf, workspace: Pat
     assert lock.take()
     assert "nothing runs" not in odf("status", RATES).err
     lock.free()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "most"),
+    [("--attempts", "4294967296", "4294967295"), ("--rows", "18446744073709551616", "9223372036854775807")],
+)
+def test_numbers_that_no_schedule_has_room_for_are_refused(
+    odf: Odf, workspace: Path, option: str, value: str, most: str
+) -> None:
+    assert odf("schedule", "set", UPPER, "--every", "1h").code == 0
+    refused = odf("schedule", "set", UPPER, option, value)
+    assert refused.code == 2
+    assert most in refused.err
+    assert odf("schedule", "show", UPPER).code == 0
+
+
+def test_after_the_last_day_of_the_calendar_nothing_comes(odf: Odf, workspace: Path) -> None:
+    odf("schedule", "set", UPPER, "--every", "1h")
+    assert odf("schedule", "next", UPPER, "--after", "9999-12-31T23:30:00Z").code == 0

@@ -263,3 +263,12 @@ def test_json_is_the_same_whether_its_rows_flow_or_are_all_there(
     output.flow(["n", "value"], iter(rows))
     assert capsys.readouterr().out == at_once
     assert json.loads(at_once) == [dict(zip(("n", "value"), row, strict=True)) for row in rows]
+
+
+@pytest.mark.parametrize("form", ["json", "ndjson", "yaml"])
+def test_columns_of_one_name_are_refused_where_one_of_them_would_be_lost(odf: Odf, workspace: Path, form: str) -> None:
+    joined = 'select a.id, b.id from "com.example.rates" a join "com.example.rates" b on a.id = b.id where a.id = 1'
+    query = ["sql", "--engine", "datafusion", "-c", joined]
+    assert "Two columns of the answer are called 'id'" in odf(*query, "-o", form).says
+    assert odf(*query, "-o", "csv").out == "id,id\n1,1\n"
+    assert odf(*query).code == 0

@@ -128,6 +128,21 @@ def test_a_recipient_gets_one_file(odf: Odf, workspace: Path) -> None:
     assert link.startswith("https://data.example.com/delta-sharing/activate/")
 
 
+def test_a_profile_that_cannot_be_written_changes_nothing(odf: Odf, workspace: Path) -> None:
+    odf("config", "set", "sharing.url", "https://data.example.com")
+    (workspace / "tree").mkdir()
+    assert "Cannot write tree" in odf("recipient", "add", "acme", "--to", "tree").says
+    assert odf("recipient", "add", "acme").code == 0
+    assert "Cannot write tree" in odf("recipient", "rotate", "acme", "--overlap", "0s", "--to", "tree").says
+    old, new = odf("recipient", "show", "acme", "-o", "json").json["tokens"]
+    assert (old["revokedAt"], new["revokedAt"] is None) == (None, False)
+    assert odf("recipient", "rotate", "acme", "--overlap", "999999w").code == 2
+    assert odf("recipient", "rotate", "acme", "--overlap", "0s").code == 0
+    ended = [one["revokedAt"] is not None for one in odf("recipient", "show", "acme", "-o", "json").json["tokens"]]
+    assert ended[:2] == [True, True]
+    assert ended[-1] is False
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

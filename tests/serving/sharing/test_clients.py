@@ -121,7 +121,8 @@ def test_pandas_goes_on_while_its_token_is_changed(shared: Shared, clients: Path
     shared.recipient("rotated")
     before = shared.profile("rotated", tmp_path)
     (tmp_path / "new").mkdir()
-    shared.tokens["rotated"], _ = shared.sharing.principals.new_token("rotated", overlap=Duration(3600))
+    shared.tokens["rotated"], token = shared.sharing.principals.new_token("rotated")
+    shared.sharing.principals.end_older("rotated", token.id, Duration(3600))
     after = shared.profile("rotated", tmp_path / "new")
     assert before.read_bytes() != after.read_bytes()
     for profile in (before, after):

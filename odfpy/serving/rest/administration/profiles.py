@@ -88,8 +88,11 @@ class RevokedModel(BaseModel):
 def new_profile(request: Request, admin: AnAdmin, found: APrincipal, body: ProfileRequestModel) -> ProfileModel:
     """Make a profile file, with a new token: whoever has it reads what they are granted. It is shown once."""
     endpoint, version = _endpoint(request, admin, body.url), check_version(body.version)
-    text, token = admin.sharing.principals.new_token(found.name, lifetime(body.expires), overlap=lifetime(body.overlap))
+    principals, overlap = admin.sharing.principals, lifetime(body.overlap)
+    text, token = principals.new_token(found.name, lifetime(body.expires))
     data = profile(endpoint, text, token.expires_at, version=version)
+    if overlap is not None:
+        principals.end_older(found.name, token.id, overlap)
     return ProfileModel(
         profile=json.loads(data), number=token.id, expiresAt=str(token.expires_at) if token.expires_at else None
     )
