@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from odfpy.data.timestamp import Timestamp
+from odfpy.data.timestamp import NANOS_PER_SECOND, SECONDS_PER_DAY, Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.errors import InvalidValue, SchemaError, did_you_mean
 from odfpy.values import dataclass
@@ -29,6 +29,8 @@ AVAILABLE_WORD: Final = "available"
 
 _SINCE: Final = "since"
 _UNTIL: Final = "until"
+_NANOS: Final = {"s": NANOS_PER_SECOND, "ms": 1_000_000, "us": 1_000, "ns": 1}
+_MOST: Final = (1 << 63) - 1
 _FORM: Final = (
     "Write all, none, available or conditions: what=syslog,nginx;where=web1;since=2024-01-01;until=2024-02-01"
 )
@@ -128,16 +130,26 @@ class LinkFilter:
                 for name, values in self.values
             ]
             if self.since is not None or self.until is not None:
-                times = pc.cast(batch.column(vocab.event_time_column), pa.timestamp("ns", "UTC"), safe=False)
+                times, nanos = _counts(batch.column(vocab.event_time_column))
                 for limit, compare in ((self.since, pc.greater_equal), (self.until, pc.less)):
-                    if limit is not None:
-                        masks.append(compare(times, pa.scalar(limit.nanos, pa.timestamp("ns", "UTC"))))
+                    if limit is not None:  # the first count that is not before it
+                        count = min(max(-(-limit.nanos // nanos), -_MOST - 1), _MOST)
+                        masks.append(compare(times, pa.scalar(count, pa.int64())))
             found = masks[0]
             for mask in masks[1:]:
                 found = pc.and_kleene(found, mask)
             return pc.fill_null(found, fill_value=False)
 
         return chosen
+
+
+def _counts(times: pa.Array) -> tuple[pa.Array, int]:
+    """Dates or timestamps as counts of a unit since 1970, and how many nanoseconds that is; nanoseconds end in 2262."""
+    import pyarrow as pa
+
+    if pa.types.is_date(times.type):
+        return times.cast(pa.date32()).cast(pa.int32()).cast(pa.int64()), SECONDS_PER_DAY * NANOS_PER_SECOND
+    return times.cast(pa.int64()), _NANOS[times.type.unit]
 
 
 ALL: Final = LinkFilter()

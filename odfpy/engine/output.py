@@ -18,8 +18,10 @@ import pyarrow.compute as pc
 
 from odfpy.data.offset_interval import OffsetInterval
 from odfpy.data.schemas.arrow import from_arrow, plain_array, plain_type, to_arrow_type
+from odfpy.data.schemas.retype import floored
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.slices.logical_hash import LogicalHasher
+from odfpy.data.slices.rules import check_storable
 from odfpy.data.slices.writer import SliceWriter
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
@@ -130,6 +132,7 @@ def _storable(schema: pa.Schema) -> pa.Schema:
     try:
         from_arrow(schema)
         LogicalHasher(schema)
+        check_storable(schema)
     except SchemaError as error:
         raise UnsupportedQuery(
             f"The result cannot be stored: {error.message}", hint="Cast the column, or leave it out."
@@ -220,7 +223,7 @@ def _final(array: pa.Array, wanted: pa.Field, *, is_key: bool) -> pa.Array:
     """Values in plain layout; timestamps cut to milliseconds, downwards also before 1970."""
     plain = plain_array(array)
     if pa.types.is_timestamp(plain.type) and plain.type.unit in ("us", "ns"):
-        cut = pc.floor_temporal(plain, unit="millisecond")
+        cut = floored(plain, "millisecond")
         if is_key and not cut.equals(plain):
             raise UnsupportedQuery(
                 f"Rows are known by the time `{wanted.name}`, of which parts of a millisecond are cut off when it is"

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from odfpy.chain.sources import MergeAppend, MergeSnapshot, MergeStrategy, MergeUpsertStream
 from odfpy.data.schemas.arrow import plain_array, plain_type
+from odfpy.data.schemas.retype import floored
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary, OperationType
 from odfpy.errors import BadValue, IngestError, InvalidValue, did_you_mean
@@ -189,7 +190,7 @@ def _plain(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
         if not pa.types.is_timestamp(plain) or plain == TIMESTAMP:
             return column
         if plain.unit in ("us", "ns"):
-            column = pc.floor_temporal(column.cast(pa.timestamp(plain.unit)), unit="millisecond")
+            column = floored(column, "millisecond")
         return column.cast(TIMESTAMP)
     except pa.ArrowException as error:
         raise IngestError(f"Column {name!r} cannot be stored: {error}") from error

@@ -88,6 +88,9 @@ class Sandbox:
         try:
             _send(self._supervisor, what)
             answer = _receive(self._supervisor)
+        except TimeoutError as error:  # its late answer would be taken for that to the next message
+            self.kill()
+            raise SandboxError("the sandbox did not answer, and was ended") from error
         except (OSError, ValueError) as error:
             raise SandboxError("the sandbox has ended") from error
         if answer:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 import odfpy
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.process.java import find_java
 from odfpy.engine.worker import launch
 from odfpy.engine.worker.launch import fingerprint, scrubbed_environment
+from odfpy.engine.worker.run_folder import RunFolder
 
 
 def test_the_environment_of_a_worker_has_no_secrets_and_no_settings_of_others():
@@ -63,3 +67,18 @@ print(*(module.__file__ for name, module in sys.modules.items() if name.partitio
     seen = {path for path, _ in launch._stamps(Path(odfpy.__file__).parent)}
     assert len(loaded) > 100
     assert set(loaded) <= {str(Path(path)) for path in seen}
+
+
+def test_workers_that_ended_by_themselves_leave_the_table_of_processes_with_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A server with a query now and then would gather them, one each time that its engine was idle."""
+    monkeypatch.setattr(launch, "python_command", lambda *_: [sys.executable, "-S", "-c", ""])
+    monkeypatch.setattr(launch, "_children", set())
+    run = RunFolder(tmp_path)
+    first = launch.launch(run, EngineSettings(), find_java({}))
+    os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
+    second = launch.launch(run, EngineSettings(), find_java({}))
+    with pytest.raises(ChildProcessError):
+        os.waitpid(first, os.WNOHANG)
+    os.waitpid(second, 0)

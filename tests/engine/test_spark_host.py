@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.process.java import JavaRuntime
+from odfpy.engine.worker.confined_host import _keep_short
 from odfpy.engine.worker.spark_host import SparkHost
 
 
@@ -46,3 +48,20 @@ def test_what_was_kept_for_some_jobs_is_let_go_in_the_end(host: SparkHost) -> No
     for _ in range(64):
         host.clean_up()
     assert dropped() is None
+
+
+def test_a_log_that_has_become_long_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One query that fails can fill it: that ended the engine for everybody."""
+    monkeypatch.setattr("odfpy.engine.worker.confined_host._LONGEST_LOG", 100)
+    for flags, is_cut in ((os.O_APPEND, True), (0, False)):
+        path = tmp_path / str(flags)
+        log = os.open(path, os.O_CREAT | os.O_WRONLY | flags)
+        os.write(log, b"x" * 100)
+        _keep_short(log)
+        assert path.stat().st_size == 100
+        os.write(log, b"x")
+        _keep_short(log)
+        os.write(log, b"more")
+        os.close(log)
+        assert path.read_bytes().startswith(b"(The log") == is_cut
+        assert path.read_bytes().endswith(b"more")

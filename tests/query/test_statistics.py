@@ -35,6 +35,14 @@ def test_times_with_nanoseconds_are_not_told(path: Path) -> None:
     assert bounds(path, "offset") == (0, 1)
 
 
+def test_times_out_of_all_years_are_not_told(tmp_path: Path) -> None:
+    """Python has no such dates, and pyarrow raises what it likes."""
+    times = pa.array([-(10**15), 10**15], pa.timestamp("ms", "UTC"))
+    pq.write_table(pa.table({"event_time": times}), tmp_path / "slice")
+    assert least_time([str(tmp_path / "slice")], "event_time") is None
+    assert list(bounds_of(str(tmp_path / "slice"), "event_time")) == [None]
+
+
 def test_system_times_are_read_then(path: Path) -> None:
     assert system_times(path, DEFAULT_VOCABULARY) == (FIRST, LAST)
     assert last_row_at(path, DEFAULT_VOCABULARY, Timestamp(LAST.nanos - 1)) == 0

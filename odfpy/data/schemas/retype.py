@@ -49,3 +49,18 @@ def _compact(array: pa.Array, *children: pa.Array) -> tuple[pa.Array, ...]:
     offsets = np.asarray(array.offsets)
     start, end = int(offsets[0]), int(offsets[-1])
     return pa.array(offsets - start), *(child.slice(start, end - start) for child in children)
+
+
+def floored(times: pa.Array | pa.ChunkedArray, unit: str) -> pa.Array | pa.ChunkedArray:
+    """Timestamps cut downwards, of the same type.
+
+    Arrow would do so in the time of their zone, where an hour comes twice in autumn.
+
+    Args:
+        times: timestamps, with a zone or without.
+        unit: `millisecond` or `microsecond`.
+    """
+    import pyarrow.compute as pc
+
+    naive = times.cast(pa.timestamp(times.type.unit))
+    return pc.floor_temporal(naive, unit=unit).cast(times.type)

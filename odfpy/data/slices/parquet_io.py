@@ -101,6 +101,6 @@ def overall_extremes(metadata: pq.FileMetaData, leaf: int) -> tuple[Any, Any] | 
 def _values(known: pq.Statistics) -> tuple[Any, Any] | None:
     try:
         found = known.min, known.max
-    except ValueError:
+    except (ValueError, OverflowError):  # of times out of the years that Python has
         return None
     return None if any(getattr(value, "nanosecond", 0) for value in found) else found

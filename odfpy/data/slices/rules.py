@@ -27,6 +27,11 @@ def check_slice_schema(schema: pa.Schema, vocab: DatasetVocabulary) -> None:
     for field, is_right in zip(schema, wanted, strict=False):
         if not is_right(field.type):
             raise SchemaError(f"System column {field.name!r} of a slice cannot have type {field.type}")
+    check_storable(schema)
+
+
+def check_storable(schema: pa.Schema) -> None:
+    """Check that Parquet can hold every type of a schema without changing it. Raises as above."""
     for field in schema:
         _check_storable(field, field.name, may_be_absent=False)
 

@@ -16,15 +16,30 @@ if TYPE_CHECKING:
 
 
 class _Dataset(ds.UnionDataset):  # type: ignore[misc]
-    """A dataset as DataFusion reads it: where conditions contradict each other, its filter is a constant instead of an
-    expression, which pyarrow does not take.
+    """A dataset as DataFusion reads it.
+
+    Where conditions contradict each other, its filter is a constant instead of an expression, which pyarrow does not
+    take. Fragments are partitions to it, whose rows it takes as they come; so all files are one of them.
     """
 
     def scanner(self, **options: Any) -> ds.Scanner:
         return super().scanner(**{**options, "filter": _as_expression(options.get("filter"))})
 
     def get_fragments(self, filter: Any = None) -> Any:  # noqa: A002  (pyarrow's name)
-        return super().get_fragments(_as_expression(filter))
+        del filter
+        return [_Whole(self)]
+
+
+class _Whole:
+    """A dataset as its only fragment."""
+
+    def __init__(self, dataset: _Dataset) -> None:
+        self._dataset = dataset
+
+    def scanner(self, schema: pa.Schema | None = None, **options: Any) -> ds.Scanner:
+        """Scan file after file: the dataset has the schema."""
+        del schema
+        return self._dataset.scanner(**options)
 
 
 def _as_expression(condition: Any) -> Any:

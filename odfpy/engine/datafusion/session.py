@@ -14,7 +14,8 @@ from odfpy.engine.datafusion.ethereum_functions import register_ethereum_functio
 from odfpy.engine.datafusion.extremes import are_wrong, with_right_ones
 from odfpy.engine.datafusion.failures import REFUSED
 from odfpy.engine.datafusion.json_functions import register_json_functions
-from odfpy.errors import EngineUnavailable
+from odfpy.engine.datafusion.null_conditions import misreads_nulls
+from odfpy.errors import EngineUnavailable, UnsupportedQuery
 
 if TYPE_CHECKING:
     from datafusion import DataFrame, SessionContext
@@ -87,9 +88,21 @@ def run_query(context: SessionContext, query: str) -> DataFrame:
 
     options = SQLOptions().with_allow_ddl(allow=False).with_allow_dml(allow=False).with_allow_statements(allow=False)
     frame = context.sql_with_options(query, options)
-    if not are_wrong(frame.logical_plan()):
+    if misreads_nulls(frame.optimized_logical_plan()):
+        context.remove_optimizer_rule("push_down_filter")
+        frame = context.sql_with_options(query, options)
+    if not are_wrong(frame.optimized_logical_plan()):
         return frame
-    renamed = context.sql_with_options(with_right_ones(query), options)
+    try:
+        renamed = context.sql_with_options(with_right_ones(query), options)
+        is_right = not are_wrong(renamed.optimized_logical_plan())
+    except Exception:  # noqa: BLE001 - whatever it is: the query as it was written has been planned
+        is_right = False
+    if not is_right:
+        raise UnsupportedQuery(
+            "DataFusion would find a wrong min or max of fractions here, and no other form of it was found",
+            hint="Give min(...) and max(...) names by AS, and name them so further on; or ask Spark.",
+        )
     pairs = zip(renamed.schema().names, frame.schema().names, strict=True)
     names = [(found, wanted) for found, wanted in pairs if found != wanted]
     for found, wanted in names:

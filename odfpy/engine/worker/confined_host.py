@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from fcntl import F_GETFL, fcntl
 from pathlib import Path
 from typing import Final
 
@@ -39,7 +40,7 @@ from odfpy.sandbox.view import View, is_in, view_of_python
 from odfpy.stages import stage
 
 _LOG: Final = 2
-_LARGEST_LOG_GROWTH: Final = 64 << 20
+_LONGEST_LOG: Final = 64 << 20
 _LEAST_PROCESSES: Final = 4096
 _WATCH_SECONDS: Final = 1.0
 _END_SECONDS: Final = 15.0
@@ -90,7 +91,6 @@ class ConfinedHost:
         self._excess: str | None = None
         self._refusal: str | None = None
         self._asking = threading.Lock()
-        self._log_size = os.fstat(_LOG).st_size
 
     # --- Starting ---
 
@@ -315,6 +315,7 @@ class ConfinedHost:
     def _watch(self) -> None:
         """End the engine when it takes more than it may."""
         while self._sandbox is not None and self._sandbox.exit_code() is None:
+            _keep_short(_LOG)
             if self._settings.sandbox is not SandboxMode.OFF and (words := self._too_much()):
                 self._excess = f"{words}, and has been ended"
                 self._sandbox.kill()
@@ -324,6 +325,12 @@ class ConfinedHost:
     def _too_much(self) -> str | None:
         if self._sandbox is None:
             return None
-        if os.fstat(_LOG).st_size - self._log_size > _LARGEST_LOG_GROWTH:
-            return "it filled its log"
         return excess(self._sandbox.pid, self._folders, self._limits)
+
+
+def _keep_short(log: int) -> None:
+    """Begin a log anew that has become long: a query that fails can write its values and its whole plan into it."""
+    with suppress(OSError):
+        if os.fstat(log).st_size > _LONGEST_LOG and fcntl(log, F_GETFL) & os.O_APPEND:
+            os.ftruncate(log, 0)
+            os.write(log, b"(The log had become too long, and begins anew.)\n")

@@ -124,6 +124,7 @@ def launch(run: RunFolder, settings: EngineSettings, java: JavaRuntime) -> int:
     Raises:
         EngineUnavailable: it cannot be started.
     """
+    reap()  # those that have ended by themselves
     arguments = [str(run.path.absolute()), fingerprint(settings, java), json.dumps(to_tree(settings))]
     log = run.open_log()
     try:

@@ -77,7 +77,7 @@ def train(cache: StartupCache, java: JavaRuntime, settings: EngineSettings) -> b
                     host.clean_up()
         finally:
             host.end(_LIMIT_SECONDS)  # Java writes the cache when it ends
-        return cache.accept(draft, java, spark_home())
+        return cache.accept(draft, java, spark_home(), settings.memory)
 
 
 def training_jobs(folder: Path) -> list[Job]:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from odfpy.data.rows.rows_hash import RowsHasher
 from odfpy.data.schemas.arrow import plain_array, plain_type
+from odfpy.data.schemas.retype import floored
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY
 from odfpy.federation.errors import AuthenticationFailed
 from odfpy.query.query import Query
@@ -206,7 +207,7 @@ def _kept_column(column: pa.Array) -> pa.Array:
     if not pa.types.is_timestamp(plain.type) or plain.type == _TIMESTAMP:
         return plain
     if plain.type.unit in ("us", "ns"):
-        plain = pc.floor_temporal(plain.cast(pa.timestamp(plain.type.unit)), unit="millisecond")
+        plain = floored(plain, "millisecond")
     return plain.cast(_TIMESTAMP)
 
 

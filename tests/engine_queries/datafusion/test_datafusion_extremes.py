@@ -62,6 +62,10 @@ QUERIES = {
     "in a subquery": ("SELECT (SELECT min(m) FROM (SELECT max(d) AS m FROM r GROUP BY k)) AS x", [math.inf]),
     "of an expression": ("SELECT max(d * 2) AS x FROM r GROUP BY k ORDER BY k", [math.nan, math.inf]),
     "DISTINCT": ("SELECT MIN ( DISTINCT d ) AS x FROM r GROUP BY k ORDER BY k", [1.0, math.inf]),
+    "in a subquery for each row": (
+        "SELECT (SELECT max(d) FROM r AS o WHERE o.k = r.k) AS x FROM r ORDER BY k, i", [math.nan] * 2 + [math.inf] * 2,
+    ),
+    "beside distinct values": ("SELECT max(d) AS x, count(DISTINCT k) FROM r WHERE k = 'a'", [math.nan]),
     "with a comment": ("SELECT max(d -- )\n) AS x FROM r GROUP BY k ORDER BY k", [math.nan, math.inf]),
     "beside a text of several lines": (
         "SELECT max(CASE WHEN k <> 'x\ny' THEN d END) AS x FROM r GROUP BY k ORDER BY k", [math.nan, math.inf],

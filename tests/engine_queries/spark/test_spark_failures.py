@@ -7,12 +7,14 @@ import os
 from pathlib import Path
 
 import pytest
+from pyspark.sql import types
 
 from odfpy.engine.contract import TransformResponseInternalError
 from odfpy.engine.responses import respond
-from odfpy.engine.spark.plan.failures import spark_errors
+from odfpy.engine.spark.plan.failures import _without_settings, spark_errors
+from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.sql.source_text import SourceText
-from odfpy.errors import EngineError, InvalidQuery
+from odfpy.errors import EngineError, InvalidQuery, UnsupportedQuery
 
 
 @pytest.mark.spark
@@ -81,3 +83,30 @@ def test_a_full_disk_below_python_is_told_as_well():
     response = respond(write)
     assert isinstance(response, TransformResponseInternalError)
     assert response.message == f"The engine cannot write or read its files: {os.strerror(errno.ENOSPC)}"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "kept"),
+    [
+        ("It overflows. Set spark.sql.ansi.enabled to false", "It overflows."),
+        ("It overflows, if `x`, set spark.sql.ansi.enabled to false", "It overflows, if `x`"),
+        ("Nothing of the kind" + " " * 100_000, "Nothing of the kind" + " " * 100_000),
+        ("x" * 1_000_000, "x" * 1_000_000),
+        (f"{'.' * 50_000} spark.sql.x.y", "." * 50_000),
+    ],
+    ids=["a sentence", "a quote", "spaces", "a long word", "dots"],
+)
+def test_advice_on_settings_is_left_out_however_long_a_value_is(sentence: str, kept: str) -> None:
+    """Whoever reads the message holds the engine up for everybody else."""
+    assert _without_settings(sentence) == kept
+
+
+def test_types_that_come_as_bytes_are_found_within_all_others() -> None:
+    odd = types.VariantType()
+    for kind in (
+        types.MapType(types.StringType(), odd),
+        types.ArrayType(odd),
+        types.ArrayType(types.MapType(odd, odd)),
+    ):
+        with pytest.raises(UnsupportedQuery):
+            arrow_schema(types.StructType([types.StructField("v", kind)]))

@@ -548,6 +548,12 @@ def test_ad_hoc_queries_of_any_class_over_whole_datasets(spark, a, b, tmp_path):
     assert ask(query) == SqlResponseSuccess(2)
     assert pa.ipc.open_stream(out.read_bytes()).read_all().to_pydict() == {"id": [5, 4], "n": [1, 1]}
     assert ask("select now() as n, * from a order by id", limit=4) == SqlResponseSuccess(4)
+    for most in (2**31 - 1, 2**31, 2**63 - 1):  # Spark itself has room for the first of them
+        assert ask("select id from a", limit=most) == SqlResponseSuccess(6)
+        request = SqlRequest("select id from a", (a.table(),), str(out), most, skip=2)
+        assert operations.sql(spark, request) == SqlResponseSuccess(4)
+        request = SqlRequest("select id from a", (a.table(),), str(out), 3, skip=most)
+        assert operations.sql(spark, request) == SqlResponseSuccess(0)
     assert ask("select id from a where id > 99") == SqlResponseSuccess(0)
     assert pa.ipc.open_stream(out.read_bytes()).read_all().schema.names == ["id"]
 

@@ -82,8 +82,6 @@ class SparkHere:
 
 def in_place(monkeypatch: pytest.MonkeyPatch, spark: Any) -> SparkHere:
     """Let workspaces use a session of this process."""
-    from pyspark.logger import PySparkLogger
-
     here = SparkHere(Tuned(spark, **QUICK), [])
 
     def registry(*_: object, **__: object) -> EngineRegistry:
@@ -92,7 +90,5 @@ def in_place(monkeypatch: pytest.MonkeyPatch, spark: Any) -> SparkHere:
 
         return EngineRegistry({"spark": give, "datafusion": DataFusionEngine})
 
-    # What the worker's log has. Made by PySpark, since a plain logger of that name would fail it ever after.
-    monkeypatch.setattr(PySparkLogger.getLogger("SQLQueryContextLogger"), "disabled", True)
     monkeypatch.setattr(EngineRegistry, "standard", registry)
     return here

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -50,6 +50,10 @@ from odfpy.stages import stage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+_MOST_OF_SPARK: Final = (1 << 31) - 1
+"""Rows that Spark can skip or take, at most."""
 
 
 def analyze(spark: SparkSession, request: AnalyzeRequest) -> AnalyzeResponse:
@@ -143,12 +147,12 @@ def _sql(spark: SparkSession, request: SqlRequest) -> SqlResponseSuccess:
             name_projected(catalyst, table, f"__odf_log_{number}", Path(scratch))
         names = [table.name for table in request.tables]
         frame = catalyst.dataframe(analyze_query(catalyst, SourceText(request.query), names, shown=source))
-        if request.skip:
-            frame = frame.offset(request.skip)
-        if request.limit is not None:
-            frame = frame.limit(request.limit)
+        skip = request.skip
+        if skip + (request.limit or 0) <= _MOST_OF_SPARK:
+            frame, skip = frame.offset(skip) if skip else frame, 0
+            frame = frame if request.limit is None else frame.limit(request.limit)
         schema = arrow_schema(frame.schema)
-        rows = within(batches_of(frame), 0, request.limit, request.max_bytes)
+        rows = within(batches_of(frame), skip, request.limit, request.max_bytes)
         # Whoever reads along learns the columns as soon as they are known.
         no_rows = [pa.RecordBatch.from_pylist([], schema)]
         return SqlResponseSuccess(write_stream(request.output_path, schema, chain(no_rows, rows)))

@@ -34,7 +34,9 @@ HOW_TO_JOIN_VERSIONS = (
 _NO_WINDOW = "There is a window if GROUP BY makes one that fits: of a time column, with a duration such as '1 day'."
 ORDER_THE_WINDOW: Final = "Write OVER (... ORDER BY ...); rows that are equal in it get a fixed order."
 _FILE = re.compile(r"\bfile:/\S*[\w/]")
-_SETTING = re.compile(r"\s*[^.`]*\bspark\.[a-z]\w*(?:\.\w+)+.*", re.DOTALL)
+_SETTING = re.compile(r"\bspark\.[a-z]\w*(?:\.\w+)+")
+_LONGEST: Final = 4_000
+"""Characters of a message that are read: it may hold a value of any length."""
 _DOTTED_TABLE: Final = "REQUIRES_SINGLE_PART_NAMESPACE"
 _MORE_MEMORY: Final = (
     "Give it more by `odf config set engine.memory 4g`, or let the query make smaller values and groups."
@@ -123,7 +125,7 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
         if current.getClass().getSimpleName() == "StackOverflowError":
             return too_deep()
     cause = _telling_cause(exception)
-    message = _message(cause)
+    message = _message(cause)[:_LONGEST]
     match = _CONDITION.match(message)
     condition = match.group(1) if match else ""
     is_analysis = cause.getClass().getSimpleName().endswith(("AnalysisException", "ParseException"))
@@ -137,7 +139,7 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
     if condition == _TOO_COMPLEX:
         return too_deep()
     sentence = _SQLSTATE.sub("", message[match.end() :] if match else message)
-    sentence = _SETTING.sub("", sentence.split("\n")[0]).strip().rstrip(".")
+    sentence = _without_settings(sentence.split("\n")[0]).strip().rstrip(".")
     sentence = _OF_WINDOW.sub("PARTITION BY or ORDER BY of a window", _POSITION.sub("", _ADVICE.sub("", sentence)))
     if _names_of_the_engine(sentence, sources):
         return EngineError(f"Spark refuses a plan that the engine has made: {sentence}", hint=_REPORT)
@@ -150,6 +152,14 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
         hint = HOW_TO_JOIN_VERSIONS
     kind = NondeterministicQuery if _NONDETERMINISTIC.search(condition) else InvalidQuery
     return kind(f"{sentence or condition}{_place(cause, sources)}", hint=hint)
+
+
+def _without_settings(sentence: str) -> str:
+    """A sentence up to the part of it that advises another setting of Spark."""
+    found = _SETTING.search(sentence)
+    if found is None:
+        return sentence
+    return sentence[: max(sentence.rfind(end, 0, found.start()) for end in ".`") + 1]
 
 
 def _names_of_the_engine(sentence: str, sources: Sequence[SourceText]) -> bool:

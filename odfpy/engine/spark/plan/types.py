@@ -182,6 +182,8 @@ def _is_odd(data_type: DataType) -> bool:
 
     if isinstance(data_type, types.ArrayType):
         return _is_odd(data_type.elementType)
+    if isinstance(data_type, types.MapType):
+        return _is_odd(data_type.keyType) or _is_odd(data_type.valueType)
     if isinstance(data_type, types.StructType):
         return any(_is_odd(field.dataType) for field in data_type.fields)
     return isinstance(data_type, (types.VariantType, types.GeographyType, types.GeometryType))

@@ -28,6 +28,10 @@ _VERSIONS: Final[WeakKeyDictionary[Any, str]] = WeakKeyDictionary()
 """Versions of the engine, by Spark's context."""
 
 
+_LOGGERS_OF_ERRORS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""PySpark writes into them what is raised all the same, with values and plans of any size."""
+
+
 def open_session(
     master: str = "local[*]", extra: Mapping[str, str] | None = None, *, is_cold: bool = False
 ) -> SparkSession:
@@ -41,12 +45,15 @@ def open_session(
     with warnings.catch_warnings(), ThreadPoolExecutor(1) as beside:
         warnings.simplefilter("ignore")  # PySpark's remarks on the version of pandas; pandas is not used
         from pyspark import SparkContext
+        from pyspark.logger import PySparkLogger
         from pyspark.sql import SparkSession
 
         from odfpy.engine.spark.process.calls import Calls
         from odfpy.engine.spark.process.counting import count_calls
         from odfpy.engine.spark.process.known_classes import know_classes
 
+        for logger in _LOGGERS_OF_ERRORS:
+            PySparkLogger.getLogger(logger).disabled = True
         SparkContext._ensure_initialized()  # noqa: SLF001
         calls = beside.submit(_prepared, SparkContext._gateway, is_cold=is_cold)  # noqa: SLF001
         builder = SparkSession.builder.appName("odfpy").master(master)

@@ -158,15 +158,17 @@ class StartupCache:
         finally:
             os.close(descriptor)
 
-    def accept(self, draft: Path, java: JavaRuntime, home: Path) -> bool:
+    def accept(self, draft: Path, java: JavaRuntime, home: Path, memory: str | None = None) -> bool:
         """Make a draft the cache if Java can use it.
 
         Args:
             draft: the file that was made.
             java: the Java runtime.
             home: the folder of Spark.
+            memory: greatest heap that it was made with: in a large one, references have another form.
         """
-        command = java_command(java, home, self.path.parent, options=(f"-XX:AOTCache={draft}", "-XX:AOTMode=on"))
+        options = (f"-XX:AOTCache={draft}", "-XX:AOTMode=on")
+        command = java_command(java, home, self.path.parent, memory=memory, options=options)
         probe = [*command[: command.index("-cp") + 2], "-version"]
         if not draft.exists():
             return False

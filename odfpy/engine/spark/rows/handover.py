@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odfpy.data.schemas.arrow import plain_array, plain_schema
-from odfpy.data.schemas.retype import retype
+from odfpy.data.schemas.retype import floored, retype
 from odfpy.engine.contract import PreprocessTable, UnchangedColumn
 from odfpy.engine.ipc import map_stream
 from odfpy.engine.spark.plan.types import readable_type
@@ -106,4 +105,4 @@ def _handover_type(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
 def _micros(array: pa.Array) -> pa.Array:
     """Timestamps as Spark has them; what is finer is cut off downwards."""
     is_fine = pa.types.is_timestamp(array.type) and array.type.unit == "ns"
-    return pc.floor_temporal(array, unit="microsecond") if is_fine else array
+    return floored(array, "microsecond") if is_fine else array
