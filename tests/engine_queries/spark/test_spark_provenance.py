@@ -6,6 +6,7 @@ A run of all tests tries a few queries of the corpus; `ODF_LAWS=200` all of them
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,18 @@ def test_what_rows_were_made_of_earlier_is_found_later(case: Case, quick: Tuned,
             stays = all(len(later.get(text, ())) == len(ways) for _, later in then[at:])
             if stays and all(offset < ends[source] for way in now[text] for source, offset in way):
                 assert now[text] == ways, (at, text)
+
+
+@pytest.mark.parametrize("frame", ["2147483647 PRECEDING AND CURRENT ROW", "CURRENT ROW AND 2147483647 FOLLOWING"])
+def test_frames_that_reach_beyond_all_rows_end_with_these(frame: str, quick: Tuned, tmp_path: Path) -> None:
+    """Spark runs such a query, and the sum of a place and a distance may not overflow."""
+    case = next(case for case in corpus() if case.name == "frames")
+    steps = [(alias, query.replace("1 PRECEDING AND 1 FOLLOWING", frame)) for alias, query in case.steps]
+    assert steps != case.steps
+    traces = Traces(quick, replace(case, steps=steps), tmp_path)
+    for pull in case.pulls:
+        traces.arrive(pull)
+    assert traces.traced()
 
 
 def test_groups_that_rows_do_not_show_may_stand_for_each_other(quick: Tuned, tmp_path: Path) -> None:

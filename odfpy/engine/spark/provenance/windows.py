@@ -15,6 +15,8 @@ from odfpy.engine.spark.provenance.identifiers import Identifiers
 
 _UP_TO_HERE: Final = frozenset(("RowNumber", "Rank", "DenseRank"))
 _NEIGHBOUR: Final = frozenset(("Lag", "Lead"))
+_FARTHEST: Final = 1 << 30
+"""More rows than a partition has whose identifiers are collected."""
 _ONLY_ORDER: Final = "__odf_row"
 """A number that the engine puts beside rows so that they stay in order (`odfpy.engine.spark.analysis.canonical`)."""
 
@@ -69,7 +71,7 @@ class _Window:
         if name in _UP_TO_HERE:
             return _Places(self.one, self.place)
         if name in _NEIGHBOUR and not function.ignoreNulls() and function.offset().foldable():
-            other = self._sum(self.place, self.ids.catalyst.integer(function.offset().eval(None)))
+            other = self._beyond(function.offset())
             return _Places(other, other)
         if (
             name not in ("aggregate.AggregateExpression", "NthValue")
@@ -85,7 +87,12 @@ class _Window:
         name = expression_name(bound)
         if name.startswith("Unbounded"):
             return otherwise
-        return self.place if name == "CurrentRow" else self._sum(self.place, self.build.cast(bound, "int"))
+        return self.place if name == "CurrentRow" else self._beyond(bound)
+
+    def _beyond(self, distance: Node) -> Node:
+        """A place so far from that of a row; what is farther than any row, which could overflow, as far as is."""
+        number = max(-_FARTHEST, min(int(distance.eval(None)), _FARTHEST))
+        return self._sum(self.place, self.ids.catalyst.integer(number))
 
     def _range(self, frame: Node) -> _Places:
         """The places of a frame of RANGE, by counting: peers stand together."""
