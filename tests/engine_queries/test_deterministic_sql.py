@@ -247,3 +247,13 @@ def test_what_depends_on_an_order_is_refused_beside_temporal_tables_too(spark, t
     temporal = replace(request.transform, temporal_tables=(TemporalTable(name="t", primary_key=("id",)),))
     found = operations.analyze(spark, replace(request, transform=temporal))
     assert GROUPED in found.message
+
+
+@pytest.mark.parametrize(
+    "query", ["select event_time, k from t", "select max(event_time) as event_time, k from t group by k"]
+)
+def test_columns_of_an_input_may_not_have_names_of_the_engine(spark, tmp_path, query):
+    source = Source(tmp_path, "t", [pa.field("k", pa.int32()), pa.field("__odf_x", pa.int32())])
+    answer = operations.analyze(spark, analyze_request(query, source))
+    assert isinstance(answer, TransformResponseInvalidQuery)
+    assert "names with __odf_ are those of the engine" in answer.message

@@ -208,6 +208,7 @@ OF_ORDER_CASES = {
     "select max(event_time) as event_time, [first(id)] as r from t": "depends on the order of the rows in a group",
     "select max(event_time) as event_time, [last_value(id)] as r from t group by name": "depends on the order of the rows in a group",
     "select max(event_time) as event_time, [any_value(id)] as r from t": "depends on the order of the rows in a group",
+    "select max(event_time) as event_time, size([first(m)]) as n from (select *, map(id, id) as m from t) group by m": "depends on the order of the rows in a group",
     "select max(event_time) as event_time, [min_by(name, id)] as r from t": "depends on the order of the rows in a group",
     "select max(event_time) as event_time, [max_by(name, id)] as r from t": "depends on the order of the rows in a group",
     "select max(event_time) as event_time, [max_by(name, id, 3)] as r from t": "depends on the order of the rows in a group",

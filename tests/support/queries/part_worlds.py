@@ -18,6 +18,7 @@ from support.engine.requests import Query, Source, queries
 
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY
 from odfpy.engine.contract import InputSchema
+from odfpy.engine.lateness.policy import LatePolicy
 from odfpy.engine.spark.incremental.operators.steps import Steps, steps_of
 from odfpy.engine.spark.incremental.properties.plan_info import Fragment, Groups, Key, StatefulInput, is_complete
 from odfpy.engine.spark.incremental.state.changes import Changes, multiset, no_rows
@@ -42,7 +43,7 @@ def prepared(catalyst: Catalyst, folder: Path, query: Query, inputs: Sequence[st
     """A query over inputs that are alike; `more` are other parts of the transform."""
     schemas = [Source(folder, name, FIELDS).schema_file() for name in inputs]
     tables = [Table.of(InputSchema(name, DEFAULT_VOCABULARY, file)) for name, file in zip(inputs, schemas, strict=True)]
-    return steps_of(catalyst, replace(queries(query), **more), tables, "event_time")
+    return steps_of(catalyst, replace(queries(query), **more), tables, "event_time", LatePolicy.default(len(tables)))
 
 
 @dataclass(frozen=True)

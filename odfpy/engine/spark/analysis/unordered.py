@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from odfpy.engine.spark.analysis.order import may_hide
-from odfpy.engine.spark.plan.catalyst import Node, children, columns, expression_name, items, subtree
+from odfpy.engine.spark.plan.catalyst import Node, children, columns, expression_name, items, subtree, type_of
 from odfpy.engine.spark.plan.failures import ORDER_THE_WINDOW
 from odfpy.engine.spark.plan.functions import OF_ORDER
 from odfpy.engine.spark.plan.lineage import find_column
+from odfpy.engine.spark.plan.storable_types import can_be_compared, has_map
 
 CALL: Final = "aggregate.AggregateExpression"
 COLLECTED: Final = frozenset(("aggregate.CollectList", "aggregate.CollectSet"))
@@ -92,6 +93,8 @@ def is_known_in_group(call: Node, groupings: Sequence[Node]) -> bool:
     if expression_name(function) not in OF_ONE_ROW:
         return False
     value = children(function)[0]
+    if has_map(type_of(value)) or not can_be_compared(value):  # it has no greatest one, by which it is asked for
+        return False
     return _is_made_of(value, groupings) and not any(may_hide(part.dataType()) for _, part in subtree(value))
 
 

@@ -25,11 +25,12 @@ from odfpy.engine.spark.incremental.state.correctable import no_windows
 from odfpy.engine.spark.plan.catalyst import Catalyst, columns
 from odfpy.engine.spark.plan.failures import spark_errors
 from odfpy.engine.spark.plan.lineage import origins
+from odfpy.engine.spark.plan.step import RESERVED_PREFIX
 from odfpy.engine.spark.process.session import request_session
 from odfpy.engine.spark.row_by_row.carried import Delta
 from odfpy.engine.spark.rows.tables import Table
 from odfpy.engine.sql.source_text import step_texts
-from odfpy.errors import InvalidQuery
+from odfpy.errors import InvalidQuery, UnsupportedQuery
 from odfpy.stages import stage
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ def prepare(
         with stage("session"):
             catalyst = Catalyst(request_session(spark))
         names = [table.name for table in tables]
+        for table in tables:
+            _check_columns(table)
         with stage("parse"):
             policy = late_policy(catalyst, transform, names)
         tables = tuple(_as_known(table, kind) for table, kind in zip(tables, policy.inputs, strict=True))
@@ -112,6 +115,16 @@ def _key_of(catalyst: Catalyst, transform: TransformSql, vocab: DatasetVocabular
     )
     # The version is recorded with the first pull; plans do not depend on it.
     return catalyst.spark.sparkContext, replace(transform, version=None), vocab, inputs
+
+
+def _check_columns(table: Table) -> None:
+    """Refuse an input of which a column has a name that the engine gives to columns of its own."""
+    name = next((name for name in table.schema().names if name.startswith(RESERVED_PREFIX)), None)
+    if name is not None:
+        raise UnsupportedQuery(
+            f"The input `{table.name}` has a column `{name}`; names with {RESERVED_PREFIX} are those of the engine",
+            hint="Give it another name where it is ingested, or by a derivative with `engine: datafusion`.",
+        )
 
 
 def _as_known(table: Table, late: Late) -> Table:

@@ -102,7 +102,7 @@ def stateful(
     """
 
     def analyzed() -> tuple[Steps, pa.Schema]:
-        found = steps_of(catalyst, transform, tables, vocab.event_time_column)
+        found = steps_of(catalyst, transform, tables, vocab.event_time_column, policy)
         return found, arrow_schema(catalyst.dataframe(found.last.step.plan).schema)
 
     steps, result = _KNOWN.get(key, analyzed)

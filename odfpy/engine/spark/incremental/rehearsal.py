@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from odfpy.engine.spark.incremental.properties.plan_info import Fragment, Groups, StatefulInput
-from odfpy.engine.spark.incremental.state.changes import no_rows
+from odfpy.engine.spark.incremental.state.changes import no_rows, wide_weight
 from odfpy.engine.spark.incremental.state.difference import by_position, difference, in_order
+from odfpy.engine.spark.incremental.state.versions import differing
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node
 from odfpy.engine.spark.plan.times import Clock
 
@@ -30,6 +31,11 @@ def rehearse(catalyst: Catalyst, fragment: Fragment, clock: Clock) -> None:
     info = fragment.info
     result = by_position(catalyst, info.columns, info.built(_NoRows(catalyst, clock)))
     in_order(catalyst, difference(catalyst, result, result), None, None)
+    for stateful_input in info.stateful_inputs:
+        if stateful_input.looked_up is not None and stateful_input.looked_up.valid is not None:
+            none = no_rows(catalyst, stateful_input.columns)
+            weighted = catalyst.project([*stateful_input.columns, wide_weight(catalyst, catalyst.integer(1))], none)
+            differing(catalyst, stateful_input.columns, weighted, stateful_input.looked_up.valid)
 
 
 @dataclass(frozen=True, slots=True)

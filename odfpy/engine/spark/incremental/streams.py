@@ -43,7 +43,7 @@ class InputStream:
 
     def new(self) -> SourceRows | None:
         """The rows of the interval."""
-        return self._rows(Table.of(self.source))
+        return self._rows(Table.of(self.source), is_new=True)
 
     def old(self) -> SourceRows | None:
         """All rows before the interval."""
@@ -53,9 +53,9 @@ class InputStream:
         if paths is None:
             raise HistoryNeeded
         whole = OffsetInterval(0, self.source.prev_offset)
-        return self._rows(replace(Table.of(self.source), data_paths=paths, interval=whole))
+        return self._rows(replace(Table.of(self.source), data_paths=paths, interval=whole), is_new=False)
 
-    def _rows(self, table: Table) -> SourceRows | None:
+    def _rows(self, table: Table, *, is_new: bool) -> SourceRows | None:
         if not table.data_paths:
             return None
         schema = table.schema()
@@ -69,7 +69,7 @@ class InputStream:
             self.catalyst.project([*seen, *marks], plan),
             only_appends(table.data_paths, table.vocab.operation_type_column),
             table.num_rows,
-            least_time(table.data_paths, table.vocab.event_time_column),
+            least_time(table.data_paths, table.vocab.event_time_column) if is_new else None,
         )
 
 

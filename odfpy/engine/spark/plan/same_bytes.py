@@ -1,9 +1,11 @@
-"""Groups of rows that are the same to the bit: texts by their bytes, whatever their collation."""
+"""Groups of rows that are the same to the bit, and their order: texts by their bytes, whatever their collation."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
+
+from odfpy.engine.spark.plan.storable_types import has_map
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -49,3 +51,34 @@ def _by_bytes(data_type: DataType) -> DataType:
             [StructField(one.name, _by_bytes(one.dataType), one.nullable, one.metadata) for one in fields]
         )
     return data_type
+
+
+def sortable(rows: DataFrame, name: str) -> Column:
+    """Return what a column is sorted by, also inside of others: texts by their bytes, maps by their entries."""
+    from pyspark.sql import functions
+
+    data_type, column = rows.schema[name].dataType, functions.col(f"`{name.replace('`', '``')}`")
+    plain = _by_bytes(data_type)
+    return _sortable(column if plain == data_type else column.cast(plain), plain)
+
+
+def _sortable(column: Column, data_type: DataType) -> Column:
+    from pyspark.sql import functions
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if not has_map(data_type):
+        return column
+    if isinstance(data_type, StructType):
+        fields = [_sortable(column[field.name], field.dataType).alias(field.name) for field in data_type.fields]
+        return functions.when(column.isNotNull(), functions.struct(*fields))
+    if isinstance(data_type, ArrayType):
+        inner = data_type.elementType
+        return functions.transform(column, lambda item: _sortable(item, inner))
+    entries = functions.map_entries(column)
+    if isinstance(data_type, MapType) and has_map(data_type.valueType):
+        values = data_type.valueType
+        entries = functions.transform(
+            entries,
+            lambda one: functions.struct(one["key"].alias("key"), _sortable(one["value"], values).alias("value")),
+        )
+    return functions.array_sort(entries)

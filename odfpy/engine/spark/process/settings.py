@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
-ENGINE_RELEASE: Final = 5
+ENGINE_RELEASE: Final = 6
 """Counts up whenever this engine gives other results for the same query, inputs and Spark."""
 
 SETTINGS: Final[dict[str, str]] = {

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from odfpy.engine.corrections import CarriedRows, Numbers
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node
+from odfpy.engine.spark.plan.same_bytes import sortable
 from odfpy.engine.spark.plan.step import CARRIED_BRANCH, CARRIED_OFFSET, CARRIED_OPERATION
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.shared_files import on_cluster
@@ -134,15 +135,7 @@ def in_input_order(
 
 def _values(frame: DataFrame) -> list[Column]:
     """All values of a row, as keys to sort by; texts by their bytes, whatever their collation."""
-    from pyspark.sql import functions
-    from pyspark.sql.types import StringType
-
-    fields = [field for field in frame.schema.fields if field.name not in CARRIED]
-    found = [functions.col("`" + field.name.replace("`", "``") + "`") for field in fields]
-    return [
-        functions.collate(column, "UTF8_BINARY") if isinstance(field.dataType, StringType) else column
-        for column, field in zip(found, fields, strict=True)
-    ]
+    return [sortable(frame, name) for name in frame.columns if name not in CARRIED]
 
 
 def carried_rows(batches: Iterator[pa.RecordBatch], branches_that_fan_out: Sequence[bool]) -> Iterator[CarriedRows]:

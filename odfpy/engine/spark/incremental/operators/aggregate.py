@@ -131,6 +131,8 @@ def _windowed(
 
 def _groups(planner: Planner, plan: Node) -> PartialAggregate | None:
     """Return how groups are remembered by partial results; None where only all of their rows give the result."""
+    if not planner.adds_up:
+        return None
     found = canonical_partial_aggregate(Builder(planner.catalyst), plan)
     return found if found.can_be_kept else None
 

@@ -116,24 +116,25 @@ class _Sides:
         self._right_times = right.times.get(column_id(interval.right)) if interval else None
         self._left_due = self._due_left() if kind in (*_LEFT_KEPT, "LeftAnti") else None
         self._right_due = self._due_right() if kind in _RIGHT_KEPT else None
-        waits_for_time = self._left_due is not None or self._right_due is not None
-        self._left = self._as_stateful_input(left, 0, self._left_due, waits_for_time, self._left_rules())
-        self._right = self._as_stateful_input(right, 1, self._right_due, waits_for_time, self._right_rules())
+        left_rules, right_rules = self._left_rules(), self._right_rules()
+        # Only at a stateful input of this join are rows known to be complete, or too late for what is forgotten.
+        follows_time = any((self._left_due, self._right_due, left_rules[0], right_rules[0]))
+        self._left = self._as_stateful_input(left, 0, self._left_due, follows_time, left_rules)
+        self._right = self._as_stateful_input(right, 1, self._right_due, follows_time, right_rules)
 
     def _as_stateful_input(
         self,
         side: PlanInfo,
         at: int,
         complete_when: CompletenessRule | None,
-        waits_for_time: bool,
+        follows_time: bool,
         rules: tuple[list[CompletenessRule], list[CompletenessRule]],
     ) -> PlanInfo:
         if side.is_constant:
             return side
         side = self._planner.whole(side)
-        # Rows become complete at stateful inputs only. And without a key for any of the pairs, every pull would look at
-        # all rows of both sides.
-        if side.free is None and (waits_for_time or not any(_key(side, pair[at], pair[2]) for pair in self._pairs)):
+        # Without a key for any of the pairs, every pull would look at all rows of both sides.
+        if side.free is None and (follows_time or not any(_key(side, pair[at], pair[2]) for pair in self._pairs)):
             side = self._planner.cut(side)
         if side.free is None:
             return side

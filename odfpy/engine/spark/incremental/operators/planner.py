@@ -87,8 +87,8 @@ class Planner:
         """
         self.catalyst = catalyst
         self.source = source
-        self._fragments = fragments
-        self._sources = sources
+        self._fragments, self._sources = fragments, sources
+        self.adds_up = True  # groups may be remembered by partial results
         self._num_inputs = len(sources) - len(fragments)
         self._operators = operators
         self._definitions: dict[int, Node] = {}

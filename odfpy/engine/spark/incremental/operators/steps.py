@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from odfpy.dataset.transform import TemporalTable, TransformSql
+from odfpy.engine.lateness.policy import Late, LatePolicy
 from odfpy.engine.spark.analysis.analysis import analyzed_step, check_aliases, check_step
 from odfpy.engine.spark.analysis.determinism import place
 from odfpy.engine.spark.incremental.operators.joined_conditions import with_joined_conditions
@@ -59,7 +60,9 @@ class Steps:
         return None if self.last.info.free is not None else self.fragments[-1]
 
 
-def steps_of(catalyst: Catalyst, transform: TransformSql, tables: Sequence[Table], event_time: str) -> Steps:
+def steps_of(
+    catalyst: Catalyst, transform: TransformSql, tables: Sequence[Table], event_time: str, policy: LatePolicy
+) -> Steps:
     """Analyze a transform of which a step is not row by row. The session must not know its inputs yet.
 
     Args:
@@ -67,6 +70,7 @@ def steps_of(catalyst: Catalyst, transform: TransformSql, tables: Sequence[Table
         transform: the queries.
         tables: the inputs, in declared order.
         event_time: what steps call the event time.
+        policy: what becomes of late rows.
 
     Raises:
         InvalidQuery, UnsupportedQuery, NondeterministicQuery: a query is at fault.
@@ -86,6 +90,8 @@ def steps_of(catalyst: Catalyst, transform: TransformSql, tables: Sequence[Table
             is_last = query is transform.steps[-1]
             check_step(catalyst, step, is_last=is_last)
             planner = Planner(catalyst, text, known.sources, known.fragments, OPERATORS)
+            # What is taken back and was never here is known among rows only: a sum would be less by it.
+            planner.adds_up = Late.ONLY not in policy.inputs
             info = planner.start(with_joined_conditions(catalyst, without_inner_queries(catalyst, step.plan)))
             if is_last and info.unique == frozenset():
                 info = _while_it_has_a_time(catalyst, info, event_time)

@@ -56,7 +56,6 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
     fragment_of,
 )
 from odfpy.engine.spark.incremental.state.changes import renamed
-from odfpy.engine.spark.incremental.state.difference import sortable
 from odfpy.engine.spark.incremental.state.log import LOG_TIME, MARKS, ORDER, marks
 from odfpy.engine.spark.incremental.state.versions import (
     VALID_FROM,
@@ -66,6 +65,7 @@ from odfpy.engine.spark.incremental.state.versions import (
     versions_of_state,
 )
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
+from odfpy.engine.spark.plan.same_bytes import sortable
 from odfpy.engine.spark.plan.storable_types import can_be_key, check_rows
 from odfpy.engine.spark.plan.templates import Templates
 from odfpy.engine.spark.plan.time_values import is_time

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Final
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.spark.incremental.state.changes import WEIGHT
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
-from odfpy.engine.spark.plan.same_bytes import summed_by_row
+from odfpy.engine.spark.plan.same_bytes import sortable, summed_by_row
 from odfpy.engine.spark.plan.step import CARRIED_OFFSET, CARRIED_OPERATION
-from odfpy.engine.spark.plan.storable_types import has_map
 from odfpy.engine.spark.plan.templates import Templates
 from odfpy.engine.spark.rows.parallelism import gather, is_gathered
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import DataType
 
 OPERATION: Final = CARRIED_OPERATION
 OFFSET: Final = CARRIED_OFFSET
@@ -157,32 +155,3 @@ def _sort_keys(rows: DataFrame, names: Sequence[str], first: str | None) -> list
 
     keys = [functions.col(first)] if first is not None else []
     return keys + [sortable(rows, name) for name in dict.fromkeys(names) if name != first]
-
-
-def sortable(rows: DataFrame, name: str) -> Column:
-    """Return what a column is sorted by; maps, which have no order, by their entries, also inside of others."""
-    from pyspark.sql import functions
-
-    return _sortable(functions.col(name), rows.schema[name].dataType)
-
-
-def _sortable(column: Column, data_type: DataType) -> Column:
-    from pyspark.sql import functions
-    from pyspark.sql.types import ArrayType, MapType, StructType
-
-    if not has_map(data_type):
-        return column
-    if isinstance(data_type, StructType):
-        fields = [_sortable(column[field.name], field.dataType).alias(field.name) for field in data_type.fields]
-        return functions.when(column.isNotNull(), functions.struct(*fields))
-    if isinstance(data_type, ArrayType):
-        inner = data_type.elementType
-        return functions.transform(column, lambda item: _sortable(item, inner))
-    entries = functions.map_entries(column)
-    if isinstance(data_type, MapType) and has_map(data_type.valueType):
-        values = data_type.valueType
-        entries = functions.transform(
-            entries,
-            lambda one: functions.struct(one["key"].alias("key"), _sortable(one["value"], values).alias("value")),
-        )
-    return functions.array_sort(entries)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from odfpy.data.vocabulary import OperationType
 from odfpy.engine.spark.incremental.state.changes import WEIGHT, same_nulls
-from odfpy.engine.spark.incremental.state.difference import sortable
 from odfpy.engine.spark.incremental.state.log import (
     GAINED,
     LOG_COMMIT,
@@ -23,6 +22,7 @@ from odfpy.engine.spark.incremental.state.log import (
     ORDER,
 )
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id, columns
+from odfpy.engine.spark.plan.same_bytes import sortable, summed_by_row
 from odfpy.engine.spark.plan.templates import Templates
 
 if TYPE_CHECKING:
@@ -166,8 +166,8 @@ def _spans(rows: DataFrame, begin: str, end: str) -> DataFrame:
         functions.struct(functions.col(end).alias("at"), (-weight).alias("by")),
     )
     moves = rows.select(*same, functions.explode(bounds).alias("move"))
-    moves = moves.groupBy(*same, functions.col("move.at").alias("at")).agg(functions.sum("move.by").alias("by"))
-    in_time: WindowSpec = Window.partitionBy(*same).orderBy("at")
+    moves = summed_by_row(moves.select(*same, "move.at", "move.by"), [*same, "at"], {"by": functions.sum("by")})
+    in_time: WindowSpec = Window.partitionBy(*(sortable(moves, name) for name in same)).orderBy("at")
     spans = (
         moves.where("by <> 0")
         .withColumn("until", functions.lead("at").over(in_time))

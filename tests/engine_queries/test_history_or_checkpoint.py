@@ -1,0 +1,199 @@
+"""Pulls that go on from a checkpoint, pulls that read all of history, and the batch: all three give the same rows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from support.queries.batch_cases import Compared
+from support.queries.cases import QUICK, Case, Pull, Tuned, lines, parsed
+
+from odfpy.dataset.transform import TemporalTable
+from odfpy.engine.contract import TransformRequest, TransformResponse
+
+pytestmark = pytest.mark.spark
+
+VALUES = [pa.field("k", pa.string()), pa.field("v", pa.int32())]
+TEXTS = [pa.field("k", pa.string()), pa.field("s", pa.string())]
+KEYS = [pa.field("k", pa.string())]
+Step = tuple[str | None, str]
+Text = Mapping[str, str]
+
+
+class FromHistory(Compared):
+    """Pulls without a checkpoint."""
+
+    def respond(self, request: TransformRequest) -> TransformResponse:
+        return super().respond(replace(request, prev_checkpoint_path=None))
+
+
+@dataclass(frozen=True)
+class Story:
+    """A transform, and what comes: of each pull the rows and watermarks, as texts."""
+
+    query: str | Sequence[Step]
+    inputs: Mapping[str, Sequence[pa.Field]]
+    pulls: Sequence[tuple[Text, Text]]
+    last: Sequence[str]
+    temporal: tuple[TemporalTable, ...] = ()
+
+
+# --- Joins within a time, of which a side keeps state itself ---
+
+SEEN: list[tuple[Text, Text]] = [
+    (
+        {"a": "+A 2024-01-01T02:00 x 1", "b": "+A 2024-01-01T03:00 x 10"},
+        {"a": "2024-01-01T02:00", "b": "2024-01-01T03:00"},
+    ),
+    (
+        {"a": "+A 2024-01-09T00:00 y 2", "b": "+A 2024-01-09T00:00 y 20"},
+        {"a": "2024-01-09T00:00", "b": "2024-01-09T00:00"},
+    ),
+]
+LATE, BACK = ({"a": "+A 2024-01-01T01:00 x 3"}, {}), ({"a": "-R 2024-01-01T02:00 x 1"}, {})
+DISTINCT = "(SELECT DISTINCT event_time, k, v AS n FROM a) l"
+NUMBERED = "(SELECT event_time, k, row_number() OVER (PARTITION BY k ORDER BY event_time) AS n FROM a) l"
+WITHIN = "l.k = b.k AND b.event_time BETWEEN l.event_time AND l.event_time + INTERVAL 1 DAY"
+BOTH = {"a": VALUES, "b": VALUES}
+SHOWN = "SELECT l.event_time, l.k, l.n"
+
+# --- Versions with values that are not simply equal or not ---
+
+IN_FORCE = "f.k = t.k AND f.event_time >= t.valid_from AND f.event_time < t.valid_to"
+VERSIONS = (TemporalTable(name="t", primary_key=("k",)),)
+FOLDED: list[Step] = [
+    ("t", "SELECT event_time, k, s COLLATE UTF8_LCASE AS s FROM r"),
+    (None, f"SELECT f.event_time, f.k, t.s FROM f JOIN t ON {IN_FORCE}"),
+]
+MAPS: list[Step] = [
+    ("t", "SELECT event_time, k, map('v', v) AS m FROM r"),
+    (None, f"SELECT f.event_time, f.k, to_json(t.m) AS m FROM f JOIN t ON {IN_FORCE}"),
+]
+FACT = {"r": "2024-01-03T00:00", "f": "2024-01-03T00:00"}
+
+# --- Late rows alone ---
+
+TOTALS = (
+    "SELECT /*+ LATE(only) */ date_trunc('DAY', event_time) AS event_time, k, count(*) AS n, sum(v) AS s"
+    " FROM a GROUP BY date_trunc('DAY', event_time), k"
+)
+
+STORIES = {
+    "a late row of DISTINCT": Story(
+        f"{SHOWN}, b.v FROM {DISTINCT} JOIN b ON {WITHIN}", BOTH, [*SEEN, LATE], ["+A 2024-01-01T01:00 x 3 10"]
+    ),
+    "a late row before a window function": Story(
+        f"{SHOWN}, b.v FROM {NUMBERED} JOIN b ON {WITHIN}",
+        BOTH,
+        [*SEEN, LATE],
+        ["+A 2024-01-01T01:00 x 1 10", "-R 2024-01-01T02:00 x 1 10", "+A 2024-01-01T02:00 x 2 10"],
+    ),
+    "a row of DISTINCT taken back": Story(
+        f"{SHOWN}, b.v FROM {DISTINCT} JOIN b ON {WITHIN}", BOTH, [*SEEN, BACK], ["-R 2024-01-01T02:00 x 1 10"]
+    ),
+    "a late row that has a partner": Story(
+        f"{SHOWN} FROM {DISTINCT} LEFT SEMI JOIN b ON {WITHIN}", BOTH, [*SEEN, LATE], ["+A 2024-01-01T01:00 x 3"]
+    ),
+    "a late row where EXISTS is one of two": Story(
+        f"{SHOWN} FROM {DISTINCT} WHERE l.n = 99 OR EXISTS (SELECT 1 FROM b WHERE {WITHIN})",
+        BOTH,
+        [*SEEN, LATE],
+        ["+A 2024-01-01T01:00 x 3"],
+    ),
+    "a version of which only the case is corrected": Story(
+        FOLDED,
+        {"r": TEXTS, "f": KEYS},
+        [
+            ({"r": "+A 2024-01-01T00:00 x a", "f": "+A 2024-01-02T00:00 x"}, FACT),
+            ({"r": "-C 2024-01-01T00:00 x a\n+C 2024-01-01T00:00 x A"}, {}),
+        ],
+        ["+A 2024-01-02T00:00 x A", "-R 2024-01-02T00:00 x a"],
+        VERSIONS,
+    ),
+    "one of two versions that are equal but for the case": Story(
+        FOLDED,
+        {"r": TEXTS, "f": KEYS},
+        [
+            ({"r": "+A 2024-01-01T00:00 x a\n+A 2024-01-01T00:00 x A", "f": "+A 2024-01-02T00:00 x"}, FACT),
+            ({"r": "-R 2024-01-01T00:00 x A"}, {}),
+        ],
+        ["-R 2024-01-02T00:00 x A", "+A 2024-01-02T00:00 x a"],
+        VERSIONS,
+    ),
+    "a late version with a map": Story(
+        MAPS,
+        {"r": VALUES, "f": KEYS},
+        [
+            ({"r": "+A 2024-01-01T00:00 x 1", "f": "+A 2024-01-02T00:00 x"}, FACT),
+            ({"r": "+A 2024-01-01T12:00 x 7"}, {}),
+        ],
+        ['-R 2024-01-02T00:00 x {"v":1}', '+A 2024-01-02T00:00 x {"v":7}'],
+        VERSIONS,
+    ),
+    "a row taken back that was not late": Story(
+        TOTALS,
+        {"a": VALUES},
+        [
+            ({"a": "+A 2024-01-01T03:00 x 3"}, {"a": "2024-01-01T03:00"}),
+            (
+                {"a": "+A 2024-01-01T02:00 x 1\n+A 2024-01-01T01:00 x 1\n-R 2024-01-01T03:00 x 3"},
+                {"a": "2024-01-04T04:00"},
+            ),
+        ],
+        ["+A 2024-01-01T00:00 x 2 2"],
+    ),
+}
+
+
+@pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
+def test_they_agree(spark: Any, tmp_path: Path, story: Story) -> None:
+    steps: Sequence[Step] = [(None, story.query)] if isinstance(story.query, str) else story.query
+    pulls = [
+        Pull({name: [parsed(line, story.inputs[name]) for line in lines(text)] for name, text in rows.items()}, clock)
+        for rows, clock in story.pulls
+    ]
+    case, quick = Case("story", "", steps, story.inputs, {}, pulls), Tuned(spark, **QUICK)
+    kinds = {"checkpoint": Compared, "history": FromHistory}
+    made = {}
+    for name, kind in kinds.items():
+        (tmp_path / name).mkdir()
+        run = kind(quick, case, tmp_path / name, temporal=story.temporal, batch_spark=quick)
+        made[name] = [run.pull(pull) for pull in pulls]
+        assert not run.compare().differences
+    assert made["checkpoint"][-1].lines == story.last
+    assert [one.lines for one in made["history"]] == [one.lines for one in made["checkpoint"]]
+    assert [one.logical_hash for one in made["history"]] == [one.logical_hash for one in made["checkpoint"]]
+
+
+def test_texts_that_are_equal_by_their_collation_stand_by_their_bytes(spark: Any, tmp_path: Path) -> None:
+    """In whichever task they were made."""
+    words = ["".join(letters) for letters in itertools.product("aA", repeat=3)]
+    query = "SELECT a.event_time, a.s COLLATE UTF8_LCASE AS s FROM a JOIN b ON a.k = b.k"
+    rows = {
+        "a": "\n".join(f"+A 2024-01-01T02:00 {at} {word}" for at, word in enumerate(words)),
+        "b": "\n".join(f"+A 2024-01-01T02:00 {at}" for at in range(len(words))),
+    }
+    fields = {"a": TEXTS, "b": KEYS}
+    pull = Pull({name: [parsed(line, fields[name]) for line in lines(text)] for name, text in rows.items()}, {})
+    found = []
+    for at, (tasks, partitions) in enumerate(((1_000_000, 1), (1, 4), (2, 3))):
+        (tmp_path / str(at)).mkdir()
+        tuned = Tuned(
+            spark,
+            spark__sql__shuffle__partitions=str(partitions),
+            spark__sql__autoBroadcastJoinThreshold="-1",
+        )
+        run = Compared(
+            tuned,
+            Case("texts", "", [(None, query)], fields, {}, [pull]),
+            tmp_path / str(at),
+            rows_in_one_task=tasks,
+            batch_spark=tuned,
+        )
+        found.append([line.split()[-1] for line in run.pull(pull).lines])
+    assert found == [sorted(words)] * 3
