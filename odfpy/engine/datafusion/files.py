@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow.fs
 from pyarrow import csv, json
 
 from odfpy.data.schemas.arrow import plain_schema
-from odfpy.engine.datafusion.datasets import name_dataset
+from odfpy.engine.datafusion.datasets import in_one_order, name_dataset
 from odfpy.engine.datafusion.failures import datafusion_errors
 from odfpy.engine.datafusion.plan import check_is_query
 from odfpy.engine.datafusion.session import (
@@ -69,8 +70,9 @@ def _name_table(context: SessionContext, table: FileTable) -> None:
         is_cast = table.format == "ndjson" and given is not None
         inferred = given is None or is_cast
         schema: pa.Schema = factory.inspect(promote_options="permissive").remove_metadata() if inferred else given
-        if any(_has_views(field.type) for field in schema):
-            schema = plain_schema(schema)  # pyarrow has no filters for the layouts that arrow-rs writes
+        if table.format == "parquet" and any(_has_views(field.type) for field in schema):
+            _name_parquet(context, table, schema)
+            return
         found = factory.finish(schema)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InvalidQuery(f"The files of {table.name!r} cannot be read: {error}") from error
@@ -80,6 +82,20 @@ def _name_table(context: SessionContext, table: FileTable) -> None:
     as_written = f"__odf_files_{table.name}"
     name_dataset(context, as_written, found, schema)
     context.register_view(quoted(table.name), _cast(context, as_written, schema, given))
+
+
+def _name_parquet(context: SessionContext, table: FileTable, schema: pa.Schema) -> None:
+    """Let DataFusion read the files itself: pyarrow has no filters for the layouts that arrow-rs writes."""
+    parts = []
+    for number, path in enumerate(table.paths):
+        name = f"__odf_files_{table.name}_{number}"
+        # As a URL, in which no sign stands for several files; the name of a copy does not end with `.parquet`.
+        context.register_parquet(quoted(name), Path(path).as_uri(), file_extension="", schema=schema)
+        parts.append(in_one_order(context, name, schema))
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole.union(part)
+    context.register_view(quoted(table.name), whole)
 
 
 def _has_views(kind: pa.DataType) -> bool:
