@@ -168,7 +168,7 @@ def test_wrong_input_for_logins(words: tuple[str, ...], stdin: bytes, says: str,
     [
         (("--port", "http"), "--port wants a whole number"),
         (("--port", "-1"), "--port wants a whole number"),
-        (("--port", "65536"), "--port wants a number up to 65535"),
+        (("--port", "65536"), "--port wants a whole number up to 65535"),
         (("--tls-cert", "x.pem"), "A certificate goes with its key"),
         (("--port", "0", "--tls-cert", "x.pem", "--tls-key", "y.pem"), "Cannot read x.pem"),
         (("--host", "no.such.host.invalid"), "Cannot listen at no.such.host.invalid"),
