@@ -110,3 +110,13 @@ def test_types_that_come_as_bytes_are_found_within_all_others() -> None:
     ):
         with pytest.raises(UnsupportedQuery):
             arrow_schema(types.StructType([types.StructField("v", kind)]))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("value", [" " * 5_000, "x" * 1_000_000], ids=["spaces", "a million letters"])
+def test_a_message_has_the_beginning_of_a_long_value_and_says_what_is_wrong_with_it(spark, value):
+    with pytest.raises(InvalidQuery) as caught, spark_errors([]):
+        spark.createDataFrame([(value,)], "v string").selectExpr("cast(v as int)").collect()
+    assert len(caught.value.message) < 1_000
+    assert "..." in caught.value.message
+    assert "cannot be cast" in caught.value.message

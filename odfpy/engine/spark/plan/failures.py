@@ -35,8 +35,9 @@ _NO_WINDOW = "There is a window if GROUP BY makes one that fits: of a time colum
 ORDER_THE_WINDOW: Final = "Write OVER (... ORDER BY ...); rows that are equal in it get a fixed order."
 _FILE = re.compile(r"\bfile:/\S*[\w/]")
 _SETTING = re.compile(r"\bspark\.[a-z]\w*(?:\.\w+)+")
+_LONG_VALUE = re.compile(r"'([^']{200})[^']+'")
 _LONGEST: Final = 4_000
-"""Characters of a message that are read: it may hold a value of any length."""
+"""Characters of a message that are read."""
 _DOTTED_TABLE: Final = "REQUIRES_SINGLE_PART_NAMESPACE"
 _MORE_MEMORY: Final = (
     "Give it more by `odf config set engine.memory 4g`, or let the query make smaller values and groups."
@@ -125,7 +126,7 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
         if current.getClass().getSimpleName() == "StackOverflowError":
             return too_deep()
     cause = _telling_cause(exception)
-    message = _message(cause)[:_LONGEST]
+    message = _shortened(_message(cause))
     match = _CONDITION.match(message)
     condition = match.group(1) if match else ""
     is_analysis = cause.getClass().getSimpleName().endswith(("AnalysisException", "ParseException"))
@@ -152,6 +153,11 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
         hint = HOW_TO_JOIN_VERSIONS
     kind = NondeterministicQuery if _NONDETERMINISTIC.search(condition) else InvalidQuery
     return kind(f"{sentence or condition}{_place(cause, sources)}", hint=hint)
+
+
+def _shortened(message: str) -> str:
+    """A message without most of a value that it quotes, which may have any length."""
+    return _LONG_VALUE.sub(r"'\1...'", message)[:_LONGEST]
 
 
 def _without_settings(sentence: str) -> str:
