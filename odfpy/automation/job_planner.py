@@ -215,10 +215,9 @@ class JobPlanner:
             start: the run.
             before: the past that its job has again.
         """
-        self._running.pop(start.key.dataset, None)
+        self.cancel(start, before)
         if start.request is not None:
             self._requests[start.request] = (start.key, start.due_at)
-        self._put_past(start.key, before)
 
     def cancel(self, start: Start, before: JobHistory) -> None:
         """Take in that a run does not begin after all: its dataset is gone, or nobody wants it any more.

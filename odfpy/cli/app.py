@@ -211,7 +211,7 @@ def _write_crash_log(error: BaseException, arguments: Sequence[str]) -> str:
     import traceback
 
     from odfpy import __version__
-    from odfpy.cli.secrets import without_secrets
+    from odfpy.coordinator.diagnosis import without_secrets
 
     with tempfile.NamedTemporaryFile("w", prefix="odf-crash-", suffix=".log", delete=False, encoding="utf-8") as file:
         file.write(f"odf {__version__}, Python {platform.python_version()}, {platform.platform()}\n")

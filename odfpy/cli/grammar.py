@@ -262,6 +262,7 @@ _HIGHEST_PORT = 65535
 LARGEST: Final = (1 << 63) - 1
 """The largest number that files, databases and Arrow have room for."""
 _MOST_DIGITS = 1000
+"""Python reads some more of a number, and none has as many that makes sense."""
 
 
 def whole_number(text: str | None, option: str, *, at_least: int = 0, at_most: int = LARGEST) -> int | None:
@@ -278,11 +279,12 @@ def whole_number(text: str | None, option: str, *, at_least: int = 0, at_most: i
     """
     if text is None:
         return None
-    if not text.isdecimal() or (len(text) < _MOST_DIGITS and int(text) < at_least):
+    number = int(text.lstrip("0")[:_MOST_DIGITS] or "0") if text.isdecimal() else -1
+    if number < at_least:
         raise UsageError(f"{option} wants a whole number from {at_least} on, not {text!r:.100}")
-    if len(text) >= _MOST_DIGITS or int(text) > at_most:
+    if number > at_most:
         raise UsageError(f"{option} wants a whole number up to {at_most}, not {text:.100}")
-    return int(text)
+    return number
 
 
 def port_number(text: str, option: str) -> int:

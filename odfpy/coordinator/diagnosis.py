@@ -13,7 +13,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +27,8 @@ from odfpy.coordinator.workspace import Workspace
 from odfpy.data.multihash import Multihash
 from odfpy.engine.spark.process.java import find_java
 from odfpy.errors import EngineUnavailable, IntegrityError, OdfError, WorkspaceNotFound
+from odfpy.http.url import without_user
+from odfpy.settings.sections import SETTINGS
 
 DISTRIBUTION = "opendatafabric"
 LEAST_FREE = 1 << 30
@@ -40,6 +42,7 @@ _PYTHONS = ((3, 10), (3, 13))
 _NATIVE = ("pyarrow", "duckdb", "datafusion", "cryptography", "blake3")
 _KNOWN_HASH = Multihash.parse("f16201971b5e146610008b8de28e53551e0242c35ae19c091359ef211c0edc913f2af")
 _REQUIREMENT = re.compile(r"^([\w.-]+)\s*(?:>=\s*([\d.]+))?")
+_SECRET_OPTIONS = ("--token", "--secret", "--password")
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,3 +315,22 @@ def _left_as_it_was(workspace: Workspace) -> Iterator[None]:
     finally:
         if not was_running:
             workspace.engines.stop(force=True)
+
+
+def without_secrets(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments of a command, for a report, with "***" for tokens and secret settings, and no users of URLs.
+
+    Args:
+        arguments: what follows the name of the program.
+    """
+    secret = {key for key, setting in SETTINGS.items() if setting.meaning.is_secret}
+    shown = []
+    for before, argument in zip(("", *arguments), arguments, strict=False):
+        name, is_joined, _ = argument.partition("=")
+        if before in _SECRET_OPTIONS or before in secret:
+            shown.append("***")
+        elif name in _SECRET_OPTIONS and is_joined:
+            shown.append(f"{name}=***")
+        else:
+            shown.append(without_user(argument))
+    return shown

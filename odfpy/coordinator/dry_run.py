@@ -14,7 +14,6 @@ from enum import Enum
 from functools import partial
 
 from odfpy.chain.events import SetPollingSource
-from odfpy.chain.sources import FetchFilesGlob
 from odfpy.chain.state import new_data_of
 from odfpy.chain.stores.ref_store import HEAD
 from odfpy.coordinator.ingest.folder_memory import FolderMemory
@@ -197,8 +196,9 @@ class DryRun:
             return PullPlan(name=str(dataset.handle), expectation=Expectation.UNKNOWN, notes=notes)
         inputs = tuple(PlannedInput(item.name, item.size, kept=item.kept) for item in found.inputs)
         warnings = (*warnings_ahead(dataset, source, found.inputs), *clock.warnings())
-        if isinstance(source.fetch, FetchFilesGlob) and not request.force:
-            warnings = (*FolderMemory.of(dataset, source.fetch).warnings(context), *warnings)
+        memory = FolderMemory.of_source(dataset, source)
+        if memory is not None and not request.force:
+            warnings = (*memory.warnings(context), *warnings)
         plan = replace(_plan(str(dataset.handle), inputs, notes), warnings=warnings)
         return plan if inputs or not is_asked(source, context) else _idle(dataset, plan)
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from odfpy.chain.events import SetPollingSource
 from odfpy.chain.references import ReferenceKind, ReferenceName
-from odfpy.chain.sources import FetchContainer, FetchFilesGlob, FetchUrl
+from odfpy.chain.sources import FetchContainer, FetchUrl
 from odfpy.coordinator.ingest.fetch_limits import FetchLimits
 from odfpy.coordinator.ingest.folder_memory import FolderMemory, content_of, saving
 from odfpy.coordinator.ingest.ingest import DEFAULT_SOURCE, SourceFile, advance_source, ingest_file, rows_told
@@ -221,7 +221,7 @@ class Puller:
         from odfpy.ingest.prepare import PrepareContext, check_steps, prepare
 
         check_steps(source.prepare)  # what cannot be prepared need not be fetched
-        memory = FolderMemory.of(dataset, source.fetch) if isinstance(source.fetch, FetchFilesGlob) else None
+        memory = FolderMemory.of_source(dataset, source)
         with self.storage.scratch() as scratch, saving(memory):
             clock = SourceClock(any_time=self.request.allowed.future)
             context = self._fetch_context(dataset, scratch, clock)

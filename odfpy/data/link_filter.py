@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from odfpy.data.timestamp import NANOS_PER_SECOND, SECONDS_PER_DAY, Timestamp
+from odfpy.data.timestamp import NANOS_PER_SECOND, NANOS_PER_UNIT, SECONDS_PER_DAY, Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.errors import InvalidValue, SchemaError, did_you_mean
 from odfpy.values import dataclass
@@ -29,7 +29,6 @@ AVAILABLE_WORD: Final = "available"
 
 _SINCE: Final = "since"
 _UNTIL: Final = "until"
-_NANOS: Final = {"s": NANOS_PER_SECOND, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _MOST: Final = (1 << 63) - 1
 _FORM: Final = (
     "Write all, none, available or conditions: what=syslog,nginx;where=web1;since=2024-01-01;until=2024-02-01"
@@ -149,7 +148,7 @@ def _counts(times: pa.Array) -> tuple[pa.Array, int]:
 
     if pa.types.is_date(times.type):
         return times.cast(pa.date32()).cast(pa.int32()).cast(pa.int64()), SECONDS_PER_DAY * NANOS_PER_SECOND
-    return times.cast(pa.int64()), _NANOS[times.type.unit]
+    return times.cast(pa.int64()), NANOS_PER_UNIT[times.type.unit]
 
 
 ALL: Final = LinkFilter()

@@ -18,6 +18,8 @@ from odfpy.values import dataclass
 NANOS_PER_SECOND = 1_000_000_000
 NANOS_PER_MILLI = 1_000_000
 SECONDS_PER_DAY = 86_400
+NANOS_PER_UNIT = {"s": NANOS_PER_SECOND, "ms": NANOS_PER_MILLI, "us": 1_000, "ns": 1}
+"""By the units of Arrow's timestamps."""
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
 _RFC3339 = re.compile(

@@ -13,7 +13,7 @@ from collections.abc import Container, Iterable
 
 import pyarrow as pa
 
-from odfpy.data.schemas.arrow import from_arrow, to_arrow
+from odfpy.data.schemas.arrow import from_arrow, has_within, to_arrow
 from odfpy.data.schemas.evolution import extend_with
 from odfpy.data.schemas.schema import DataField, DataSchema, DataType, List, Map, Null, Option, Struct, Timestamp
 from odfpy.data.schemas.system_columns import data_fields, system_fields
@@ -81,9 +81,7 @@ def _typed(field: pa.Field) -> pa.Field | None:
 
 
 def _is_untyped(arrow: pa.DataType) -> bool:
-    if pa.types.is_nested(arrow):
-        return any(_is_untyped(arrow.field(i).type) for i in range(arrow.num_fields))
-    return bool(pa.types.is_null(arrow))
+    return has_within(arrow, pa.types.is_null)
 
 
 def _has_empty_lists(arrow: pa.DataType) -> bool:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from odfpy.data.schemas.arrow import has_within
+
 
 def comparable_type(arrow: pa.DataType) -> pa.DataType:
     """A type of duckdb with room for all values of a type, which must be in its plain layout."""
@@ -29,16 +31,12 @@ def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def has_wide_decimal(arrow: pa.DataType) -> bool:
     """Return whether there are decimals in it that duckdb does not read from Parquet exactly."""
-    if pa.types.is_nested(arrow):
-        return any(has_wide_decimal(arrow.field(i).type) for i in range(arrow.num_fields))
-    return bool(pa.types.is_decimal256(arrow))
+    return has_within(arrow, pa.types.is_decimal256)
 
 
 def has_floats(arrow: pa.DataType) -> bool:
     """Return whether there are floats in it: Parquet's statistics leave NaN out, and duckdb believes them."""
-    if pa.types.is_nested(arrow):
-        return any(has_floats(arrow.field(i).type) for i in range(arrow.num_fields))
-    return bool(pa.types.is_floating(arrow))
+    return has_within(arrow, pa.types.is_floating)
 
 
 def _comparable_field(field: pa.Field) -> pa.Field:

@@ -12,7 +12,7 @@ from cli.conftest import dataset_folder
 
 import odfpy
 from odfpy.cli.commands import COMMANDS, app
-from odfpy.cli.secrets import without_secrets
+from odfpy.coordinator.diagnosis import without_secrets
 from odfpy.coordinator.verbs.datasets import DatasetRegistry
 from odfpy.coordinator.workspace import Workspace
 

@@ -16,7 +16,7 @@ from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from odfpy.chain.events import AddData
+from odfpy.chain.events import AddData, SetPollingSource
 from odfpy.chain.sources import FetchFilesGlob
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.data_warning import MOST_EXAMPLES, DataWarning, WarningKind, count_of
@@ -79,6 +79,13 @@ class FolderMemory:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return cls(dataset, step)
         return memory
+
+    @classmethod
+    def of_source(cls, dataset: StoredDataset, source: SetPollingSource | None) -> FolderMemory | None:
+        """Return what is remembered of a source of files; None of any other, and of none."""
+        if source is None or not isinstance(source.fetch, FetchFilesGlob):
+            return None
+        return cls.of(dataset, source.fetch)
 
     def take_in(self, name: str, path: Path, before: FileContent | None) -> None:
         """Remember what is in a file that has been taken in.
@@ -172,15 +179,13 @@ class FolderMemory:
 @contextmanager
 def keeping_names(dataset: StoredDataset) -> Iterator[None]:
     """Keep the names beside the history that the block makes, which has the same rows in fewer blocks."""
-    source = dataset.state.polling_source
-    if source is None or not isinstance(source.fetch, FetchFilesGlob):
-        yield
-        return
-    memory = FolderMemory.of(dataset, source.fetch)
-    memory.catch_up()
+    memory = FolderMemory.of_source(dataset, dataset.state.polling_source)
+    if memory is not None:
+        memory.catch_up()
     yield
-    memory.head = str(dataset.reloaded().state.head)
-    memory.save()
+    if memory is not None:
+        memory.head = str(dataset.reloaded().state.head)
+        memory.save()
 
 
 @contextmanager

@@ -301,3 +301,13 @@ def _at(path: str) -> str:
 def has_one_form(kind: pa.DataType) -> bool:
     """Return whether equal values of a type are the same: fractions have two zeros and many NaNs, maps have orders."""
     return not pa.types.is_floating(kind) and not pa.types.is_nested(kind)
+
+
+def has_within(kind: pa.DataType, is_wanted: Callable[[pa.DataType], bool]) -> bool:
+    """Return whether a type is wanted, or one within it is, at any level.
+
+    Args:
+        kind: the type.
+        is_wanted: tells of a type that has none within it, or of all.
+    """
+    return bool(is_wanted(kind)) or any(has_within(kind.field(at).type, is_wanted) for at in range(kind.num_fields))

@@ -21,13 +21,11 @@ from odfpy.data.slices.logical_hash import LogicalHasher
 from odfpy.data.slices.parquet_io import UPGRADE, PathLike, lacks_code
 from odfpy.data.slices.row_groups import RowGroups
 from odfpy.data.slices.rules import check_slice_schema, conform
-from odfpy.data.timestamp import NANOS_PER_MILLI, NANOS_PER_SECOND, SECONDS_PER_DAY, Timestamp
+from odfpy.data.timestamp import NANOS_PER_MILLI, NANOS_PER_SECOND, NANOS_PER_UNIT, SECONDS_PER_DAY, Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.errors import InternalError, OdfError
 from odfpy.stages import stage
 from odfpy.values import dataclass
-
-_NANOS = {"s": NANOS_PER_SECOND, "ms": NANOS_PER_MILLI, "us": 1_000, "ns": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +194,7 @@ def _nanos(instant: pa.Scalar) -> int:
     value: int = instant.value
     if pa.types.is_date32(instant.type):
         return value * SECONDS_PER_DAY * NANOS_PER_SECOND
-    return value * (NANOS_PER_MILLI if pa.types.is_date64(instant.type) else _NANOS[instant.type.unit])
+    return value * (NANOS_PER_MILLI if pa.types.is_date64(instant.type) else NANOS_PER_UNIT[instant.type.unit])
 
 
 # --- The file --------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs
 from pyarrow import csv, json
 
-from odfpy.data.schemas.arrow import plain_schema
+from odfpy.data.schemas.arrow import has_within, plain_schema
 from odfpy.engine.datafusion.datasets import in_one_order, name_dataset
 from odfpy.engine.datafusion.failures import datafusion_errors
 from odfpy.engine.datafusion.plan import check_is_query
@@ -99,9 +99,7 @@ def _name_parquet(context: SessionContext, table: FileTable, schema: pa.Schema) 
 
 
 def _has_views(kind: pa.DataType) -> bool:
-    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
-        return True
-    return any(_has_views(kind.field(at).type) for at in range(kind.num_fields))
+    return has_within(kind, lambda one: pa.types.is_string_view(one) or pa.types.is_binary_view(one))
 
 
 def _cast(context: SessionContext, name: str, schema: pa.Schema, wanted: pa.Schema) -> DataFrame:

@@ -88,10 +88,12 @@ def run_query(context: SessionContext, query: str) -> DataFrame:
 
     options = SQLOptions().with_allow_ddl(allow=False).with_allow_dml(allow=False).with_allow_statements(allow=False)
     frame = context.sql_with_options(query, options)
-    if misreads_nulls(frame.optimized_logical_plan()):
+    plan = frame.optimized_logical_plan()
+    if misreads_nulls(plan):
         context.remove_optimizer_rule("push_down_filter")
         frame = context.sql_with_options(query, options)
-    if not are_wrong(frame.optimized_logical_plan()):
+        plan = frame.optimized_logical_plan()
+    if not are_wrong(plan):
         return frame
     try:
         renamed = context.sql_with_options(with_right_ones(query), options)

@@ -22,6 +22,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from odfpy.data.schemas.arrow import has_within
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary, OperationType
 from odfpy.engine.sql.ad_hoc import Projection
@@ -113,10 +114,6 @@ class DataFusionGrammar(Grammar):
         del values, by
 
 
-def _has_fractions(kind: pa.DataType) -> bool:
-    return pa.types.is_floating(kind) or any(_has_fractions(kind.field(at).type) for at in range(kind.num_fields))
-
-
 SPARK: Final = SparkGrammar()
 DATAFUSION: Final = DataFusionGrammar()
 
@@ -180,7 +177,7 @@ class _Parts:
             column, kind = self.grammar.name(name), self.schema.field(name).type
             if pa.types.is_floating(kind):
                 column = f"CASE WHEN abs({column}) = 0 THEN abs({column}) ELSE {column} END"
-            elif _has_fractions(kind):
+            elif has_within(kind, pa.types.is_floating):
                 column = self.grammar.nested_fractions(name)
             found.append(self.grammar.entries(column) if pa.types.is_map(kind) else column)
         return found

@@ -26,13 +26,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from odfpy.data.timestamp import NANOS_PER_SECOND, Timestamp
+from odfpy.data.timestamp import NANOS_PER_UNIT, Timestamp
 from odfpy.errors import InvalidValue
 from odfpy.ingest.read.json_records import Number, Repeated
 from odfpy.ingest.read.text import TimeFormats
 from odfpy.ingest.read.typed import Misfit, type_name
 
-_NANOS = {"s": NANOS_PER_SECOND, "ms": 1_000_000, "us": 1000, "ns": 1}
 MOST_DIGITS = 40  # more than any integer type has
 
 
@@ -70,7 +69,7 @@ def _texts(values: Sequence[Any], wanted: pa.DataType, path: str, formats: TimeF
     if pa.types.is_integer(wanted) or pa.types.is_duration(wanted):
         values = [_integer(value) if type(value) is Number else value for value in values]
     elif pa.types.is_timestamp(wanted) and formats.timestamp.is_rfc3339:
-        nanos = _NANOS[wanted.unit]
+        nanos = NANOS_PER_UNIT[wanted.unit]
         values = [_moment(value, nanos) if type(value) is Number else value for value in values]
     try:
         return pa.array(values, pa.string())

@@ -66,16 +66,15 @@ class Caller:
 
     def is_still_known(self) -> bool:
         """Return whether the token has neither been revoked nor ended since they came."""
-        if self.granting is not None:
-            return find_principal(self.text, self.granting) is not None
-        return self.storage is not None and Tokens(self.storage.odf).find(self.text) is not None
+        return self.renewed() is not None
 
     def renewed(self) -> Caller | None:
         """Return them with what they are granted now, None if the token has been revoked or has ended."""
-        if self.granting is None:
-            return self if self.is_still_known() else None
-        found = find_principal(self.text, self.granting)
-        return None if found is None else replace(self, datasets=found[1], since=time.monotonic())
+        if self.granting is not None:
+            found = find_principal(self.text, self.granting)
+            return None if found is None else replace(self, datasets=found[1], since=time.monotonic())
+        is_known = self.storage is not None and Tokens(self.storage.odf).find(self.text) is not None
+        return self if is_known else None
 
     def is_granted(self, dataset: StoredDataset) -> bool:
         """Return whether the grants of sharing let them read a dataset, and after a second still do."""
@@ -83,8 +82,8 @@ class Caller:
             return False
         if time.monotonic() - self.since < _FRESH:
             return True
-        found = find_principal(self.text, self.granting) if self.granting else None
-        return found is not None and str(dataset.handle.id) in found[1]
+        now = self.renewed()
+        return now is not None and str(dataset.handle.id) in now.datasets
 
     @property
     def scope(self) -> Scope | None:

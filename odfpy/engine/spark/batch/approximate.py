@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from odfpy.data.schemas.arrow import has_within
 from odfpy.engine.spark.batch.request import ABSOLUTE, RELATIVE
 
 _RELATIVE_OF_SHORT: Final = 1e-6
@@ -24,7 +25,7 @@ class ApproximateComparison:
 
     def __init__(self, schema: pa.Schema, greatest: Sequence[float | None]) -> None:
         """Compare rows of a schema; `greatest` has the greatest absolute values of columns, where they are known."""
-        self.fractions = tuple(at for at, field in enumerate(schema) if has_fractions(field.type))
+        self.fractions = tuple(at for at, field in enumerate(schema) if has_within(field.type, pa.types.is_floating))
         self.exact = tuple(at for at in range(len(schema)) if at not in self.fractions)
         self._relative = [_RELATIVE_OF_SHORT if _is_short(field.type) else RELATIVE for field in schema]
         self._absolute = [(scale or 0.0) * ABSOLUTE for scale in greatest]
@@ -59,11 +60,5 @@ def near(one: Any, other: Any, relative: float, absolute: float) -> bool:
     return bool(one == other)
 
 
-def has_fractions(kind: pa.DataType) -> bool:
-    """Return whether there are binary fractions in values of a type."""
-    return pa.types.is_floating(kind) or any(has_fractions(kind.field(at).type) for at in range(kind.num_fields))
-
-
 def _is_short(kind: pa.DataType) -> bool:
-    short = pa.types.is_float32(kind) or pa.types.is_float16(kind)
-    return short or any(_is_short(kind.field(at).type) for at in range(kind.num_fields))
+    return has_within(kind, lambda one: pa.types.is_float32(one) or pa.types.is_float16(one))
