@@ -204,7 +204,7 @@ def planning(rounds: int) -> None:
     star = {names[0]: {other: how(names[0], other) for other in names[1:]}}
     star |= {other: {names[0]: how(other, names[0])} for other in names[1:]}
     mesh = {name: {other: how(name, other) for other in names if other != name} for name in names}
-    question.MOST_HOPS, margin = RELAYS, relay.MARGIN
+    question.MAX_HOPS, margin = RELAYS, relay.MARGIN
     for label, links in (("a line", line), ("a star", star), ("a full mesh", mesh)):
         relay.MARGIN = 0.0 if label == "a line" else margin
         times, made = [], None

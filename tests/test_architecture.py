@@ -21,7 +21,7 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[1]
 MODULES = sorted((REPOSITORY / "odfpy").rglob("*.py"))
 FOLDERS = sorted(module.parent for module in MODULES if module.stem == "__init__")
-LONGEST_MODULE = 400
+MAX_MODULE_LENGTH = 400
 
 # Imports go one way. A package imports those named here, and itself. What is not used is not allowed: a new import is
 # entered here, and thought about.
@@ -256,7 +256,7 @@ ROOMS = {
     },
 }
 
-MOST_MODULES = 20
+MAX_MODULES = 20
 CROWDED: dict[str, str] = {}  # folders that may have more, each with its reason
 
 # A library is used in one place, so that it can be replaced there.
@@ -476,7 +476,7 @@ def test_every_room_of_the_coordinator_is_on_the_map():
 def test_no_folder_is_crowded():
     modules = [path for top in ("odfpy", "tests") for path in (REPOSITORY / top).rglob("*.py")]
     count = Counter(path.parent.relative_to(REPOSITORY).as_posix() for path in modules if path.stem != "__init__")
-    assert {folder for folder, number in count.items() if number > MOST_MODULES} == CROWDED.keys()
+    assert {folder for folder, number in count.items() if number > MAX_MODULES} == CROWDED.keys()
 
 
 # --- The same map for people ------------------------------------------------------------------------------------------
@@ -535,7 +535,9 @@ def test_library_is_used_in_its_home_only(library: str):
 
 
 def test_modules_are_one_concept_of_bounded_length():
-    assert [name_of(one) for one in MODULES if len(one.read_text(encoding="utf-8").splitlines()) > LONGEST_MODULE] == []
+    assert [
+        name_of(one) for one in MODULES if len(one.read_text(encoding="utf-8").splitlines()) > MAX_MODULE_LENGTH
+    ] == []
 
 
 def test_modules_and_public_names_have_docstrings():

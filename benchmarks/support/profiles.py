@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from support import ODF, Run, finished
 
-_LEAST = 0.0005
+_MIN_SECONDS = 0.0005
 """Seconds that are worth a line."""
 
 
@@ -53,7 +53,7 @@ def show_stages(label: str, profiles: Sequence[Profiled]) -> None:
             key: statistics.median(stages.get(path, _NOTHING)[key] for stages in found)
             for key in ("seconds", "javaCalls", "sparkJobs")
         }
-        if middle["seconds"] >= _LEAST:
+        if middle["seconds"] >= _MIN_SECONDS:
             name = f"{'  ' * (len(path) - 1)}{path[-1]}"
             counts = [f"{middle[key]:.0f}" if middle[key] else "" for key in ("javaCalls", "sparkJobs")]
             share = f"{100 * middle['seconds'] / whole:.1f} %"

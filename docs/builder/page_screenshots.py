@@ -23,7 +23,7 @@ from playwright.sync_api import sync_playwright
 REPOSITORY = Path(__file__).resolve().parents[2]
 PICTURES = REPOSITORY / "docs" / "images"
 ODF = Path(sys.executable).with_name("odf")
-MOST_BYTES = 150_000
+MAX_BYTES = 150_000
 SQL = (
     "select date_trunc('hour', event_time) as hour, count(*) as flights, sum(cast(cancelled as int)) as cancelled"
     ' from "org.nycflights.flights" group by 1 order by 1'
@@ -120,8 +120,8 @@ def take(url: str, token: str) -> None:
             with Image.open(picture) as taken:
                 taken.quantize(128).save(picture, optimize=True)
             context.close()
-            if picture.stat().st_size > MOST_BYTES:
-                sys.exit(f"{picture} is larger than {MOST_BYTES} bytes")
+            if picture.stat().st_size > MAX_BYTES:
+                sys.exit(f"{picture} is larger than {MAX_BYTES} bytes")
         browser.close()
 
 

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from typing import Final
 
-MOST_ROWS: Final = 1000
+MAX_ROWS: Final = 1000
 """Rows of an answer."""
 
-MOST_CHARACTERS: Final = 100_000
+MAX_CHARACTERS: Final = 100_000
 """Characters of the rows of an answer, as JSON."""
 
-LONGEST_CELL: Final = 2000
+MAX_CELL_LENGTH: Final = 2000
 """Characters of a cell; a longer one is shown cut."""
 
-LONGEST_TEXT: Final = 4000
+MAX_TEXT_LENGTH: Final = 4000
 """Characters of a description, a README or a query."""
 
-LONGEST_SQL: Final = 20_000
+MAX_SQL_LENGTH: Final = 20_000
 """Characters of a query that a model asks."""
 
-LONGEST_NAME: Final = 400
+MAX_NAME_LENGTH: Final = 400
 """Characters of a name, with its account and a block."""
 
-LONGEST_PROOF: Final = 4 * 1024**2
+MAX_PROOF_LENGTH: Final = 4 * 1024**2
 """Characters of a proof that is shown to be checked; longer ones leave out the rows."""
 
 
-def cut(text: str, most: int = LONGEST_TEXT) -> str:
+def cut(text: str, most: int = MAX_TEXT_LENGTH) -> str:
     """Return a text, or its beginning with a note of how much is left out.
 
     Args:

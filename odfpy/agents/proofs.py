@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, Protocol
 
 from pydantic import BaseModel, Field
 
-from odfpy.agents.limits import LONGEST_PROOF
+from odfpy.agents.limits import MAX_PROOF_LENGTH
 from odfpy.errors import NotFound, OdfError
 from odfpy.files import make_folder, replace_file
 from odfpy.query.wire.commitments import hash_of
@@ -27,7 +27,7 @@ from odfpy.query.wire.verification import CommittedAnswer
 SCHEME: Final = "odf://proof/"
 _LETTERS: Final = 16
 _HEX: Final = re.compile(rf"[0-9a-f]{{{_LETTERS}}}")
-_MOST_BYTES: Final = 64 * 1024**2
+_MAX_BYTES: Final = 64 * 1024**2
 
 
 class ProofReference(BaseModel):
@@ -111,7 +111,7 @@ class ProofFolder:
 class ProofMemory:
     """The newest proofs of the callers of a server."""
 
-    def __init__(self, most: int = _MOST_BYTES) -> None:
+    def __init__(self, most: int = _MAX_BYTES) -> None:
         """
         Args:
             most: bytes that they may take together.
@@ -124,7 +124,7 @@ class ProofMemory:
     def keep(self, document: CommittedAnswer, owner: str, url: str | None) -> ProofReference:
         """Implement `ProofStore`."""
         cited, text = cited_as(document), _text_of(document)
-        if len(text) > LONGEST_PROOF:  # the rows can be left out: what was signed is their hash
+        if len(text) > MAX_PROOF_LENGTH:  # the rows can be left out: what was signed is their hash
             text = _text_of(replace(document, output=None))
         with self._lock:
             self._size += len(text) - len(self._kept.pop((owner, cited), b""))

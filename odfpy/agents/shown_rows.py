@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from odfpy.agents.limits import LONGEST_CELL, MOST_CHARACTERS
+from odfpy.agents.limits import MAX_CELL_LENGTH, MAX_CHARACTERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ def shown_rows(rows: Iterable[Iterable[Any]]) -> ShownRows:
     """
     shown: list[list[Any]] = []
     cuts: list[tuple[int, int, int]] = []
-    left = MOST_CHARACTERS
+    left = MAX_CHARACTERS
     for at, row in enumerate(rows):
         cells = [_shown(cell) for cell in row]
         values = [value for value, _ in cells]
@@ -50,4 +50,4 @@ def _shown(cell: Any) -> tuple[Any, int]:
     if not isinstance(cell, str | list | dict):
         return cell, 0
     text = cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False, separators=(",", ":"))
-    return (cell, 0) if len(text) <= LONGEST_CELL else (f"{text[:LONGEST_CELL]}...", len(text))
+    return (cell, 0) if len(text) <= MAX_CELL_LENGTH else (f"{text[:MAX_CELL_LENGTH]}...", len(text))

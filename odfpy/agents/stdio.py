@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace
     from odfpy.dataset.names import DatasetAlias, DatasetPattern
 
-_LONGEST_MESSAGE: Final = 16 * 1024**2
+_MAX_MESSAGE_LENGTH: Final = 16 * 1024**2
 
 
 def serve_stdio(
@@ -95,7 +95,7 @@ async def _run(protocol: Protocol) -> None:
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
-    lines = StandardInput(wire, _LONGEST_MESSAGE)
+    lines = StandardInput(wire, _MAX_MESSAGE_LENGTH)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, lines.end)
     try:

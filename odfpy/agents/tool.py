@@ -8,7 +8,7 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from odfpy.agents.limits import LONGEST_NAME
+from odfpy.agents.limits import MAX_NAME_LENGTH
 from odfpy.agents.readers import Reader
 from odfpy.engine.control import Control
 
@@ -41,7 +41,7 @@ DatasetName = Annotated[
     str,
     Field(
         min_length=1,
-        max_length=LONGEST_NAME,
+        max_length=MAX_NAME_LENGTH,
         description="Name or id of a dataset, from find_datasets.",
         examples=["com.example.rates"],
     ),

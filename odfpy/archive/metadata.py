@@ -31,7 +31,7 @@ from odfpy.archive.record import (
 from odfpy.archive.times import parse_time
 from odfpy.errors import InvalidValue
 
-LONGEST: Final = 1 << 20
+MAX_LENGTH: Final = 1 << 20
 """Bytes of a document."""
 
 
@@ -103,8 +103,8 @@ def parse_metadata(text: bytes | str | None, name: str) -> Metadata:
     """
     if text is None:
         raise RecordRefused(name, ["it has no metadata"])
-    if len(text) > LONGEST:
-        raise RecordRefused(name, [f"its metadata has {len(text)} bytes, {LONGEST} are allowed"])
+    if len(text) > MAX_LENGTH:
+        raise RecordRefused(name, [f"its metadata has {len(text)} bytes, {MAX_LENGTH} are allowed"])
     try:
         tree = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -23,7 +23,7 @@ _WORD: Final = re.compile(r"[a-z0-9_-]+")
 _ID: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 _HASH: Final = re.compile(r"[0-9a-f]{32}")
 _WINDOWS_PATH: Final = re.compile(r"[a-zA-Z]:[\\/].*", re.DOTALL)
-_LONGEST: Final = 4096
+_MAX_LENGTH: Final = 4096
 
 
 _DOCUMENT: Final = ("start", "end", "path", "work_id", "where", "what", "id", "hash")
@@ -215,8 +215,8 @@ def reasons_against_path(path: object) -> Iterator[str]:
         yield "path is missing"
     elif not (path.startswith("/") or _WINDOWS_PATH.fullmatch(path)):
         yield f"path {path[:80]!r} is not absolute"
-    elif len(path) > _LONGEST:
-        yield f"path has {len(path)} characters, {_LONGEST} are allowed"
+    elif len(path) > _MAX_LENGTH:
+        yield f"path has {len(path)} characters, {_MAX_LENGTH} are allowed"
     elif "\0" in path:
         yield "path has a character NUL"
     else:

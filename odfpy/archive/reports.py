@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace
 
 DATASET: Final = "odf.archive-reports"
-MOST_RECORDS: Final = 100
+MAX_RECORDS: Final = 100
 """Records that a report shows; it counts all of them."""
 
-_LONGEST_MESSAGE: Final = 2000
+_MAX_MESSAGE_LENGTH: Final = 2000
 _MANY: Final = 200
 
 REPORTS: Final = RecordedDataset(
@@ -115,12 +115,12 @@ class PushReport:
         told = [result.error.message for result in self.results if result.error is not None]
         if self.error is not None:
             told.insert(0, self.error.message)
-        return "\n".join(told)[:_LONGEST_MESSAGE] or None
+        return "\n".join(told)[:_MAX_MESSAGE_LENGTH] or None
 
     def row(self) -> dict[str, Any]:
         """The values of the columns of the dataset."""
         there = [result for result in self.results if result.record is not None]
-        records = [_record(result) for result in there[:MOST_RECORDS]]
+        records = [_record(result) for result in there[:MAX_RECORDS]]
         return {
             "version": 0,
             "status": self.status.value,

@@ -18,7 +18,7 @@ DAY: Final = 24 * 3600 * 1000
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _YEAR: Final = re.compile(r"(19|20)[0-9]{2}")
-_MOST_SECONDS: Final = 100_000_000_000
+_MAX_SECONDS: Final = 100_000_000_000
 """Numbers above it are milliseconds, others are seconds: 5138 as seconds, 1973 as milliseconds."""
 
 FIRST: Final = Timestamp.parse("0001-01-01").millis
@@ -69,7 +69,7 @@ def iso(millis: int | None) -> str | None:
 def _of_number(value: float) -> int:
     if not math.isfinite(value):
         raise _no_time(value)
-    millis = int(value) if value > _MOST_SECONDS else round(value * 1000)
+    millis = int(value) if value > _MAX_SECONDS else round(value * 1000)
     if not FIRST <= millis <= LAST:
         raise _no_time(value)
     return millis

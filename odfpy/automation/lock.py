@@ -13,7 +13,7 @@ from odfpy.coordinator.storage.workspace_folder import WorkspaceFolder
 from odfpy.errors import OdfError
 from odfpy.files import make_folder, try_lock
 
-_LONGEST: Final = 200
+_MAX_LENGTH: Final = 200
 
 
 class SchedulerLock:
@@ -67,7 +67,7 @@ class SchedulerLock:
         try:
             if try_lock(descriptor, shared=True):
                 return None
-            return os.pread(descriptor, _LONGEST, 0).decode("utf-8", "replace").strip() or "another process"
+            return os.pread(descriptor, _MAX_LENGTH, 0).decode("utf-8", "replace").strip() or "another process"
         finally:
             os.close(descriptor)
 

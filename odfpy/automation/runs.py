@@ -15,7 +15,7 @@ DATASET: Final = "odf.runs"
 FAILED: Final = ("failed", "interrupted")
 """Outcomes of runs that have not done what there was to do."""
 
-LONGEST: Final = 2000
+MAX_LENGTH: Final = 2000
 """Characters of the message of an error, and of all warnings together."""
 
 RUNS: Final = RecordedDataset(
@@ -44,7 +44,7 @@ RUNS: Final = RecordedDataset(
         "peak_memory": "BIGINT",
         "engine_memory": "BIGINT",
     },
-    longest=LONGEST,
+    longest=MAX_LENGTH,
 )
 
 
@@ -98,7 +98,7 @@ class RunResult:
         tree = asdict(self)
         for name in ("error_message", "warnings"):
             if tree[name] is not None:
-                tree[name] = visible_lines(tree[name])[:LONGEST]
+                tree[name] = visible_lines(tree[name])[:MAX_LENGTH]
         return tree
 
 

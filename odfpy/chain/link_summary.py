@@ -12,10 +12,10 @@ from odfpy.values import dataclass
 SUMMARY: Final = "opendatafabric.org/linkedObjects"
 """The attribute of an AddData that says how many objects its rows link to."""
 
-_MOST: Final = 1 << 56
+_MAX_COUNT: Final = 1 << 56
 """More than there can be; what says so is passed over."""
 
-_LARGEST: Final = (1 << 63) - 1
+_MAX_VALUE: Final = (1 << 63) - 1
 """Sums stay there: a state has 64 bits for each."""
 
 
@@ -32,7 +32,7 @@ class LinkedObjects:
     size: int = 0
 
     def __add__(self, other: LinkedObjects) -> LinkedObjects:
-        return LinkedObjects(min(self.count + other.count, _LARGEST), min(self.size + other.size, _LARGEST))
+        return LinkedObjects(min(self.count + other.count, _MAX_VALUE), min(self.size + other.size, _MAX_VALUE))
 
     @classmethod
     def of(cls, event: MetadataEvent) -> LinkedObjects:
@@ -41,7 +41,9 @@ class LinkedObjects:
         if extra is None or SUMMARY not in extra.entries:
             return cls()
         match extra.to_dict().get(SUMMARY):
-            case {"numObjectsNaive": int(count), "sizeNaive": int(size)} if 0 <= count < _MOST and 0 <= size < _MOST:
+            case {"numObjectsNaive": int(count), "sizeNaive": int(size)} if (
+                0 <= count < _MAX_COUNT and 0 <= size < _MAX_COUNT
+            ):
                 return cls(count, size)
         return cls()
 

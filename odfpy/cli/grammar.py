@@ -259,13 +259,13 @@ Form = Annotated[
 
 
 _HIGHEST_PORT = 65535
-LARGEST: Final = (1 << 63) - 1
+MAX_INTEGER: Final = (1 << 63) - 1
 """The largest number that files, databases and Arrow have room for."""
-_MOST_DIGITS = 1000
+_MAX_DIGITS = 1000
 """Python reads some more of a number, and none has as many that makes sense."""
 
 
-def whole_number(text: str | None, option: str, *, at_least: int = 0, at_most: int = LARGEST) -> int | None:
+def whole_number(text: str | None, option: str, *, at_least: int = 0, at_most: int = MAX_INTEGER) -> int | None:
     """The value of an option that is a count.
 
     Args:
@@ -279,7 +279,7 @@ def whole_number(text: str | None, option: str, *, at_least: int = 0, at_most: i
     """
     if text is None:
         return None
-    number = int(text.lstrip("0")[:_MOST_DIGITS] or "0") if text.isdecimal() else -1
+    number = int(text.lstrip("0")[:_MAX_DIGITS] or "0") if text.isdecimal() else -1
     if number < at_least:
         raise UsageError(f"{option} wants a whole number from {at_least} on, not {text!r:.100}")
     if number > at_most:

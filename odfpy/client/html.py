@@ -7,11 +7,11 @@ from datetime import date, timedelta
 from html import escape
 from typing import Final
 
-MOST_BARS: Final = 90
+MAX_BARS: Final = 90
 _WIDTH: Final = 240
 _HEIGHT: Final = 40
 _NARROWEST: Final = 3
-_WIDEST: Final = 30
+_MAX_WIDTH: Final = 30
 _LETTER: Final = 6.6
 _LINE: Final = 14
 _BARS: Final = "#4878b0"  # can be seen on white and on black; texts have the colour of those around them
@@ -36,11 +36,11 @@ def sparkline(rows_per_day: Mapping[date, int | None]) -> str:
         return ""
     first, last = min(known), max(known)
     count = (last - first).days + 1
-    days = -(-count // MOST_BARS)  # of a bar
+    days = -(-count // MAX_BARS)  # of a bar
     bars = [0] * -(-count // days)
     for day, rows in known.items():
         bars[(day - first).days // days] += rows
-    step = min(max(_WIDTH // len(bars), _NARROWEST), _WIDEST)
+    step = min(max(_WIDTH // len(bars), _NARROWEST), _MAX_WIDTH)
     parts = []
     for at, rows in enumerate(bars):
         if not rows:

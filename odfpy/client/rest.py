@@ -30,7 +30,7 @@ from odfpy.http.client import HttpClient, HttpResponse
 from odfpy.http.url import Origin, without_user
 from odfpy.query.dialects import dialect_named, with_parameters
 from odfpy.query.query import Query
-from odfpy.query.wire.request import MOST_ROWS
+from odfpy.query.wire.request import MAX_ROWS
 from odfpy.repository.credentials import advice, authorization, check_token, server_of
 from odfpy.repository.login import LoginRefused
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _DIALECTS: Final = {"spark": "SqlSpark", "datafusion": "SqlDataFusion"}
 _PAGE: Final = 1000
-_MOST_BYTES: Final = 1 << 32
+_MAX_BYTES: Final = 1 << 32
 _PATIENCE: Final = 600.0
 """Seconds to wait for an answer, if nobody says anything else."""
 
@@ -99,19 +99,19 @@ class RestBackend(Remote):
             "include": ["Schema"],
             "schemaFormat": "OdfJson",
             "skip": query.skip,
-            "limit": MOST_ROWS if query.limit is None else query.limit,
+            "limit": MAX_ROWS if query.limit is None else query.limit,
         }
         headers = {"Content-Type": "application/json", "Accept": "application/json", **self.header}
         url = f"{self.base}/query"
         body = json.dumps(asked).encode()
         if query.timeout is None:
-            response = self.client.post(url, body, headers, max_size=_MOST_BYTES)
+            response = self.client.post(url, body, headers, max_size=_MAX_BYTES)
             yield _Gathered(self._understood(response, _table))
             return
         # The server hears of the end of the connection, and stops the query.
         with closing(HttpClient(TransferError, timeout=query.timeout)) as client:
             try:
-                answer = _Gathered(self._understood(client.post(url, body, headers, max_size=_MOST_BYTES), _table))
+                answer = _Gathered(self._understood(client.post(url, body, headers, max_size=_MAX_BYTES), _table))
             except TransferError as error:
                 raise (timed_out(query.timeout) if isinstance(error.__cause__, TimeoutError) else error) from error
         yield answer
@@ -121,7 +121,7 @@ class RestBackend(Remote):
         found: list[DatasetFacts] = []
         while True:
             url = f"{self.base}/datasets?{urlencode({'limit': _PAGE, 'offset': len(found)})}"
-            response = self.client.get(url, max_size=_MOST_BYTES)
+            response = self.client.get(url, max_size=_MAX_BYTES)
             page = self._understood(response, lambda tree: [_facts(one) for one in tree])
             found += page
             if len(page) < _PAGE:
@@ -159,7 +159,7 @@ class RestBackend(Remote):
         self.client.close()
 
     def _of(self, name: str, more: str, read: Callable[[Any], _T]) -> _T:
-        return self._understood(self.client.get(f"{self.base}/{quote(name)}{more}", max_size=_MOST_BYTES), read)
+        return self._understood(self.client.get(f"{self.base}/{quote(name)}{more}", max_size=_MAX_BYTES), read)
 
     def _understood(self, response: HttpResponse, read: Callable[[Any], _T]) -> _T:
         """Return what an answer says."""

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final, Union, get_args, get_origin, get_type_h
 from odfpy.errors import EngineError, OdfError, known_class
 from odfpy.values import dataclass
 
-LONGEST: Final = 1 << 16
+MAX_LENGTH: Final = 1 << 16
 """Characters of a message, of a hint, and of all fields together."""
 
 _MODULES: Final[Mapping[str, str]] = {
@@ -171,7 +171,7 @@ def _class_named(name: str) -> type[OdfError] | None:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+    return text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH - 3]}..."
 
 
 def _cut_hint(hint: str | None) -> str | None:
@@ -188,7 +188,7 @@ def _fields_as_text(error: OdfError) -> str | None:
         text = json.dumps(found, separators=(",", ":"))
     except (AttributeError, TypeError, ValueError):
         return None
-    return text if found and len(text) <= LONGEST else None
+    return text if found and len(text) <= MAX_LENGTH else None
 
 
 def _plain(value: Any) -> Any:
@@ -201,7 +201,7 @@ def _plain(value: Any) -> Any:
 
 
 def _parse(fields: str | None) -> Mapping[str, Any]:
-    if fields is None or len(fields) > LONGEST:
+    if fields is None or len(fields) > MAX_LENGTH:
         return {}
     try:
         found = json.loads(fields)

@@ -11,7 +11,7 @@ from decimal import Decimal, InvalidOperation
 from math import isfinite
 from typing import Any, Final
 
-_LONGEST_NUMBER: Final = 400  # characters; the shortest text of any double has at most 24
+_MAX_NUMBER_LENGTH: Final = 400  # characters; the shortest text of any double has at most 24
 
 
 class AmbiguousJson(ValueError):
@@ -49,7 +49,7 @@ def _no_number(text: str) -> None:
 
 
 def _fraction(text: str) -> float:
-    if len(text) > _LONGEST_NUMBER or not _is_exact(text):
+    if len(text) > _MAX_NUMBER_LENGTH or not _is_exact(text):
         raise AmbiguousJson(f"the number {text[:60]} has more digits than a double can hold")
     return float(text)
 

@@ -35,8 +35,8 @@ T = TypeVar("T")
 
 _MAX_DEPTH = 100
 _MAX_VALUES = 1_000_000  # tables and items of vectors in one buffer; readers of other languages have the same limit
-_LEAST_TABLE = 8  # bytes that a table and the offset to it take
-_LEAST_ITEM = 4  # bytes that an item of a vector takes
+_MIN_TABLE = 8  # bytes that a table and the offset to it take
+_MIN_ITEM = 4  # bytes that an item of a vector takes
 _SHARING = 2  # writers may point to equal strings more than once
 _NUMBERS = {(bits, signed): struct.Struct("<" + code) for bits, codes in {8: "Bb", 16: "Hh", 32: "Ii", 64: "Qq"}.items()
             for signed, code in zip((False, True), codes, strict=True)}  # fmt: skip
@@ -59,8 +59,8 @@ def read(type_: type[T], data: bytes) -> T:
 class _Reader:
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self.tables_left = min(_MAX_VALUES, len(data) // _LEAST_TABLE + 1)
-        self.items_left = min(_MAX_VALUES, len(data) // _LEAST_ITEM)
+        self.tables_left = min(_MAX_VALUES, len(data) // _MIN_TABLE + 1)
+        self.items_left = min(_MAX_VALUES, len(data) // _MIN_ITEM)
         self.bytes_left = _SHARING * len(data)
 
     # --- Primitives ---

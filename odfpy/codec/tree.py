@@ -55,12 +55,12 @@ class TreeError(MalformedManifest, code="E203"):
         self.problem = problem
 
 
-_LONGEST_KEY = 200
+_MAX_KEY_LENGTH = 200
 
 
 def format_path(path: Path) -> str:
     """`content.metadata[0].read`."""
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part[:_LONGEST_KEY]}" for part in path)
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part[:_MAX_KEY_LENGTH]}" for part in path)
     return text.removeprefix(".")
 
 

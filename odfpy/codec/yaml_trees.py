@@ -14,13 +14,13 @@ from odfpy.errors import MalformedManifest, TooManyNodes
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _MAX_DEPTH = 100
-_MOST_DOCUMENTS = 10_000
-_MOST_NODES = 300_000  # texts, lists and mappings; a manifest has dozens, one of a very wide dataset thousands
+_MAX_DOCUMENTS = 10_000
+_MAX_NODES = 300_000  # texts, lists and mappings; a manifest has dozens, one of a very wide dataset thousands
 _WIDTH = 2**30  # lines are never folded
 
 _INT = re.compile(r"[-+]?[0-9]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_LONGEST_NUMBER = 400
+_MAX_NUMBER_LENGTH = 400
 _QUOTED = ("'", '"', "|", ">")
 _CONSTANTS: dict[str, bool | None] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
@@ -81,7 +81,7 @@ def _plain(text: str) -> Any:
     """Return what a text stands for where it is written without quotes."""
     if text in _CONSTANTS:
         return _CONSTANTS[text]
-    if len(text) > _LONGEST_NUMBER:
+    if len(text) > _MAX_NUMBER_LENGTH:
         return text
     if _INT.fullmatch(text):
         return int(text)
@@ -114,8 +114,8 @@ def _check_events(text: str) -> None:
         line = event.start_mark.line + 1
         documents += isinstance(event, yaml.DocumentStartEvent)
         nodes += isinstance(event, yaml.NodeEvent)
-        if documents > _MOST_DOCUMENTS or nodes > _MOST_NODES:
-            what = f"{_MOST_DOCUMENTS} documents" if documents > _MOST_DOCUMENTS else f"{_MOST_NODES} values"
+        if documents > _MAX_DOCUMENTS or nodes > _MAX_NODES:
+            what = f"{_MAX_DOCUMENTS} documents" if documents > _MAX_DOCUMENTS else f"{_MAX_NODES} values"
             raise TooManyNodes(
                 f"Line {line}: more than {what}", hint="Split the file. Is it data? `odf ingest` takes it."
             )

@@ -31,10 +31,10 @@ from odfpy.http.url import without_user
 from odfpy.settings.sections import SETTINGS
 
 DISTRIBUTION = "opendatafabric"
-LEAST_FREE = 1 << 30
+MIN_FREE = 1 << 30
 """Bytes that a disk should have left."""
 
-LEAST_MEMORY = 1 << 30
+MIN_MEMORY = 1 << 30
 """Bytes of memory that Spark should find."""
 
 _PYTHONS = ((3, 10), (3, 13))
@@ -198,7 +198,7 @@ def _memory() -> str:
     with suppress(OSError):  # what caches hold can be had too, but only this file tells
         available = re.search(r"^MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text("ascii"), re.MULTILINE)
         free = int(available[1]) * 1024 if available else free
-    if free < LEAST_MEMORY:
+    if free < MIN_MEMORY:
         raise OdfError(
             f"{_size(free)} of {_size(total)} are free",
             hint="Spark needs about a gibibyte: end other programs, or limit it with `odf config set engine.memory`.",
@@ -214,7 +214,7 @@ def _disk(folder: Path) -> str:
         file.flush()
         os.fsync(file.fileno())
     free = shutil.disk_usage(folder).free
-    if free < LEAST_FREE:
+    if free < MIN_FREE:
         raise OdfError(
             f"{folder}: only {_size(free)} are free", hint="Make room; `odf list` shows the size of datasets."
         )

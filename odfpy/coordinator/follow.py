@@ -28,7 +28,7 @@ INTERVAL = 30.0
 RETRY = 5.0
 """Seconds after which another try is made, when a pull has failed or a server has gone."""
 
-LONGEST_RETRY = 300.0
+MAX_RETRY = 300.0
 """Seconds that this never exceeds."""
 
 _TURN = 0.5
@@ -51,7 +51,7 @@ class FollowPace:
 
     def after(self, failures: int) -> float:
         """Seconds until another try after so many failures, one after the other."""
-        return min(self.retry * 2.0 ** (failures - 1), max(self.retry, LONGEST_RETRY))
+        return min(self.retry * 2.0 ** (failures - 1), max(self.retry, MAX_RETRY))
 
 
 class Follow:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})  # of some YAML or other
 _UNBROKEN: Final = re.compile(r"(?:`[^`]*`|[^ ])+")
-_LONGEST: Final = 110  # characters of a line of comment
-_MOST_NAMED: Final = 10
+_MAX_LENGTH: Final = 110  # characters of a line of comment
+_MAX_NAMED: Final = 10
 
 
 def manifest_text(name: str, found: Findings) -> str:
@@ -177,15 +177,15 @@ def _strategy(strategy: MergeStrategy) -> Iterator[str]:
 
 
 def _names(names: Sequence[str], between: str = ", ") -> str:
-    more = len(names) - _MOST_NAMED
-    return between.join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - _MAX_NAMED
+    return between.join(names[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _comment(indent: str, text: str) -> Iterator[str]:
     """The lines of a comment. Names and values of others cannot end it: what is no plain character is spelled out."""
     line = ""
     for word in _UNBROKEN.findall(_spelled(text)):
-        if line and len(indent) + len(line) + len(word) > _LONGEST:
+        if line and len(indent) + len(line) + len(word) > _MAX_LENGTH:
             yield f"{indent}# {line}"
             line = ""
         line = f"{line} {word}" if line else word

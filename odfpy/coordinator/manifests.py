@@ -22,7 +22,7 @@ from odfpy.errors import InvalidValue, MalformedManifest, NotFound, OdfError, Us
 if TYPE_CHECKING:
     from odfpy.ingest.impossible import Fault
 
-LARGEST_MANIFEST: Final = 16 << 20
+MAX_MANIFEST_SIZE: Final = 16 << 20
 """Bytes of one source of manifests; they carry documentation, so that there is room for some."""
 
 _SUFFIXES: Final = (".yaml", ".yml")
@@ -159,10 +159,10 @@ def _read(file: Path) -> bytes:
 
 
 def _limited(stream: BinaryIO, source: str) -> bytes:
-    data = stream.read(LARGEST_MANIFEST + 1)
-    if len(data) > LARGEST_MANIFEST:
+    data = stream.read(MAX_MANIFEST_SIZE + 1)
+    if len(data) > MAX_MANIFEST_SIZE:
         raise OdfError(
-            f"{source} has more than {LARGEST_MANIFEST >> 20} MiB, too much for a manifest",
+            f"{source} has more than {MAX_MANIFEST_SIZE >> 20} MiB, too much for a manifest",
             hint="Is it data? `odf ingest` takes in data.",
         )
     return data
@@ -192,7 +192,7 @@ def _download(url: str) -> list[DatasetSnapshot]:
     shown = _without_secrets(url)
     client = HttpClient(OdfError)
     try:
-        with client.get(url, max_size=LARGEST_MANIFEST, label=shown) as answer:
+        with client.get(url, max_size=MAX_MANIFEST_SIZE, label=shown) as answer:
             if answer.status in (404, 410):
                 raise NotFound(f"There is no manifest at {shown}", hint="Open the URL in a browser to check it.")
             if answer.status != 200:

@@ -37,7 +37,7 @@ _LAST: Final = 50_000
 _PORTION: Final = 1 << 26
 """Bytes that are taken into the dataset in one commit, unless a single file has more."""
 
-_MOST_WAITING: Final = 1 << 26
+_MAX_WAITING: Final = 1 << 26
 """Bytes of records that wait in memory for room on the disk; what comes then is lost, and the log says so."""
 _MANIFEST: Final = """\
 kind: DatasetSnapshot
@@ -190,7 +190,7 @@ class RecordLog:
         """
         line = self._dataset.line_of(record)
         with self._lock:
-            if self._waiting_bytes + len(line) > _MOST_WAITING:
+            if self._waiting_bytes + len(line) > _MAX_WAITING:
                 self._num_lost += 1
                 return
             self._waiting_bytes += len(line)

@@ -10,7 +10,7 @@ from typing import Final
 from odfpy.errors import InvalidValue
 
 ALPHABET: Final = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
-_LONGEST: Final = 200
+_MAX_LENGTH: Final = 200
 
 
 def encode(data: bytes) -> str:
@@ -29,7 +29,7 @@ def decode(text: str) -> bytes:
     Raises:
         InvalidValue: a character outside of the alphabet, or a text longer than any key.
     """
-    if len(text) > _LONGEST or any(letter not in ALPHABET for letter in text):
+    if len(text) > _MAX_LENGTH or any(letter not in ALPHABET for letter in text):
         raise InvalidValue(f"Not base58: {text[:80]!r}")
     number = 0
     for letter in text:

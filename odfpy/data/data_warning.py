@@ -9,10 +9,10 @@ from typing import Final
 from odfpy.data.scalars import U64
 from odfpy.values import dataclass
 
-MOST_EXAMPLES: Final = 10
+MAX_EXAMPLES: Final = 10
 """Of each warning."""
 
-_MOST_TOLD: Final = 3
+_MAX_TOLD: Final = 3
 
 
 class WarningKind(Enum):
@@ -51,4 +51,4 @@ def count_of(count: int, noun: str) -> str:
 
 def such_as(examples: Sequence[str]) -> str:
     """The first examples, to follow what they are of; nothing where there are none."""
-    return f", such as {'; '.join(examples[:_MOST_TOLD])}" if examples else ""
+    return f", such as {'; '.join(examples[:_MAX_TOLD])}" if examples else ""

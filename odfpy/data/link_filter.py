@@ -29,7 +29,7 @@ AVAILABLE_WORD: Final = "available"
 
 _SINCE: Final = "since"
 _UNTIL: Final = "until"
-_MOST: Final = (1 << 63) - 1
+_MAX_VALUE: Final = (1 << 63) - 1
 _FORM: Final = (
     "Write all, none, available or conditions: what=syslog,nginx;where=web1;since=2024-01-01;until=2024-02-01"
 )
@@ -132,7 +132,7 @@ class LinkFilter:
                 times, nanos = _counts(batch.column(vocab.event_time_column))
                 for limit, compare in ((self.since, pc.greater_equal), (self.until, pc.less)):
                     if limit is not None:  # the first count that is not before it
-                        count = min(max(-(-limit.nanos // nanos), -_MOST - 1), _MOST)
+                        count = min(max(-(-limit.nanos // nanos), -_MAX_VALUE - 1), _MAX_VALUE)
                         masks.append(compare(times, pa.scalar(count, pa.int64())))
             found = masks[0]
             for mask in masks[1:]:

@@ -244,8 +244,8 @@ def speaks_of(text: str, alias: DatasetAlias, description: str | None, keywords:
     return all(word in said for word in text.lower().split())
 
 
-_MOST_NEAR = 3
-_LEAST_LETTERS = 3
+_MAX_NEAR = 3
+_MIN_LETTERS = 3
 
 
 def did_you_mean_dataset(name: str, known: Iterable[str], *, otherwise: str | None = None) -> str | None:
@@ -266,9 +266,9 @@ def did_you_mean_dataset(name: str, known: Iterable[str], *, otherwise: str | No
     if near and last != name.lower():
         near = nearest(name, near) or near
     near = near or nearest(name, names)
-    if not near and len(name) >= _LEAST_LETTERS:
+    if not near and len(name) >= _MIN_LETTERS:
         near = [one for one in names if name.lower() in one.lower()]
-    return f"Did you mean {' or '.join(near[:_MOST_NEAR])}?" if near else otherwise
+    return f"Did you mean {' or '.join(near[:_MAX_NEAR])}?" if near else otherwise
 
 
 def _last_part(name: str) -> str:

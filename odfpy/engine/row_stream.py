@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _POLL_SECONDS: Final = 0.005
-_LONGEST_POLL: Final = 0.05
+_MAX_POLL: Final = 0.05
 _END_SECONDS: Final = 20.0
 
 
@@ -134,7 +134,7 @@ class _Growing(io.RawIOBase):
                 break
             else:
                 self.complete.wait(pause)
-                pause = min(2 * pause, _LONGEST_POLL)
+                pause = min(2 * pause, _MAX_POLL)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _piece(self, size: int) -> bytes:
@@ -147,7 +147,7 @@ class _Growing(io.RawIOBase):
 
     def finish(self) -> None:
         """The stream is at its end; whether the query is, and well, its maker says."""
-        while not self.complete.wait(_LONGEST_POLL):
+        while not self.complete.wait(_MAX_POLL):
             self._control.check()
         if self.error is not None:
             raise self.error

@@ -16,13 +16,13 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 _NONCE = 12
-_LONGEST = 8192
+_MAX_LENGTH = 8192
 
 
 class Seal:
     """Seals trees of JSON, and opens what it has sealed."""
 
-    def __init__(self, key: bytes | None = None, *, longest: int = _LONGEST) -> None:
+    def __init__(self, key: bytes | None = None, *, longest: int = _MAX_LENGTH) -> None:
         """
         Args:
             key: 32 bytes, where several servers open each other's; random by default.

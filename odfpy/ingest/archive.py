@@ -24,7 +24,7 @@ from odfpy.values import dataclass
 
 _BLOCK = 1 << 20
 _GENEROUS = 64 << 20  # small files may be as repetitive as they like
-_MOST_NAMES = 10  # of members in a message
+_MAX_NAMES = 10  # of members in a message
 _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -241,8 +241,8 @@ def _is_clutter(name: str) -> bool:
 def _some(names: Sequence[str]) -> str:
     if not names:
         return "no files"
-    shown = ", ".join(map(repr, names[:_MOST_NAMES]))
-    return shown + (f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")
+    shown = ", ".join(map(repr, names[:_MAX_NAMES]))
+    return shown + (f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else "")
 
 
 def _other_format(magic: bytes) -> str:

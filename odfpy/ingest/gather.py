@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from odfpy.data.memory import bytes_of, from_numpy
 
-_LARGEST = 1 << 30
+_MAX_SIZE = 1 << 30
 """Bytes of an array, far enough from where offsets end."""
 
 
@@ -49,7 +49,7 @@ def _groups(chunks: list[pa.Array]) -> Iterator[list[pa.Array]]:
     group: list[pa.Array] = []
     size = 0
     for chunk in chunks:
-        if group and size + bytes_of(chunk) > _LARGEST:
+        if group and size + bytes_of(chunk) > _MAX_SIZE:
             yield group
             group, size = [], 0
         group.append(chunk)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from odfpy.data.data_warning import MOST_EXAMPLES, DataWarning, WarningKind, count_of
+from odfpy.data.data_warning import MAX_EXAMPLES, DataWarning, WarningKind, count_of
 from odfpy.ingest.merge_plan import MergePlan
 from odfpy.ingest.retractions import key_text
 from odfpy.state.comparable import comparable
@@ -38,7 +38,7 @@ def known_otherwise(
     places = others(taken.to_numpy(), rows.num_rows)
     db.register("known", with_fingerprints(db, rows.take(pa.array(places)), plan, places))
     found = places_known_otherwise(db, plan, "state")
-    return warning_of(len(found), rows.select(list(plan.keys)).take(pa.array(found[:MOST_EXAMPLES])).to_pylist())
+    return warning_of(len(found), rows.select(list(plan.keys)).take(pa.array(found[:MAX_EXAMPLES])).to_pylist())
 
 
 def others(taken: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:

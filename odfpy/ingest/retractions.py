@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from odfpy.data.data_warning import MOST_EXAMPLES, DataWarning, WarningKind, count_of, such_as
+from odfpy.data.data_warning import MAX_EXAMPLES, DataWarning, WarningKind, count_of, such_as
 from odfpy.data.scalars import U64
 from odfpy.errors import TooManyRetractions
 from odfpy.values import dataclass
 
-LEAST_ROWS: Final = 10
+MIN_ROWS: Final = 10
 """Fewer retractions are never refused."""
 
 USUAL_PERCENT: Final = 50
@@ -86,8 +86,8 @@ def check_retractions(
     """
     if not change.retracted or not (change.exceeds(min(limit.percent, USUAL_PERCENT)) or not change.new):
         return ()
-    examples = tuple(map(key_text, keys_of_retracted(MOST_EXAMPLES)))
-    if change.exceeds(limit.percent) and change.retracted >= LEAST_ROWS and not limit.is_lifted:
+    examples = tuple(map(key_text, keys_of_retracted(MAX_EXAMPLES)))
+    if change.exceeds(limit.percent) and change.retracted >= MIN_ROWS and not limit.is_lifted:
         state = f"has {count_of(change.new, 'row')}" if change.new else "has no rows"
         raise TooManyRetractions(
             f"The new state {state}, and would retract {_share(change)} of the current state{such_as(examples)};"

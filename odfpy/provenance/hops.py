@@ -11,7 +11,7 @@ from odfpy.dataset.identity import DatasetId
 from odfpy.provenance.errors import UnknownProvenance
 from odfpy.provenance.model import Provenance, TracedDataset
 
-_MOST_ROWS: Final = 200_000
+_MAX_ROWS: Final = 200_000
 
 
 class Datasets(Protocol):
@@ -52,7 +52,7 @@ def provenance_of(
         if one not in waiting:
             continue
         offsets = sorted(waiting[one])
-        if len(offsets) > _MOST_ROWS:
+        if len(offsets) > _MAX_ROWS:
             raise UnknownProvenance(
                 f"The row is made of {len(offsets)} rows of one dataset, more than are followed further",
                 hint=f"`--depth {levels[one]}` stops there.",

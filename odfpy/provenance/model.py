@@ -14,13 +14,13 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary, OperationType
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
-from odfpy.provenance.values import MOST_ROWS, counted, plain_value, ranges_text, short_text
+from odfpy.provenance.values import MAX_ROWS, counted, plain_value, ranges_text, short_text
 from odfpy.visible import visible
 
 Rows: TypeAlias = Mapping[DatasetId, tuple[int, ...]]
 """Rows of datasets: their offsets, in order."""
 
-_LONGEST: Final = 1_000
+_MAX_LENGTH: Final = 1_000
 """Letters of a row in a notebook."""
 
 
@@ -182,17 +182,17 @@ class Provenance:
         title = f"<div><b>{cell(first.name)}</b>, row {self.offset}: {escape(self.check.value)}</div>"
         header = ["Dataset", "Offset", "Op", "Event time", "Values", "Made of"]
         return title + table(
-            header, (line for dataset in self.datasets for line in self._lines(dataset)), longest=_LONGEST
+            header, (line for dataset in self.datasets for line in self._lines(dataset)), longest=_MAX_LENGTH
         )
 
     def _lines(self, dataset: TracedDataset) -> Iterator[list[Any]]:
         names = {one.id: one.name for one in self.datasets}
         hidden = (dataset.vocab.event_time_column, dataset.vocab.system_time_column)
-        for row in dataset.rows[:MOST_ROWS]:
+        for row in dataset.rows[:MAX_ROWS]:
             data = {name: value for name, value in row.values.items() if name not in hidden}
             values = ", ".join(f"{name}={short_text(value)}" for name, value in data.items())
             of = "; ".join(f"{names.get(one, str(one))} {ranges_text(rows)}" for one, rows in row.made_of.items())
             time = plain_value(row.values.get(hidden[0]))
             yield [dataset.name, row.offset, row.operation.symbol, time, visible(values), of]
-        if (more := len(dataset.rows) - MOST_ROWS) > 0:
+        if (more := len(dataset.rows) - MAX_ROWS) > 0:
             yield [dataset.name, f"... and {counted(more)} more", "", "", "", ""]

@@ -8,9 +8,9 @@ from typing import Any, Final
 from odfpy.dataset.identity import DatasetId
 from odfpy.provenance.graph import Graph, GraphEdge, GraphNode
 from odfpy.provenance.model import ColumnSource, Origin, Provenance, Rows, TracedDataset, TracedRow
-from odfpy.provenance.values import MOST_ROWS, counted, plain_value, ranges_text, short_text
+from odfpy.provenance.values import MAX_ROWS, counted, plain_value, ranges_text, short_text
 
-_MOST_BOXES: Final = 24
+_MAX_BOXES: Final = 24
 
 
 # --- Text ------------------------------------------------------------------------------------------------------------
@@ -41,7 +41,7 @@ def column_text(one: ColumnSource) -> str:
 
 
 def _rows_lines(dataset: TracedDataset, names: Mapping[DatasetId, str], *, is_first: bool) -> Iterator[str]:
-    for row in dataset.rows[:MOST_ROWS]:
+    for row in dataset.rows[:MAX_ROWS]:
         if not is_first:
             yield f"  {row.offset}  {_row_text(dataset, row)}"
         if row.made_of:
@@ -54,8 +54,8 @@ def _rows_lines(dataset: TracedDataset, names: Mapping[DatasetId, str], *, is_fi
             yield f"         unknown: {row.problem}"
         if row.offset in dataset.origins:
             yield f"         {origin_text(dataset.origins[row.offset])}"
-    if len(dataset.rows) > MOST_ROWS:
-        yield f"  ... and {counted(len(dataset.rows) - MOST_ROWS)} more (`-o json` has all of them)"
+    if len(dataset.rows) > MAX_ROWS:
+        yield f"  ... and {counted(len(dataset.rows) - MAX_ROWS)} more (`-o json` has all of them)"
 
 
 def _row_text(dataset: TracedDataset, row: TracedRow) -> str:
@@ -158,14 +158,14 @@ def _row_tree(row: TracedRow, origin: Origin | None) -> dict[str, Any]:
 def graph(answer: Provenance) -> Graph:
     """The answer as a graph: a box for each row, of each dataset up to a number of them."""
     nodes, edges = [], []
-    shown = {dataset.id: {row.offset for row in dataset.rows[:_MOST_BOXES]} for dataset in answer.datasets}
+    shown = {dataset.id: {row.offset for row in dataset.rows[:_MAX_BOXES]} for dataset in answer.datasets}
     for layer, dataset in enumerate(answer.datasets):
-        for row in dataset.rows[:_MOST_BOXES]:
+        for row in dataset.rows[:_MAX_BOXES]:
             nodes.append(_box(dataset, row, layer))
             for rows, label in ((row.made_of, ""), (row.because_of, "because of")):
                 targets = {_key(one, o, shown) for one, offsets in rows.items() for o in offsets if one in shown}
                 edges += [GraphEdge(_key(dataset.id, row.offset, shown), target, label) for target in sorted(targets)]
-        if (more := len(dataset.rows) - _MOST_BOXES) and more > 0:
+        if (more := len(dataset.rows) - _MAX_BOXES) and more > 0:
             nodes.append(GraphNode(f"{dataset.id}:more", (f"{dataset.name}: {more} more",), layer, "more"))
     return Graph(f"{answer.datasets[0].name}, row {answer.offset}", nodes, edges)
 

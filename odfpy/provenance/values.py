@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from odfpy.data.rows.plain_values import plain
 
-MOST_ROWS: Final = 10
+MAX_ROWS: Final = 10
 """Rows of a dataset that people are shown."""
 
-_LONGEST: Final = 40
+_MAX_LENGTH: Final = 40
 
 
 def plain_value(value: Any) -> Any:
@@ -24,7 +24,7 @@ def plain_value(value: Any) -> Any:
 def short_text(value: Any) -> str:
     """A value in a line with others, cut if it is long."""
     text = str(plain_value(value))
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 1]}…"
 
 
 def counted(count: int) -> str:

@@ -12,7 +12,7 @@ from odfpy.data.sql_text import OWN, TextLimits
 from odfpy.dataset.identity import DatasetId
 from odfpy.errors import UsageError
 
-_MOST_SECONDS = 10**9
+_MAX_SECONDS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ class Query:
         if self.limit is not None:
             object.__setattr__(self, "limit", count_given(self.limit, "limit"))
         seconds = self.timeout
-        if seconds is not None and not (isinstance(seconds, (int, float)) and 0 < seconds <= _MOST_SECONDS):
+        if seconds is not None and not (isinstance(seconds, (int, float)) and 0 < seconds <= _MAX_SECONDS):
             raise UsageError(
                 f"A timeout of {seconds!r} makes no sense",
-                hint=f"It is a number of seconds, more than 0 and at most {_MOST_SECONDS}; None for no limit.",
+                hint=f"It is a number of seconds, more than 0 and at most {_MAX_SECONDS}; None for no limit.",
             )

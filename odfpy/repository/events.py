@@ -15,7 +15,7 @@ _WEB = re.compile(r"(?i)https?://")
 _OK = 200
 _STREAM = "text/event-stream"
 _FIELDS = ("event", "id")
-_LONGEST_LINE = 64 * 1024
+_MAX_LINE_LENGTH = 64 * 1024
 
 
 class NoEvents(TransferError, code="E634"):
@@ -55,9 +55,9 @@ def heads_told(url: str) -> Iterator[str]:
 def _lines(answer: HttpResponse) -> Iterator[str]:
     """Lines without their ends; comments are left out."""
     rest = b""
-    while data := answer.read(_LONGEST_LINE):
+    while data := answer.read(_MAX_LINE_LENGTH):
         *lines, rest = (rest + data).split(b"\n")
-        if len(rest) > _LONGEST_LINE:
+        if len(rest) > _MAX_LINE_LENGTH:
             raise TransferError(f"{answer.url}: a line does not end")
         for line in lines:
             text = line.rstrip(b"\r").decode("utf-8", "replace")

@@ -42,7 +42,7 @@ _NAMESPACES: Final = (
 )
 _GET_FLAGS, _SET_FLAGS, _IS_UP = 0x8913, 0x8914, 1
 _SETUP_SECONDS: Final = 30.0
-_LARGEST: Final = 64 << 20
+_MAX_SIZE: Final = 64 << 20
 # Landlock as a second layer: nothing of these can be changed, whatever becomes of the mounts.
 _NEVER_CHANGED: Final = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "proc", "sys", "nix", "gnu")
 
@@ -352,7 +352,7 @@ def _send(other: socket.socket, what: object) -> None:
 
 def _receive(other: socket.socket) -> Any:
     (size,) = struct.unpack("!I", _exactly(other, 4))
-    if size > _LARGEST:
+    if size > _MAX_SIZE:
         raise ValueError("too long")
     return json.loads(_exactly(other, size))
 

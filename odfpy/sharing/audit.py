@@ -40,7 +40,7 @@ LEFT_OUT: Final = "not listed"
 """The action of a row that stands for many accesses of nobody known; `files` says how many."""
 
 _MINUTE: Final = 60.0
-_MOST_STRANGERS: Final = 100
+_MAX_STRANGERS: Final = 100
 
 
 class AuditLog:
@@ -76,9 +76,9 @@ class AuditLog:
             self._minute, self._strangers = now, 0
             self._tell_uncounted()
         self._strangers += 1
-        if self._strangers > _MOST_STRANGERS:
+        if self._strangers > _MAX_STRANGERS:
             self._left_out += 1
-        return self._strangers <= _MOST_STRANGERS
+        return self._strangers <= _MAX_STRANGERS
 
     def _tell_uncounted(self) -> None:
         if self._left_out:

@@ -15,7 +15,7 @@ from odfpy.errors import InvalidQuery, did_you_mean
 from odfpy.sharing.errors import InvalidCondition
 
 _ATTRIBUTE: Final = "recipient"
-_LONGEST: Final = 10_000
+_MAX_LENGTH: Final = 10_000
 _HINT: Final = (
     "Columns, constants, = <> < <= > >=, AND OR NOT, IN, BETWEEN, LIKE, IS NULL, + - * /, CAST, lower, upper, coalesce,"
     " and recipient('attribute')."
@@ -80,8 +80,8 @@ def _tree(text: str) -> Any:
     from sqlglot import exp, parse
     from sqlglot.errors import SqlglotError
 
-    if len(text) > _LONGEST:
-        raise InvalidCondition(f"A condition on rows has at most {_LONGEST} characters", hint=_HINT)
+    if len(text) > _MAX_LENGTH:
+        raise InvalidCondition(f"A condition on rows has at most {_MAX_LENGTH} characters", hint=_HINT)
     try:
         check_text(text, OWN)
         found = parse(f"SELECT 1 WHERE {text}", dialect="duckdb")

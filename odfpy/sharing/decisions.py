@@ -16,7 +16,7 @@ from odfpy.sharing.conditions import columns_of, condition_sql
 from odfpy.sharing.model import Grant, SharedTable
 from odfpy.sharing.names import SharePath, folded
 
-_MOST_PATHS: Final = 200
+_MAX_PATHS: Final = 200
 """Grants up to which only what they are on is looked up; with more of them, it is quicker to look through all."""
 
 
@@ -153,7 +153,7 @@ class CallerAccess:
     def few_paths(self) -> list[SharePath] | None:
         """The same where they are few enough for a condition of the database; None to look through all tables."""
         paths = self.paths
-        return paths if paths is not None and len(paths) <= _MOST_PATHS else None
+        return paths if paths is not None and len(paths) <= _MAX_PATHS else None
 
     def sees_share(self, name: str) -> bool:
         """Return whether a share is there for them: whether they have a grant on it, or on anything in it."""

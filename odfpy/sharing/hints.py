@@ -21,8 +21,8 @@ from odfpy.errors import OdfError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_DEEPEST: Final = 100
-_LONGEST: Final = 100_000
+_MAX_DEPTH: Final = 100
+_MAX_LENGTH: Final = 100_000
 _ZONE: Final = re.compile(r"(Z|[+-]\d\d:?\d\d)$", re.ASCII)
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
@@ -75,7 +75,7 @@ def hints_of(sql: Sequence[str] | None, tree: str | None, schema: pa.Schema) -> 
             found.append(_of_sql(text, schema))
         except (_Unknown, OdfError, ValueError, RecursionError):
             continue
-    if tree is not None and len(tree) <= _LONGEST:
+    if tree is not None and len(tree) <= _MAX_LENGTH:
         with suppress(_Unknown, OdfError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             found.append(_of_tree(json.loads(tree), schema, 0))
     return found
@@ -105,7 +105,7 @@ _MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": 
 
 
 def _of_tree(node: Any, schema: pa.Schema, depth: int) -> Hint:
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         raise _Unknown
     kind, children = node["op"], node.get("children") or []
     if kind == "not" and len(children) == 1:

@@ -8,7 +8,7 @@ from typing import Final
 
 from odfpy.errors import InvalidValue
 
-_LONGEST: Final = 255
+_MAX_LENGTH: Final = 255
 _FORBIDDEN: Final = re.compile(r"[\x00-\x20\x7f/]")
 
 
@@ -23,11 +23,11 @@ def check_name(what: str, text: str, *, dots: bool = False) -> str:
     Raises:
         InvalidValue: it is none.
     """
-    if not text or len(text) > _LONGEST or _FORBIDDEN.search(text) or ("." in text and not dots):
+    if not text or len(text) > _MAX_LENGTH or _FORBIDDEN.search(text) or ("." in text and not dots):
         raise InvalidValue(
             f"Not a name of a {what}: {text!r}",
-            hint=f"At most {_LONGEST} characters, without spaces, slashes{'' if dots else ', full stops'} and control"
-            " characters.",
+            hint=f"At most {_MAX_LENGTH} characters, without spaces, slashes{'' if dots else ', full stops'} and"
+            " control characters.",
         )
     return text
 

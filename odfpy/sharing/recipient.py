@@ -13,7 +13,7 @@ from odfpy.http.client import HttpClient
 from odfpy.sharing.names import SharePath
 from odfpy.sharing.profile import VERSIONS
 
-_LARGEST: Final = 10_000_000
+_MAX_SIZE: Final = 10_000_000
 _PATIENCE: Final = 600.0  # the server reads the whole version before it says a word
 
 
@@ -65,7 +65,7 @@ class SharedTableUrl:
         body = {} if version is None else {"version": version}
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         client = HttpClient(UnusableProfile, timeout=_PATIENCE)
-        with client.post(url, json.dumps(body).encode(), headers, max_size=_LARGEST) as answer:
+        with client.post(url, json.dumps(body).encode(), headers, max_size=_MAX_SIZE) as answer:
             text, status = answer.read(), answer.status
         if status == 200:
             return text

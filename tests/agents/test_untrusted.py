@@ -7,7 +7,7 @@ import re
 
 from support.servers.agents import EVIL, INJECTION, LONG, Agent, text_of
 
-from odfpy.agents.limits import LONGEST_CELL, MOST_CHARACTERS
+from odfpy.agents.limits import MAX_CELL_LENGTH, MAX_CHARACTERS
 from odfpy.agents.marks import NOTE, as_data
 
 MARKED = re.compile(r"<<data ([0-9a-f]{16})\n(.*)\ndata \1>>")
@@ -50,7 +50,7 @@ def test_an_injection_finds_no_tool_that_changes_anything(agent: Agent):
 def test_megabytes_in_a_cell_are_shown_cut_and_proved_whole(agent: Agent):
     found = agent.answer("query", sql=f'select id, name from "{EVIL}" where id = 1 order by "offset"')
     assert found["cut_cells"] == [{"row": 0, "column": "name", "characters": LONG}]
-    assert found["rows"][0][1] == "x" * LONGEST_CELL + "..."
+    assert found["rows"][0][1] == "x" * MAX_CELL_LENGTH + "..."
     assert agent.answer("check_proof", proof=found["proof"]["hash"])["ok"]
 
 
@@ -60,7 +60,7 @@ def test_rows_stop_where_no_more_characters_fit(agent: Agent):
     count = len(first["rows"])
     assert 40 < count < 60
     assert f"skip={count}" in first["more"]
-    assert len(json.dumps(first["rows"])) < 2 * MOST_CHARACTERS
+    assert len(json.dumps(first["rows"])) < 2 * MAX_CHARACTERS
     assert agent.answer("check_proof", proof=first["proof"]["hash"])["ok"]
     second = agent.answer("query", sql=sql, skip=count)
     assert second["rows"][0][0] == first["rows"][-1][0] + 1

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odfpy.archive.errors import RecordRefused
-from odfpy.archive.metadata import LONGEST, Metadata, metadata_of, parse_metadata
+from odfpy.archive.metadata import MAX_LENGTH, Metadata, metadata_of, parse_metadata
 
 BASIC: dict[str, Any] = {
     "version": 0,
@@ -124,7 +124,7 @@ def test_all_reasons_are_told_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [None, "{flee floo", "[]", "5", '"x"', "null", b"\xff", "[" * 100_000, "x" * (LONGEST + 1)]
+    "text", [None, "{flee floo", "[]", "5", '"x"', "null", b"\xff", "[" * 100_000, "x" * (MAX_LENGTH + 1)]
 )
 def test_what_is_no_document_is_refused(text: bytes | str | None) -> None:
     with pytest.raises(RecordRefused):

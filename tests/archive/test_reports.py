@@ -11,7 +11,7 @@ from odfpy.archive.local import LocalArchive
 from odfpy.archive.pushing import NewFile, Pushed
 from odfpy.archive.reports import (
     DATASET,
-    MOST_RECORDS,
+    MAX_RECORDS,
     Pusher,
     PushReport,
     ReportStatus,
@@ -105,10 +105,10 @@ def test_reports_are_found_by_status_and_time_the_newest_first(workspace: Worksp
 
 
 def test_a_report_shows_some_records_and_counts_all(workspace: Workspace, archive: LocalArchive, log: Path) -> None:
-    new = [NewFile(file=log, what="nginx", where="web1", start=start) for start in range(MOST_RECORDS + 3)]
+    new = [NewFile(file=log, what="nginx", where="web1", start=start) for start in range(MAX_RECORDS + 3)]
     record_report(workspace, report(archive.push_all(new)))
     (row,) = reports(workspace, num=1)
-    assert (len(row["records"]), row["files"]) == (MOST_RECORDS, MOST_RECORDS + 3)
+    assert (len(row["records"]), row["files"]) == (MAX_RECORDS, MAX_RECORDS + 3)
 
 
 def test_a_report_commits_nothing_before_somebody_looks_or_there_are_many(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odfpy.archive.naming.translator import LONGEST, NoMatch, TranslationFailed, Translator
+from odfpy.archive.naming.translator import MAX_LENGTH, NoMatch, TranslationFailed, Translator
 from odfpy.errors import UsageError
 
 JOB = r".*job-(?P<job_id>[0-9]+).log$~job{job_id}"
@@ -77,7 +77,7 @@ def test_a_pattern_is_matched_at_the_beginning_and_need_not_reach_the_end() -> N
         (r"(?P<a>x\Z)~{a}", "invalid escape"),
         ("(?P<a>x{1001})~{a}", "invalid repetition size"),
         ("\ud800~x", "no regular expression"),
-        ("x" * (LONGEST + 1) + "~x", "1001 characters"),
+        ("x" * (MAX_LENGTH + 1) + "~x", "1001 characters"),
     ],
 )
 def test_a_wrong_pattern_is_told_before_there_is_a_path(expression: str, told: str) -> None:

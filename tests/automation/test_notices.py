@@ -22,7 +22,7 @@ from support.servers.webhooks import WebhookReceiver, receiving
 from odfpy.automation.notifications.channels import NotDelivered
 from odfpy.automation.notifications.notice import Notice, NoticeKind
 from odfpy.automation.notifications.notices import Notices
-from odfpy.automation.notifications.queue import LONGEST_DELAY, MOST_ATTEMPTS, NoticeQueue
+from odfpy.automation.notifications.queue import MAX_ATTEMPTS, MAX_DELAY, NoticeQueue
 from odfpy.automation.notifications.receivers import ChannelKind, Receiver
 from odfpy.automation.notifications.sender import NoticeSender
 from odfpy.coordinator.workspace import Workspace
@@ -183,13 +183,13 @@ def test_after_some_attempts_a_notice_is_given_up_with_a_line_of_the_log(
     notices: Notices, receiver: WebhookReceiver, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     notices.receivers.add(ChannelKind.WEBHOOK, receiver.url)
-    for _ in range(MOST_ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         receiver.statuses.put(503)
     notices.post(failed())
-    for _ in range(MOST_ATTEMPTS + 3):
+    for _ in range(MAX_ATTEMPTS + 3):
         notices.deliver()
-        clock.now += LONGEST_DELAY
-    assert len(called(receiver)) == MOST_ATTEMPTS
+        clock.now += MAX_DELAY
+    assert len(called(receiver)) == MAX_ATTEMPTS
     assert [record.message for record in caplog.records if record.levelno == logging.ERROR] == [
         f"a notice to {receiver.url.partition('/hook')[0]} is given up: com.example.rates failed"
     ]

@@ -17,9 +17,9 @@ from support.chains.workspaces import feed, root, workspace_with
 
 import odfpy
 from odfpy.client.connection import Connection
-from odfpy.client.html import MOST_BARS, sparkline
+from odfpy.client.html import MAX_BARS, sparkline
 from odfpy.coordinator.workspace import Workspace
-from odfpy.data.rows.html_table import MOST_CHARACTERS, cell, table
+from odfpy.data.rows.html_table import MAX_CHARACTERS, cell, table
 
 DAYS = st.dates(date(1990, 1, 1), date(2030, 1, 1))
 
@@ -41,7 +41,7 @@ def test_names_of_columns_and_values_are_data(here: Connection) -> None:
 @given(st.text())
 def test_any_text_is_escaped(text: str) -> None:
     assert not re.search(r"[<>\"']|&(?!amp;|lt;|gt;|quot;|#x27;)", cell(text))
-    assert len(cell("x" * 1000)) == MOST_CHARACTERS
+    assert len(cell("x" * 1000)) == MAX_CHARACTERS
     assert table([text], [[text]], hints=[text]).count("<") == table(["a"], [["a"]], hints=["a"]).count("<")
 
 
@@ -65,7 +65,7 @@ def texts(drawn: str) -> list[str]:
 @given(st.dictionaries(DAYS, st.integers(1, 10**9), min_size=1, max_size=30))
 def test_a_sparkline_has_a_bar_for_each_day_or_for_several(rows_per_day: dict[date, int]) -> None:
     drawn = sparkline(rows_per_day)
-    assert len(bars(drawn)) <= min(MOST_BARS, len(rows_per_day))
+    assert len(bars(drawn)) <= min(MAX_BARS, len(rows_per_day))
     told = [int(re.findall(r": ([\d,]+)$", str(one[0].text))[0].replace(",", "")) for one in bars(drawn)]
     assert sum(told) == sum(rows_per_day.values())
     assert all(0 < float(one.attrib["height"]) <= 40 for one in bars(drawn))

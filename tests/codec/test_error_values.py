@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.engine.raised_errors import contents, error_classes, made_otherwise, sample
 
-from odfpy.codec.errors import LONGEST, MODULE_OF, RaisedError, as_value, error_class, error_of, fields_of_error
+from odfpy.codec.errors import MAX_LENGTH, MODULE_OF, RaisedError, as_value, error_class, error_of, fields_of_error
 from odfpy.codec.tree import TreeError, from_tree, to_tree
 from odfpy.errors import (
     BadValue,
@@ -126,11 +126,11 @@ def test_any_text_comes_through(kind: type[OdfError], message: str, hint: str | 
 
 
 def test_long_texts_are_cut() -> None:
-    whole, long = "x" * LONGEST, "y" * (LONGEST + 1)
+    whole, long = "x" * MAX_LENGTH, "y" * (MAX_LENGTH + 1)
     assert vars(error_of(as_value(BadValue(whole, hint=whole)))) == {"message": whole, "hint": whole}
     for one in (as_value(BadValue(long, hint=long)), RaisedError("BadValue", long, long, "E402")):
         error = error_of(one)
-        assert {len(error.message), len(error.hint or "")} == {LONGEST}
+        assert {len(error.message), len(error.hint or "")} == {MAX_LENGTH}
         assert error.message.endswith("y...")
 
 
@@ -141,14 +141,14 @@ def test_long_texts_are_cut() -> None:
         "",
         "[]",
         "{",
-        "[" * LONGEST,
+        "[" * MAX_LENGTH,
         "{}",
         '{"retry_after":"soon"}',
         '{"retry_after":true}',
         '{"retry_after":NaN}',
         '{"retry_after":1e999}',
         '{"retry_after":[1]}',
-        f'{{"retry_after":1,"more":"{"x" * LONGEST}"}}',
+        f'{{"retry_after":1,"more":"{"x" * MAX_LENGTH}"}}',
     ],
     ids=lambda fields: str(fields)[:30],
 )
@@ -194,4 +194,4 @@ def test_other_names_of_the_module_are_none(name: str) -> None:
 def test_what_cannot_be_written_costs_the_fields_and_not_the_error() -> None:
     error = error_of(as_value(TreeError((b"x",), "p")))  # type: ignore[arg-type]
     assert (type(error), error.message) == (MalformedManifest, str(error))
-    assert as_value(TreeError(("x" * LONGEST,), "p")).fields is None
+    assert as_value(TreeError(("x" * MAX_LENGTH,), "p")).fields is None

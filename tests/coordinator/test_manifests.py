@@ -12,7 +12,7 @@ import pytest
 from support.chains.workspaces import root
 from support.servers.static_server import StaticServer, static_server
 
-from odfpy.coordinator.manifests import LARGEST_MANIFEST, load
+from odfpy.coordinator.manifests import MAX_MANIFEST_SIZE, load
 from odfpy.errors import MalformedManifest, NotFound, OdfError, UsageError
 
 
@@ -109,7 +109,7 @@ def test_a_url_does_not_end(site: StaticServer, announced: bool):
 def test_files_and_standard_input_have_the_same_limit(folder: Path):
     large = folder / "large.yaml"
     with large.open("wb") as file:
-        file.truncate(LARGEST_MANIFEST + 1)
+        file.truncate(MAX_MANIFEST_SIZE + 1)
     for source in (large, "-"):
         with large.open("rb") as stream, pytest.raises(OdfError, match="more than 16 MiB") as caught:
             load([source], stdin=stream)

@@ -83,7 +83,7 @@ def test_records_for_which_there_is_no_room_anywhere_are_told(
     workspace = Workspace.init(tmp_path)
     log = RecordLog(workspace, SEEN, interval=0.0)
     monkeypatch.setattr(record_log, "_SYNC", 60.0)
-    monkeypatch.setattr(record_log, "_MOST_WAITING", 3 * len(SEEN.line_of({"what": "0"})))
+    monkeypatch.setattr(record_log, "_MAX_WAITING", 3 * len(SEEN.line_of({"what": "0"})))
     for number in range(9):
         log.record({"what": str(number)})
     log.bring_in()

@@ -26,7 +26,7 @@ COMMANDS = {
     "rename": "workspace.datasets.rename('root', 'renamed')",
     "delete": "workspace.datasets.delete(['derived'])",
 }
-MOST = 5
+MAX_COUNT = 5
 """Kills of one command in a run of all tests, besides that at its first step."""
 
 
@@ -84,7 +84,7 @@ def test_killed_anywhere_it_verifies_and_is_done_the_next_time(
     total = steps.count(undisturbed, COMMANDS[command])
     wanted = contents(undisturbed)
     assert total > 1
-    for number in spread(total, MOST):
+    for number in spread(total, MAX_COUNT):
         folder = shutil.copytree(prepared[command], tmp_path / f"killed-{number}")
         steps.kill(folder, COMMANDS[command], number)
         tally(command)

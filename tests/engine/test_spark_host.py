@@ -52,7 +52,7 @@ def test_what_was_kept_for_some_jobs_is_let_go_in_the_end(host: SparkHost) -> No
 
 def test_a_log_that_has_become_long_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One query that fails can fill it: that ended the engine for everybody."""
-    monkeypatch.setattr("odfpy.engine.worker.confined_host._LONGEST_LOG", 100)
+    monkeypatch.setattr("odfpy.engine.worker.confined_host._MAX_LOG_LENGTH", 100)
     for flags, is_cut in ((os.O_APPEND, True), (0, False)):
         path = tmp_path / str(flags)
         log = os.open(path, os.O_CREAT | os.O_WRONLY | flags)

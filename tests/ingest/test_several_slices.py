@@ -100,7 +100,7 @@ def test_dates_are_ordered_too() -> None:
 
 
 def test_rows_are_picked_from_columns_that_no_single_array_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("odfpy.ingest.gather._LARGEST", 100)
+    monkeypatch.setattr("odfpy.ingest.gather._MAX_SIZE", 100)
     column = pa.chunked_array([[f"text {number}" for number in range(start, start + 3)] for start in range(0, 30, 3)])
     large = combine(column)
     assert 1 < large.num_chunks < column.num_chunks

@@ -16,7 +16,7 @@ from odfpy.provenance.graph import Graph, GraphEdge, GraphNode, dot, html, svg
 SVG = "{http://www.w3.org/2000/svg}"
 LONG = "com.example.a-name-of-so-many-words-that-it-is-longer-than-anything-that-people-would-write-by-hand"
 WATERMARK = "watermark 2024-01-05T00:00:00.123Z"
-WIDEST = 7.25
+MAX_WIDTH = 7.25
 """Pixels of a letter of the usual monospaced fonts at 12 pixels: 0.6 of these, DejaVu and Menlo a little more."""
 
 
@@ -91,7 +91,7 @@ def holds_its_promises(graph: Graph) -> Drawing:
         assert box.x + box.width <= drawing.size.width
         assert box.y + box.height <= drawing.size.height
     for text, area in drawing.texts():
-        assert area.width <= cells(text) * WIDEST
+        assert area.width <= cells(text) * MAX_WIDTH
         corners = ((area.x, area.y), (area.x + area.width, area.y + area.height))
         around = [*drawing.boxes, *drawing.papers]
         assert any(all(one.holds(*corner, but=0.5) for corner in corners) for one in around), text

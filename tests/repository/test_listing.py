@@ -125,7 +125,7 @@ def test_damage_hides_what_a_dataset_says_and_no_other_dataset(repository: str):
 
 
 def test_only_so_much_of_a_history_is_read_for_a_description(repository: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("odfpy.repository.places.listing._MOST_BLOCKS", 2)
+    monkeypatch.setattr("odfpy.repository.places.listing._MAX_BLOCKS", 2)
     layout = make_dataset(open_dataset(f"{repository}/long"), "metals")
     add_slice(layout, b"one")
     assert names(list_datasets(repository, "metals")) == []

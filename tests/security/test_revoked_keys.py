@@ -762,7 +762,7 @@ def test_made_up_keys_neither_crowd_out_what_was_learnt_nor_fill_the_file(tmp_pa
     strangers = [KeyPair(number.to_bytes(32, "big")) for number in range(1, 60)]
     junk = [KeyRevocation.made_by(pair, pair.actor, Reason.RETIRED, TIME) for pair in strangers]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(revoked_keys, "_MOST_LEARNT", 20)
+        patch.setattr(revoked_keys, "_MAX_LEARNT", 20)
         file.add(learnt=[true], named=[ALICE.actor])
         file.add(learnt=junk, named=[ALICE.actor])
     assert file.load().learnt == (true, *junk[-20:])
@@ -787,6 +787,6 @@ def test_a_place_that_names_many_signers_gets_few_questions(there: DatasetLayout
         assert there.side is not None
         there.side.write(path_of(hashed.hash), data)
     with pytest.MonkeyPatch.context() as patch, static_server(tmp_path) as server:
-        patch.setattr("odfpy.repository.transfer.signatures._MOST_SIGNERS", 20)
+        patch.setattr("odfpy.repository.transfer.signatures._MAX_SIGNERS", 20)
         transfer(http_dataset(f"{server.url}/there"), DatasetLayout.in_memory())
         assert sum("/info/revocations/" in str(one) for one in server.requests) == 20

@@ -30,7 +30,7 @@ from odfpy.engine.spark.plan.failures import spark_errors
 from odfpy.engine.spark.plan.function_names import FUNCTIONS, REFUSED_NAMES, TABLE_FUNCTIONS
 from odfpy.engine.spark.process.session import request_session
 from odfpy.engine.spark.rows.handover import hand_over
-from odfpy.engine.sql.source_text import MOST_LEVELS, SourceText
+from odfpy.engine.sql.source_text import MAX_LEVELS, SourceText
 from odfpy.errors import OdfError
 
 pytestmark = pytest.mark.spark
@@ -215,7 +215,7 @@ def test_no_road_leads_out(world: World, roads: Any, name: str) -> None:
         assert isinstance(answer, TransformResponseInvalidQuery), answer
 
 
-_MOST_ARGUMENTS = 3
+_MAX_ARGUMENTS = 3
 
 # --- Every function ---------------------------------------------------------------------------------------------------
 
@@ -238,7 +238,7 @@ def test_no_function_reaches_out_by_any_argument(world: World) -> None:
     """Each with texts that name an address or a file, at every place, and as the value of every option."""
     texts = [world.watch.url, f"file://{world.watch.pipe}", filled(DTD, world.watch.url)]
     for name in sorted(FUNCTIONS):
-        for count in range(_MOST_ARGUMENTS + 1):
+        for count in range(_MAX_ARGUMENTS + 1):
             for first in range(len(texts) if count else 1):
                 values = [texts[(first + at) % len(texts)] for at in range(count)]
                 world.run(f"select `{name}`({', '.join(map(repr, values))})", by_jobs=False)
@@ -253,7 +253,7 @@ def test_no_function_reaches_out_by_any_argument(world: World) -> None:
 def test_no_function_tells_which_files_there_are(world: World) -> None:
     """Whether it fails, and how, is the same for a file that is there and one that is not."""
     told = []
-    for name, count in itertools.product(sorted(FUNCTIONS), range(1, _MOST_ARGUMENTS + 1)):
+    for name, count in itertools.product(sorted(FUNCTIONS), range(1, _MAX_ARGUMENTS + 1)):
         answers = set()
         for path in (world.watch.there, world.watch.missing):
             found = world.run(f"select `{name}`({', '.join([repr(str(path))] * count)}) is null", by_jobs=False)
@@ -284,7 +284,7 @@ DEEP = {
 }
 
 
-@pytest.mark.parametrize("levels", [MOST_LEVELS + 50, 40 * MOST_LEVELS])
+@pytest.mark.parametrize("levels", [MAX_LEVELS + 50, 40 * MAX_LEVELS])
 @pytest.mark.parametrize("shape", DEEP)
 def test_a_query_that_nests_too_deeply_is_refused_in_plain_words(world: World, shape: str, levels: int) -> None:
     found = world.run(DEEP[shape](levels))
@@ -294,7 +294,7 @@ def test_a_query_that_nests_too_deeply_is_refused_in_plain_words(world: World, s
 
 @pytest.mark.parametrize("shape", ["calls", "sums", "pipes"])
 def test_and_so_it_is_by_every_road(roads: Any, shape: str) -> None:
-    for answer in roads(DEEP[shape](MOST_LEVELS + 50)):
+    for answer in roads(DEEP[shape](MAX_LEVELS + 50)):
         assert isinstance(answer, TransformResponseInvalidQuery), answer
 
 

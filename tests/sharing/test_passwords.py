@@ -19,7 +19,7 @@ from odfpy.sharing.errors import SharedObjectNotFound
 from odfpy.sharing.model import PrincipalKind
 from odfpy.sharing.sharing import Sharing
 from odfpy.sharing.store import passwords
-from odfpy.sharing.store.passwords import LONGEST, SHORTEST, check_password
+from odfpy.sharing.store.passwords import MAX_LENGTH, MIN_LENGTH, check_password
 
 PASSWORD = "correct horse battery"
 HOUR = Duration(3600)
@@ -57,7 +57,7 @@ def test_name_and_password_are_those_of_a_user(sharing: Sharing) -> None:
         ("Ann", "wrong"),
         ("Ann", ""),
         ("Ann", PASSWORD.upper()),
-        ("Ann", PASSWORD + "x" * LONGEST),
+        ("Ann", PASSWORD + "x" * MAX_LENGTH),
         ("Ann", PASSWORD + "\ud800"),
         ("Ann", PASSWORD + "\x00"),
         ("nobody", PASSWORD),
@@ -80,7 +80,8 @@ def test_a_letter_is_the_same_however_the_keyboard_writes_it(sharing: Sharing) -
 
 
 @pytest.mark.parametrize(
-    "password", ["", "short", "x" * (SHORTEST - 1), "x" * (LONGEST + 1), "Long-Name", "one\ntwo-three", "\ud800" * 9]
+    "password",
+    ["", "short", "x" * (MIN_LENGTH - 1), "x" * (MAX_LENGTH + 1), "Long-Name", "one\ntwo-three", "\ud800" * 9],
 )
 def test_what_can_be_no_password(sharing: Sharing, password: str) -> None:
     sharing.principals.add(PrincipalKind.USER, "long-name")
@@ -90,7 +91,7 @@ def test_what_can_be_no_password(sharing: Sharing, password: str) -> None:
     assert kept(sharing, "long-name") is None
 
 
-@given(st.text(min_size=SHORTEST, max_size=40))
+@given(st.text(min_size=MIN_LENGTH, max_size=40))
 def test_a_text_that_can_be_typed_can_be_a_password(text: str) -> None:
     if text.isprintable():
         check_password("ann", text)

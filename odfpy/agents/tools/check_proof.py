@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from odfpy.agents.limits import LONGEST_PROOF, cut
+from odfpy.agents.limits import MAX_PROOF_LENGTH, cut
 from odfpy.agents.readers import Reader
 from odfpy.agents.tool import Arguments, Tool, ToolAnswer
 from odfpy.agents.tools.query import ReadDataset
@@ -23,7 +23,7 @@ class CheckArguments(Arguments):
         str,
         Field(
             min_length=1,
-            max_length=LONGEST_PROOF,
+            max_length=MAX_PROOF_LENGTH,
             description="The hash by which this server gave a proof, or the text of one: JSON.",
         ),
     ]

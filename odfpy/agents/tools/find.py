@@ -14,7 +14,7 @@ from odfpy.dataset.names import speaks_of
 from odfpy.engine.control import Control
 from odfpy.serving.rest.catalog import CatalogEntry
 
-_LONGEST_DESCRIPTION = 300
+_MAX_DESCRIPTION_LENGTH = 300
 
 
 class FindArguments(Arguments):
@@ -79,7 +79,7 @@ def _found(entry: CatalogEntry) -> FoundDataset:
         rows=entry.num_records,
         watermark=text_or_none(entry.watermark),
         updated_at=text_or_none(entry.updated_at),
-        description=None if entry.description is None else cut(entry.description, _LONGEST_DESCRIPTION),
+        description=None if entry.description is None else cut(entry.description, _MAX_DESCRIPTION_LENGTH),
     )
 
 

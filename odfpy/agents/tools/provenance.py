@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, Field
 
-from odfpy.agents.limits import LONGEST_CELL, cut
+from odfpy.agents.limits import MAX_CELL_LENGTH, cut
 from odfpy.agents.readers import Reader
 from odfpy.agents.tool import Arguments, DatasetName, Tool, ToolAnswer, counted
 from odfpy.coordinator.provenance.guarded_rows import RowGuard
@@ -20,10 +20,10 @@ from odfpy.provenance.errors import NoSuchColumn, NoSuchRow, UnknownProvenance
 from odfpy.provenance.model import Origin, Provenance, TracedDataset, TracedRow
 from odfpy.provenance.values import plain_value
 
-_MOST_ROWS: Final = 20
-_MOST_CITED: Final = 100
-_MOST_TRACED: Final = 50_000
-_MOST_BYTES: Final = 64 * 1024**2
+_MAX_ROWS: Final = 20
+_MAX_CITED: Final = 100
+_MAX_TRACED: Final = 50_000
+_MAX_BYTES: Final = 64 * 1024**2
 """Rows that are read on the way, and their bytes."""
 
 
@@ -83,7 +83,7 @@ def _provenance(reader: Reader, asked: ProvenanceArguments, control: Control) ->
     control.check()
     dataset = reader.dataset(asked.dataset)
     workspace = reader.workspace_of(dataset)
-    guard = RowGuard(lambda one: reader.name_of(one) is not None, _MOST_TRACED, _MOST_BYTES, control)
+    guard = RowGuard(lambda one: reader.name_of(one) is not None, _MAX_TRACED, _MAX_BYTES, control)
     try:
         found = row_provenance(
             workspace.storage,
@@ -137,8 +137,8 @@ def _dataset(one: TracedDataset, names: Mapping[DatasetId, str]) -> DatasetOnThe
     return DatasetOnTheWay(
         dataset=names[one.id],
         kind=one.kind.value,
-        rows=[_row(row, one.origins.get(row.offset), names) for row in one.rows[:_MOST_ROWS]],
-        more_rows=max(0, len(one.rows) - _MOST_ROWS),
+        rows=[_row(row, one.origins.get(row.offset), names) for row in one.rows[:_MAX_ROWS]],
+        more_rows=max(0, len(one.rows) - _MAX_ROWS),
         replay=replay,
     )
 
@@ -156,7 +156,7 @@ def _row(row: TracedRow, origin: Origin | None, names: Mapping[DatasetId, str]) 
         operation=row.operation.symbol,
         values={name: _short(plain_value(value)) for name, value in row.values.items()},
         made_of=[
-            CitedRows(dataset=names[key], offsets=list(offsets[:_MOST_CITED]), more=max(0, len(offsets) - _MOST_CITED))
+            CitedRows(dataset=names[key], offsets=list(offsets[:_MAX_CITED]), more=max(0, len(offsets) - _MAX_CITED))
             for key, offsets in cited.items()
         ],
         came_from=None if origin is None else (origin.file or origin.source),
@@ -166,7 +166,7 @@ def _row(row: TracedRow, origin: Origin | None, names: Mapping[DatasetId, str]) 
 
 
 def _short(value: Any) -> Any:
-    return cut(value, LONGEST_CELL) if isinstance(value, str) else value
+    return cut(value, MAX_CELL_LENGTH) if isinstance(value, str) else value
 
 
 PROVENANCE = Tool(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from odfpy.agents.limits import LONGEST_SQL, MOST_ROWS
+from odfpy.agents.limits import MAX_ROWS, MAX_SQL_LENGTH
 from odfpy.agents.proofs import ProofReference
 from odfpy.agents.readers import Reader
 from odfpy.agents.shown_rows import ShownRows, shown_rows
@@ -37,7 +37,7 @@ class QueryArguments(Arguments):
         str,
         Field(
             min_length=1,
-            max_length=LONGEST_SQL,
+            max_length=MAX_SQL_LENGTH,
             description='One SELECT. Names of datasets in double quotes: select count(*) from "com.example.rates"',
         ),
     ]
@@ -45,7 +45,7 @@ class QueryArguments(Arguments):
         Literal["datafusion", "spark"],
         Field(description="Dialect and engine. Spark is slow to start, and quotes names with `backticks`."),
     ] = "datafusion"
-    limit: Annotated[int, Field(ge=1, le=MOST_ROWS, description="Rows at most.")] = 100
+    limit: Annotated[int, Field(ge=1, le=MAX_ROWS, description="Rows at most.")] = 100
     skip: Annotated[int, Field(ge=0, le=10_000_000, description="Rows to leave out first, for the next page.")] = 0
     blocks: Annotated[
         dict[str, str] | None,

@@ -22,9 +22,9 @@ from odfpy.archive.errors import RecordRefused
 from odfpy.archive.metadata import Metadata, metadata_of
 from odfpy.errors import NotFound, OdfError
 
-_LONGEST: Final = 1 << 22
+_MAX_LENGTH: Final = 1 << 22
 _GZIP: Final = b"\x1f\x8b"
-_DEEPEST: Final = 16
+_MAX_DEPTH: Final = 16
 _TYPES: Final = frozenset({"S", "N", "M", "L", "NULL", "BOOL", "SS", "NS", "B", "BS"})
 
 
@@ -60,13 +60,13 @@ def exported_records(file: Path) -> Iterator[ExportedRecord | tuple[str, OdfErro
             is_packed = raw.read(2) == _GZIP
         with gzip.open(file) if is_packed else file.open("rb") as lines:
             for number in _counted():
-                line = lines.readline(_LONGEST + 1)
+                line = lines.readline(_MAX_LENGTH + 1)
                 if not line:
                     return
                 name = f"{file}, line {number}"
-                if len(line) > _LONGEST:
+                if len(line) > _MAX_LENGTH:
                     raise OdfError(
-                        f"{name} is longer than {_LONGEST} bytes", hint="One JSON object a line is expected."
+                        f"{name} is longer than {_MAX_LENGTH} bytes", hint="One JSON object a line is expected."
                     )
                 if line.strip():
                     yield _read(line, name)
@@ -115,7 +115,7 @@ def _is_typed(value: Any) -> bool:
 
 def _plain(value: Any, name: str, depth: int = 0) -> Any:
     """The value of a value that says its type."""
-    if not _is_typed(value) or depth > _DEEPEST:
+    if not _is_typed(value) or depth > _MAX_DEPTH:
         raise RecordRefused(name, [f"{json.dumps(value)[:80]} is no value in the form of DynamoDB"])
     ((kind, inner),) = value.items()
     if kind == "M" and isinstance(inner, Mapping):

@@ -12,7 +12,7 @@ from odfpy.archive.errors import InvalidCursor
 from odfpy.archive.question import Question
 
 _FORMAT: Final = 1
-_LONGEST: Final = 4096
+_MAX_LENGTH: Final = 4096
 _BOUND: Final = 1 << 62
 
 
@@ -60,7 +60,7 @@ class Cursor:
             InvalidCursor: it is none of this question to this archive.
         """
         try:
-            data = urlsafe_b64decode(text[:_LONGEST].encode("ascii") + b"=" * (-len(text) % 4))
+            data = urlsafe_b64decode(text[:_MAX_LENGTH].encode("ascii") + b"=" * (-len(text) % 4))
             _, horizon, start, id, _ = json.loads(data)  # noqa: A001 - the field's name
             found = cls(horizon, start, id)
             is_ours = found.text(archive, question) == text and found.is_possible

@@ -15,7 +15,7 @@ Key = tuple[int, str]
 """Start and id: the order of answers."""
 
 _FIRST_LOOK = 256
-_LONGEST_LOOK = 1 << 16
+_MAX_LOOK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Stretch:
             starts.append(found[0])
             rows.append(found[1])
             count += len(found[0])
-            at, look = at + look, min(2 * look, _LONGEST_LOOK)
+            at, look = at + look, min(2 * look, _MAX_LOOK)
         return np.concatenate(starts)[:want], np.concatenate(rows)[:want]
 
     @property
@@ -87,7 +87,7 @@ class Stretch:
                 column = column_of(self.range.way)
                 first = self.segment.file.place(column, start, self.range.first, at)
                 return start, self._fitting(first, at)[1]
-            at, look = begin, min(2 * look, _LONGEST_LOOK)
+            at, look = begin, min(2 * look, _MAX_LOOK)
         return None
 
     def starts_from(self, since: int) -> Numbers:

@@ -25,8 +25,8 @@ FIELDS: Final = (
 )
 """The fields of a template."""
 
-_LONGEST_NAME: Final = 255
-_LONGEST_PATH: Final = 4095
+_MAX_NAME_LENGTH: Final = 255
+_MAX_PATH_LENGTH: Final = 4095
 _SEPARATORS: Final = re.compile(r"[\\/]")
 _DRIVE: Final = re.compile(r"([A-Za-z]):[\\/]")
 
@@ -101,9 +101,9 @@ def _checked(name: str, what: str) -> str:
     wrong = next((one for one in name if unicodedata.category(one) in {"Cc", "Cs"}), None)
     if wrong is not None:
         raise CannotName(f"{what}: the name {ascii(name)[:80]} has the character {wrong!a}", hint=_HINT)
-    if len(name.encode()) > _LONGEST_PATH or any(len(part.encode()) > _LONGEST_NAME for part in parts):
+    if len(name.encode()) > _MAX_PATH_LENGTH or any(len(part.encode()) > _MAX_NAME_LENGTH for part in parts):
         raise CannotName(
             f"{what}: the name {name[:80]!r}... is too long",
-            hint=f"A name has {_LONGEST_NAME} bytes at most, and a path {_LONGEST_PATH}.",
+            hint=f"A name has {_MAX_NAME_LENGTH} bytes at most, and a path {_MAX_PATH_LENGTH}.",
         )
     return "/".join(parts)

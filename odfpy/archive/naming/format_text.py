@@ -13,7 +13,7 @@ from typing import Final
 
 from odfpy.errors import UsageError, did_you_mean
 
-LONGEST: Final = 1000
+MAX_LENGTH: Final = 1000
 """Characters of a text with fields."""
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -71,8 +71,8 @@ class FormatText:
 
 def _parts_of(text: str) -> Iterable[tuple[str, str | None, str]]:
     """Yield literals, each with the field that follows, and how that is laid out."""
-    if len(text) > LONGEST:
-        raise UsageError(f"A text with fields has {len(text)} characters, {LONGEST} are allowed")
+    if len(text) > MAX_LENGTH:
+        raise UsageError(f"A text with fields has {len(text)} characters, {MAX_LENGTH} are allowed")
     try:
         parsed = list(Formatter().parse(text))
     except ValueError as error:

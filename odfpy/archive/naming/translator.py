@@ -17,7 +17,7 @@ from odfpy.archive.naming.format_text import FormatText
 from odfpy.archive.record import reasons_against_path
 from odfpy.errors import UsageError
 
-LONGEST: Final = 1000
+MAX_LENGTH: Final = 1000
 """Characters of a regular expression."""
 
 _WHOLE: Final = "_odfpy_whole"
@@ -102,8 +102,8 @@ def _compiled(extract: str) -> tuple[str, list[str]]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if len(extract) > LONGEST:
-        raise TranslationFailed(f"A regular expression has {len(extract)} characters, {LONGEST} are allowed")
+    if len(extract) > MAX_LENGTH:
+        raise TranslationFailed(f"A regular expression has {len(extract)} characters, {MAX_LENGTH} are allowed")
     plain = _TOKEN.sub(lambda found: "(?:" if found.group() == "(" else found.group(), extract)
     nothing = pa.array([], pa.string())
     try:

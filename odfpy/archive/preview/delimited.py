@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-MOST_ROWS: Final = 100
+MAX_ROWS: Final = 100
 """Rows that are shown."""
 
-MOST_COLUMNS: Final = 60
+MAX_COLUMNS: Final = 60
 """Columns that are shown."""
 
-LONGEST: Final = 500
+MAX_LENGTH: Final = 500
 """Characters of a value that are shown."""
 
 _DELIMITERS: Final = ",;\t|"
@@ -51,7 +51,7 @@ def first_rows(text: str, *, is_whole: bool) -> FirstRows | None:
     has_more = not is_whole
     try:
         for row in reader:
-            if len(rows) > MOST_ROWS:
+            if len(rows) > MAX_ROWS:
                 has_more = True
                 break
             if row:
@@ -61,13 +61,13 @@ def first_rows(text: str, *, is_whole: bool) -> FirstRows | None:
     if not rows:
         return None
     widest = max(map(len, rows))
-    head, *others = [_cut(row, min(widest, MOST_COLUMNS)) for row in rows]
+    head, *others = [_cut(row, min(widest, MAX_COLUMNS)) for row in rows]
     return FirstRows(tuple(name or "" for name in head), tuple(others), widest, has_more)
 
 
 def cut(value: str) -> str:
     """A value as it is shown."""
-    return value if len(value) <= LONGEST else f"{value[:LONGEST]}…"
+    return value if len(value) <= MAX_LENGTH else f"{value[:MAX_LENGTH]}…"
 
 
 def _cut(row: Sequence[str], count: int) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ _PICTURES: Final = (
 _SVG: Final = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*(?:<!DOCTYPE svg[^>]*>\s*)?<svg[\s>]", re.DOTALL)
 _MARKS: Final = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _CONTROLS: Final = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # ESC is left: logs have colours
-_MOST_STRANGE: Final = 0.05
+_MAX_STRANGE: Final = 0.05
 
 
 class FileKind(Enum):
@@ -95,4 +95,4 @@ def _encoding_of(head: bytes) -> str | None:
     if "\0" in text:
         return None
     strange = len(_CONTROLS.findall(text)) + text.count("\N{REPLACEMENT CHARACTER}")
-    return encoding if strange <= _MOST_STRANGE * len(text) else None
+    return encoding if strange <= _MAX_STRANGE * len(text) else None

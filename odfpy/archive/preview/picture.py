@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-MOST_PIXELS: Final = 50_000_000
+MAX_PIXELS: Final = 50_000_000
 """Pixels of a picture that is shown: 200 MB in a browser."""
 
 _FRAMES: Final = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from odfpy.archive.errors import RecordRefused
-from odfpy.archive.metadata import LONGEST, Metadata, parse_metadata
+from odfpy.archive.metadata import MAX_LENGTH, Metadata, parse_metadata
 from odfpy.data.multihash import HashAlgorithm, Multihash
 from odfpy.errors import UsageError
 from odfpy.files import open_regular
@@ -38,8 +38,8 @@ _MEMBERS: Final = (_CONTENT, _VERSION, _METADATA)
 
 _BLOCK: Final = tarfile.BLOCKSIZE
 _CHUNK: Final = 1 << 20
-_MOST_MEMBERS: Final = 100
-_LONGEST_HEADER: Final = 4 << 20
+_MAX_MEMBERS: Final = 100
+_MAX_HEADER_LENGTH: Final = 4 << 20
 
 
 class BundleRefused(UsageError, code="E864"):
@@ -211,7 +211,7 @@ class _Bounded:
         self.seek, self.tell = file.seek, file.tell
 
     def read(self, size: int) -> bytes:
-        if size > _LONGEST_HEADER:
+        if size > _MAX_HEADER_LENGTH:
             raise tarfile.ReadError(f"a header of {size} bytes")
         return self._file.read(size)
 
@@ -219,7 +219,7 @@ class _Bounded:
 def _bundle_in(tar: tarfile.TarFile, name: str) -> Bundle:
     found: dict[str, tarfile.TarInfo] = {}
     for number, member in enumerate(tar):
-        if number == _MOST_MEMBERS:
+        if number == _MAX_MEMBERS:
             break
         if member.name in _MEMBERS:
             if not member.isreg() or member.issparse():
@@ -240,8 +240,8 @@ def _bundle_in(tar: tarfile.TarFile, name: str) -> Bundle:
 
 
 def _small(tar: tarfile.TarFile, member: tarfile.TarInfo, name: str) -> bytes:
-    if member.size > LONGEST:
-        raise RecordRefused(name, [f"{member.name} has {member.size} bytes, {LONGEST} are allowed"])
+    if member.size > MAX_LENGTH:
+        raise RecordRefused(name, [f"{member.name} has {member.size} bytes, {MAX_LENGTH} are allowed"])
     file = tar.extractfile(member)
     assert file is not None  # noqa: S101  it is a plain file
     return file.read(member.size)

@@ -22,7 +22,7 @@ from odfpy.files import written_aside
 _REMEMBERED: Final = ".usage"
 _SHORT: Final = 1000
 _TIMES: Final = 20
-_LONGEST: Final = 30.0
+_MAX_WAIT: Final = 30.0
 
 
 class QueueFull(OdfError, code="E865"):
@@ -112,7 +112,7 @@ def _remembered(queue: Path) -> QueueUsage | None:
     with suppress(OSError, ValueError, KeyError, TypeError):
         age = time.time() - (queue / _REMEMBERED).stat().st_mtime
         tree = json.loads((queue / _REMEMBERED).read_bytes())
-        if 0 <= age < min(_LONGEST, _TIMES * tree["seconds"]):
+        if 0 <= age < min(_MAX_WAIT, _TIMES * tree["seconds"]):
             return QueueUsage(int(tree["files"]), int(tree["size"]))
     return None
 

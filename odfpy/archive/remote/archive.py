@@ -29,7 +29,7 @@ from odfpy.http.resume import ResumableDownload
 from odfpy.http.url import without_user
 
 _FILES: Final = "/v0/archive/files/"
-_MOST_RECORDS: Final = 5000
+_MAX_RECORDS: Final = 5000
 _OK: Final = 200
 
 
@@ -79,8 +79,8 @@ class RemoteArchive(Archive):
             else:
                 records.append((number, _tree(record, new)))
         sender.flush()
-        for start in range(0, len(records), _MOST_RECORDS):
-            batch = records[start : start + _MOST_RECORDS]
+        for start in range(0, len(records), _MAX_RECORDS):
+            batch = records[start : start + _MAX_RECORDS]
             for (number, _), told in zip(batch, self._pushed([tree for _, tree in batch]), strict=True):
                 results[number] = self._result(files[number], told)
         return [results[number] for number in range(len(files))]

@@ -24,7 +24,7 @@ SMALL: Final = 1 << 20
 """Bytes up to which a file is sent together with others."""
 
 _BATCH: Final = 16 << 20
-_MOST_IN_BATCH: Final = 5000
+_MAX_IN_BATCH: Final = 5000
 _FEW: Final = 256 * 1024
 _OFFSET: Final = "Upload-Offset"
 _COMPLETE: Final = "Upload-Complete"
@@ -62,7 +62,7 @@ class Sender:
             self._waiting[content.object] = data
             self._size += len(data)
         self._sent.add(content.object)
-        if self._size >= _BATCH or len(self._waiting) >= _MOST_IN_BATCH:
+        if self._size >= _BATCH or len(self._waiting) >= _MAX_IN_BATCH:
             self.flush()
 
     def flush(self) -> None:

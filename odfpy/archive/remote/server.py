@@ -23,7 +23,7 @@ T = TypeVar("T")
 _MAX_ANSWER: Final = 64 * 1024**2
 _MAX_REFUSAL: Final = 64 * 1024
 _PATIENCE: Final = 300.0
-_LONGEST_WAIT: Final = 5.0
+_MAX_WAIT: Final = 5.0
 _REFUSED: Final = (401, 403)
 _OK: Final = range(200, 300)
 _BAD_REQUEST: Final = 400
@@ -224,4 +224,4 @@ class Backoff:
             raise TransferError(
                 f"{error.message} (tried {self._failures} times)", hint=error.hint or "Run the command again."
             ) from error
-        threading.Event().wait(min(0.1 * 2 ** (self._failures - 1), _LONGEST_WAIT))
+        threading.Event().wait(min(0.1 * 2 ** (self._failures - 1), _MAX_WAIT))

@@ -33,7 +33,7 @@ TIMEOUT: Final = 30.0
 PATIENCE: Final = 120.0
 """Seconds for all of a mail."""
 
-MOST_IN_ONE: Final = 100
+MAX_IN_ONE: Final = 100
 """Notices that a mail spells out; it counts the others."""
 
 _MINUTE = 60
@@ -138,9 +138,9 @@ def mail_of(notices: Sequence[Notice], sender: str, address: str) -> EmailMessag
     digest = hashlib.sha256("\n".join([address, *(notice.id for notice in notices)]).encode()).hexdigest()[:32]
     message["Message-ID"] = f"<{digest}@{sender.rpartition('@')[2]}>"
     message["Auto-Submitted"] = "auto-generated"
-    parts = [_paragraph(notice) for notice in notices[:MOST_IN_ONE]]
-    if len(notices) > MOST_IN_ONE:
-        parts.append(f"{len(notices) - MOST_IN_ONE} more notices are not spelled out here.\n")
+    parts = [_paragraph(notice) for notice in notices[:MAX_IN_ONE]]
+    if len(notices) > MAX_IN_ONE:
+        parts.append(f"{len(notices) - MAX_IN_ONE} more notices are not spelled out here.\n")
     message.set_content("\n".join(parts))
     return message
 

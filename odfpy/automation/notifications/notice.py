@@ -10,8 +10,8 @@ from typing import Any, Final
 from odfpy.data.timestamp import Timestamp
 from odfpy.visible import visible, visible_lines
 
-LONGEST_SUBJECT: Final = 200
-LONGEST_TEXT: Final = 10_000
+MAX_SUBJECT_LENGTH: Final = 200
+MAX_TEXT_LENGTH: Final = 10_000
 """Characters; the message of an error may quote a row of a megabyte."""
 
 _MINUTE: Final = 60 * 1_000_000_000
@@ -54,8 +54,8 @@ class Notice:
     id: str = field(default_factory=lambda: secrets.token_hex(16))
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "subject", _cut(visible(_sound(self.subject)), LONGEST_SUBJECT))
-        object.__setattr__(self, "text", _cut(visible_lines(_sound(self.text)), LONGEST_TEXT))
+        object.__setattr__(self, "subject", _cut(visible(_sound(self.subject)), MAX_SUBJECT_LENGTH))
+        object.__setattr__(self, "text", _cut(visible_lines(_sound(self.text)), MAX_TEXT_LENGTH))
 
     @property
     def minute(self) -> int:

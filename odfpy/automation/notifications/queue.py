@@ -26,11 +26,11 @@ _KIND = "Notice"
 
 _LOGGER = logging.getLogger("odf.automation")
 
-MOST_ATTEMPTS: Final = 12
+MAX_ATTEMPTS: Final = 12
 """Attempts after which a notice is given up: some four hours."""
 
 FIRST_DELAY: Final = 10.0
-LONGEST_DELAY: Final = 3600.0
+MAX_DELAY: Final = 3600.0
 """Seconds between two attempts; each waits twice as long as the one before."""
 
 
@@ -50,7 +50,7 @@ class Attempts:
 
     def are_due(self, now: float) -> bool:
         """Return whether it is time to try again; a clock that was set back must not make anybody wait for long."""
-        return not 0 < self.again - now <= LONGEST_DELAY
+        return not 0 < self.again - now <= MAX_DELAY
 
     def count(self, failed: Collection[Path], now: float) -> list[Path]:
         """Count a round in which notices were not delivered; gives those that are to be given up.
@@ -59,10 +59,10 @@ class Attempts:
             failed: their files.
             now: seconds since 1970.
         """
-        self.again = now + min(FIRST_DELAY * 2 ** min(self.failures, 20), LONGEST_DELAY)
+        self.again = now + min(FIRST_DELAY * 2 ** min(self.failures, 20), MAX_DELAY)
         self.failures += 1
         self.counts = {path.name: self.counts.get(path.name, 0) + 1 for path in failed}
-        return [path for path in failed if self.counts[path.name] >= MOST_ATTEMPTS]
+        return [path for path in failed if self.counts[path.name] >= MAX_ATTEMPTS]
 
 
 class NoticeQueue:

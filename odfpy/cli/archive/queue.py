@@ -29,7 +29,7 @@ from odfpy.cli.interruptions import INTERRUPTED
 from odfpy.errors import OdfError, UsageError, WorkspaceNotFound
 from odfpy.stopping import stopped_by_signals
 
-_MOST_WORKERS = 256
+_MAX_WORKERS = 256
 
 if TYPE_CHECKING:
     from odfpy.archive.archive import Archive
@@ -102,7 +102,7 @@ def uploader(
     session = session_of(context)
     output = session.output_as(form)
     limits = UploadLimits(
-        workers=whole_number(workers, "--workers", at_least=1, at_most=_MOST_WORKERS) or 1,
+        workers=whole_number(workers, "--workers", at_least=1, at_most=_MAX_WORKERS) or 1,
         files=whole_number(batch_files, "--batch-files", at_least=1) or 1,
         size=whole_number(batch_bytes, "--batch-bytes", at_least=1) or 1,
         gather=_seconds(batch_seconds, "--batch-seconds"),

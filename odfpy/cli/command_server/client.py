@@ -24,7 +24,7 @@ _SERVICES: Final = frozenset(("serve", "run", "ui", "mcp", "queue", "demo"))
 _PATIENCE_SECONDS: Final = 2.0
 _STOPS: Final = frozenset((signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU))
 _BY_A_PROCESS: Final = 0
-_LONGEST_ENDING: Final = 16
+_MAX_ENDING_LENGTH: Final = 16
 
 
 def run_elsewhere() -> None:
@@ -114,7 +114,7 @@ def _take_waiting(heard: set[signal.Signals]) -> list[int]:
 
 def _end_if_told(connection: socket.socket) -> None:
     try:
-        told = connection.recv(_LONGEST_ENDING)
+        told = connection.recv(_MAX_ENDING_LENGTH)
     except BlockingIOError:
         return
     code = int(told) if told else -signal.SIGKILL  # so it is if even the one who watches it was ended

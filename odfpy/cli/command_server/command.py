@@ -22,7 +22,7 @@ from odfpy.cli import interruptions, lifetime
 from odfpy.cli.command_server import standing
 from odfpy.cli.command_server.request import READY, Request, descriptors, receive
 
-_MOST_SIGNALS: Final = 256
+_MAX_SIGNALS: Final = 256
 _CREDENTIALS: Final = 12
 _STANDARD_ERROR: Final = 2
 
@@ -157,7 +157,7 @@ def _wait_for_the_word(connection: socket.socket) -> None:
     mine = os.pidfd_open(os.getpid())
     socket.send_fds(connection, [READY], [mine])
     os.close(mine)
-    word = connection.recv(_MOST_SIGNALS)
+    word = connection.recv(_MAX_SIGNALS)
     if not word:  # the client does without us
         os._exit(1)
     for number in word[1:]:

@@ -14,7 +14,7 @@ from odfpy.cli.command_server import standing
 READY: Final = b"r"
 """What the process of a command says when it waits for the client."""
 
-_MOST_DESCRIPTORS: Final = 253
+_MAX_DESCRIPTORS: Final = 253
 _SIZE_BYTES: Final = 8
 
 
@@ -94,7 +94,7 @@ def receive(connection: socket.socket) -> tuple[Request, int, list[int]]:
     Raises:
         OSError: the client has hung up.
     """
-    size, (folder, *given), _, _ = socket.recv_fds(connection, _SIZE_BYTES, _MOST_DESCRIPTORS, socket.MSG_WAITALL)
+    size, (folder, *given), _, _ = socket.recv_fds(connection, _SIZE_BYTES, _MAX_DESCRIPTORS, socket.MSG_WAITALL)
     content = bytearray()
     while missing := int.from_bytes(size, "big") - len(content):
         part = connection.recv(missing)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 app = group("Look into a dataset.")
 
-_DEEPEST = 100
+_MAX_DEPTH = 100
 """Datasets that are nested in each other in JSON and YAML; readers of these give up at a few hundred levels."""
 
 
@@ -118,9 +118,9 @@ def _tree(top: LineageNode) -> dict[str, Any]:
     waiting = [(top, tree, 1)]
     while waiting:
         node, of_node, depth = waiting.pop()
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             raise UsageError(
-                f"The lineage of {top.handle} is more than {_DEEPEST} datasets deep, which few programs read if it is"
+                f"The lineage of {top.handle} is more than {_MAX_DEPTH} datasets deep, which few programs read if it is"
                 " nested",
                 hint="`-o csv` and `-o dot` give the same without nesting.",
             )

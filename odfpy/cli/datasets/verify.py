@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 commands = group("Verification.")
 
 _SHOWN: Final = 10
-_MOST_HISTORIES: Final = 5
+_MAX_HISTORIES: Final = 5
 """So many differences are shown to people."""
 
 
@@ -127,10 +127,10 @@ def _print(report: VerifyReport, output: Output) -> None:
         count, last = len(report.following), report.following[0]
         what = "a history" if count == 1 else f"{count} histories"
         output.text(f"  note: {what} among them followed the head once, which was reset, or is that of an old copy:")
-        for one in report.following[:_MOST_HISTORIES]:
+        for one in report.following[:_MAX_HISTORIES]:
             output.text(f"    {count_of(one.num_blocks, 'block')} to {one.head}, written {one.written}")
-        if count > _MOST_HISTORIES:
-            output.text(f"    and {count - _MOST_HISTORIES} older ones")
+        if count > _MAX_HISTORIES:
+            output.text(f"    and {count - _MAX_HISTORIES} older ones")
         which = "it" if count == 1 else "the last one"
         output.text(f"    `odf branch {report.handle} again {last.head}` keeps {which},")
         output.text(f"    `odf merge {report.handle} again` then brings it back")

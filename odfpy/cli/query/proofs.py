@@ -42,7 +42,7 @@ def commit_answer(session: Session, query: str | None, showing: DisplayOptions, 
     from odfpy.engine.control import Control
     from odfpy.query.dialects import dialect_named
     from odfpy.query.tables import split_statements
-    from odfpy.query.wire.request import MOST_ROWS, Include, QueryRequest
+    from odfpy.query.wire.request import MAX_ROWS, Include, QueryRequest
     from odfpy.query.wire.response import ask
     from odfpy.query.wire.verification import CommittedAnswer
 
@@ -56,7 +56,7 @@ def commit_answer(session: Session, query: str | None, showing: DisplayOptions, 
         statements[0],
         engine=dialect.name,
         include=(Include.PROOF, Include.SCHEMA),
-        limit=MOST_ROWS if showing.limit is None else showing.limit,
+        limit=MAX_ROWS if showing.limit is None else showing.limit,
     )
     workspace = session.workspace
     with Control(showing.timeout) as control:

@@ -36,7 +36,7 @@ Into = Annotated[
     str | None,
     typer.Option(help="Keep the answer as a dataset, with what the relays have signed.", metavar="NAME"),
 ]
-_LARGEST_TABLE: Final = 32 << 20
+_MAX_TABLE_SIZE: Final = 32 << 20
 """Bytes of Arrow data; as text in memory they take some thirty times as much."""
 
 Timeout = Annotated[str, typer.Option(help="Seconds for all of it.", metavar="SECONDS")]
@@ -235,9 +235,9 @@ def _table(answer: WebAnswer) -> pa.Table:
     for batch in answer:
         batches.append(batch)
         size += bytes_of(batch)
-        if size > _LARGEST_TABLE:
+        if size > _MAX_TABLE_SIZE:
             raise ResultTooLarge(
-                f"The answer has more than {_LARGEST_TABLE >> 20} MiB, which is too much for a table",
+                f"The answer has more than {_MAX_TABLE_SIZE >> 20} MiB, which is too much for a table",
                 hint="`-o csv`, `-o ndjson` and `-o json` print rows as they come. Or ask for less: LIMIT.",
             )
     return pa.Table.from_batches(batches, answer.schema)

@@ -94,9 +94,9 @@ class DisplayOptions:
     def _most(self, output: Output) -> int | None:
         bounds = [self.limit]
         if self.plot or self.png is not None:
-            from odfpy.cli.screen.plot import MOST_POINTS
+            from odfpy.cli.screen.plot import MAX_POINTS
 
-            bounds.append(MOST_POINTS)
+            bounds.append(MAX_POINTS)
         elif self.interactive and output.form is Format.TABLE and self.limit is None:
             bounds.append(SHOWN)
         return min((bound for bound in bounds if bound is not None), default=None)

@@ -23,17 +23,17 @@ from odfpy.visible import visible
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST_POINTS: Final = 100_000
+MAX_POINTS: Final = 100_000
 """Rows that are drawn; nobody sees more."""
 
-MOST_BARS: Final = 40
+MAX_BARS: Final = 40
 _ROOM_IN_FILES: Final = 90
 """Letters that a PNG file has room for across."""
 
 _TALLEST: Final = 24
 _ROOM_UP: Final = 24
 """Letters of labels of the vertical axis: few labels, since there are few lines."""
-_LARGEST: Final = 1e300
+_MAX_VALUE: Final = 1e300
 """Numbers beyond it are left out: the difference of two must be one, too."""
 
 _COLOURS: Final = ("cyan", "orange", "green", "magenta", "red", "blue")
@@ -156,7 +156,7 @@ def _bars(across: str, column: pa.Array, numbers: Sequence[tuple[str, Sequence[f
     from odfpy.cli.screen.output import cell
     from odfpy.data.rows.plain_values import columns_of, plain
 
-    (values,) = columns_of(pa.table({across: column.slice(0, MOST_BARS)}))
+    (values,) = columns_of(pa.table({across: column.slice(0, MAX_BARS)}))
     names = tuple(visible(cell(plain(value))) or "(none)" for value in values)
     series = tuple(_series(name, range(len(names)), high[: len(names)]) for name, high in numbers)
     return Chart(across, series, names)
@@ -170,7 +170,7 @@ def _series(name: str, across: Sequence[float | None], high: Sequence[float | No
 
 
 def _is_drawn(number: float | None) -> TypeGuard[float]:
-    return number is not None and abs(number) <= _LARGEST
+    return number is not None and abs(number) <= _MAX_VALUE
 
 
 def _is_number(kind: pa.DataType) -> bool:

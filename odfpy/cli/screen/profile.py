@@ -16,10 +16,10 @@ from odfpy.stages import StageTime, profiling, stage
 from odfpy.visible import visible
 
 _IMPORTS: Final = "imports"
-_LEAST: Final = 0.0005
+_MIN_SECONDS: Final = 0.0005
 """Seconds that are worth a line; what is shorter is among what is other."""
 
-_LONGEST_START: Final = 600.0
+_MAX_START: Final = 600.0
 """Seconds; what takes longer is no start of a process, but a clock that is not to be trusted."""
 
 
@@ -91,7 +91,7 @@ def seconds_to_start(since: float) -> float | None:
         seconds = time.clock_gettime(time.CLOCK_BOOTTIME) - started - since
     except (OSError, ValueError, IndexError, AttributeError):
         return None
-    return max(0.0, seconds) if seconds < _LONGEST_START else None
+    return max(0.0, seconds) if seconds < _MAX_START else None
 
 
 @contextmanager
@@ -169,13 +169,13 @@ def table_of(whole: StageTime, *, deeper: bool = True) -> tuple[list[str], list[
         return [*cells, *(str(count) if count else "" for count in (calls, jobs))] if with_java else cells
 
     def below(above: StageTime, indent: str) -> Iterator[list[str]]:
-        shown = [part for part in above.parts.values() if part.is_subject or part.seconds >= _LEAST]
+        shown = [part for part in above.parts.values() if part.is_subject or part.seconds >= _MIN_SECONDS]
         for part in shown:
             yield row(f"{indent}{part.name}", part.times, part.seconds, part.all_calls, part.all_jobs)
             if part.name != _IMPORTS and (deeper or not part.is_subject):
                 yield from below(part, f"{indent}  ")
         rest = max(0.0, above.seconds - sum(part.seconds for part in shown))
-        if shown and rest >= _LEAST:
+        if shown and rest >= _MIN_SECONDS:
             calls = above.all_calls - sum(part.all_calls for part in shown)
             jobs = above.all_jobs - sum(part.all_jobs for part in shown)
             yield row(f"{indent}other", None, rest, calls, jobs)

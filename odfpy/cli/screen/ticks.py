@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 Ticks: TypeAlias = Sequence[tuple[float, str]]
 """Places in growing order, with their labels."""
 
-_MOST: Final = 8
+_MAX_COUNT: Final = 8
 _BETWEEN: Final = 2
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _SECOND: Final = 1_000_000
@@ -27,7 +27,7 @@ _CLOCK: Final = tuple(
     for count in (unit * number for number in counts)
 )
 _DAYS: Final = (1, 2, 7, 14)
-_LEAST_SPAN: Final = 1e-300
+_MIN_SPAN: Final = 1e-300
 """Steps between numbers that are closer would be no floats."""
 _MONTHS: Final = (1, 2, 3, 6, *(12 * years * ten for ten in (1, 10, 100, 1000) for years in (1, 2, 5)))
 
@@ -46,14 +46,14 @@ def number_ticks(first: float, last: float, room: int, *, whole: bool = False) -
     if span <= 0 or span / max(abs(first), abs(last)) < 1e-9:  # floats have no round numbers so close to each other
         return [(first, number_text(first))]
     ends = [(first, number_text(first)), (last, number_text(last))]
-    if not _LEAST_SPAN < span < inf:
+    if not _MIN_SPAN < span < inf:
         return ends
-    power = floor(log10(span / _MOST))
+    power = floor(log10(span / _MAX_COUNT))
     for exponent in range(power, power + 3):
         for factor in (1, 2, 5):
             step = factor * 10.0**exponent
             low, high = ceil(first / step - 1e-9), floor(last / step + 1e-9)
-            if high - low >= _MOST or (whole and step < 1):
+            if high - low >= _MAX_COUNT or (whole and step < 1):
                 continue
             places = [number * step for number in range(low, high + 1)]
             found = [(place, number_text(round(place, max(0, 1 - exponent)))) for place in places]
@@ -63,7 +63,7 @@ def number_ticks(first: float, last: float, room: int, *, whole: bool = False) -
 
 
 def _fits(ticks: Ticks, room: int) -> bool:
-    return len(ticks) <= _MOST and sum(len(label) + _BETWEEN for _, label in ticks) <= room + _BETWEEN
+    return len(ticks) <= _MAX_COUNT and sum(len(label) + _BETWEEN for _, label in ticks) <= room + _BETWEEN
 
 
 def number_text(number: float) -> str:
@@ -109,15 +109,15 @@ def _candidates(low: int, high: int, *, whole: bool) -> Iterator[tuple[Sequence[
     begin, end = _moment(low), _moment(high)
     date = "" if begin.date() == end.date() else "%Y-%m-%d "
     for step in () if whole else _CLOCK:
-        if (high - low) // step <= _MOST:
+        if (high - low) // step <= _MAX_COUNT:
             form = "%H:%M" if step % (60 * _SECOND) == 0 else "%H:%M:%S"
             yield range(-(-low // step) * step, high + 1, step), date + form
     for days in _DAYS:
         step, first = days * _DAY, _MONDAY if days % 7 == 0 else -(-low // _DAY) * _DAY
-        if (high - low) // step <= _MOST:
+        if (high - low) // step <= _MAX_COUNT:
             yield range(low + (first - low) % step, high + 1, step), "%Y-%m-%d"
     for months in _MONTHS:
-        if ((end.year - begin.year) * 12 + end.month - begin.month) // months <= _MOST:
+        if ((end.year - begin.year) * 12 + end.month - begin.month) // months <= _MAX_COUNT:
             yield list(_month_starts(begin, end, months)), "%Y" if months % 12 == 0 else "%Y-%m"
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _FUTURE: Final = Duration(24 * 60 * 60)
 """Event times of tomorrow are those of another time zone."""
 
-_MOST_NAMES: Final = 5
+_MAX_NAMES: Final = 5
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _TELLING: Final = {"date", "datetime", "day", "time", "timestamp", "ts", "when"}
 
@@ -137,7 +137,7 @@ def _warnings_of_first_rows(
 
 def _candidates(columns: pa.Schema, vocab: DatasetVocabulary) -> tuple[str, ...]:
     data = ((field.name, field.type) for field in columns if field.name not in vocab.columns)
-    return event_time_candidates(data)[:_MOST_NAMES]
+    return event_time_candidates(data)[:_MAX_NAMES]
 
 
 def _either(names: tuple[str, ...]) -> str:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from odfpy.chain.events import AddData, SetPollingSource
 from odfpy.chain.sources import FetchFilesGlob
 from odfpy.coordinator.storage.storage import StoredDataset
-from odfpy.data.data_warning import MOST_EXAMPLES, DataWarning, WarningKind, count_of
+from odfpy.data.data_warning import MAX_EXAMPLES, DataWarning, WarningKind, count_of
 from odfpy.data.multihash import BLAKE3, Multihash
 from odfpy.errors import OdfError
 from odfpy.files import replace_file
@@ -219,13 +219,13 @@ def _left_out(names: list[str], last: str) -> Iterable[DataWarning]:
             f"{count_of(len(names), 'file')} {'sorts' if is_one else 'sort'} before {last}, the last one taken in, and"
         )
         message = f"{what} {'is' if is_one else 'are'} left out; {_AGAIN}"
-        yield DataWarning(WarningKind.LEFT_OUT, message, len(names), tuple(names[:MOST_EXAMPLES]))
+        yield DataWarning(WarningKind.LEFT_OUT, message, len(names), tuple(names[:MAX_EXAMPLES]))
 
 
 def _dangling(names: list[str]) -> Iterable[DataWarning]:
     if names:
         what = "1 link leads nowhere, and is" if len(names) == 1 else f"{len(names)} links lead nowhere, and are"
-        yield DataWarning(WarningKind.LEFT_OUT, f"{what} left out", len(names), tuple(names[:MOST_EXAMPLES]))
+        yield DataWarning(WarningKind.LEFT_OUT, f"{what} left out", len(names), tuple(names[:MAX_EXAMPLES]))
 
 
 def _changed(names: list[str]) -> Iterable[DataWarning]:
@@ -233,4 +233,4 @@ def _changed(names: list[str]) -> Iterable[DataWarning]:
         has, is_ = ("has", "is") if len(names) == 1 else ("have", "are")
         what = f"{count_of(len(names), 'file')} {has} changed since being taken in"
         message = f"{what}, and {is_} not taken in again; {_AGAIN}"
-        yield DataWarning(WarningKind.CHANGED, message, len(names), tuple(names[:MOST_EXAMPLES]))
+        yield DataWarning(WarningKind.CHANGED, message, len(names), tuple(names[:MAX_EXAMPLES]))

@@ -86,11 +86,11 @@ def warnings_ahead(
                 require_whole(source, item.path, item.name)
     if not isinstance(source.merge, MergeSnapshot) or not dataset.state.num_records:
         return ()
-    from odfpy.data.data_warning import MOST_EXAMPLES, DataWarning, WarningKind
+    from odfpy.data.data_warning import MAX_EXAMPLES, DataWarning, WarningKind
 
     empty = tuple(item.name for item in inputs if item.size == 0)
     if not empty:
         return ()
     what = f"{empty[0]} has nothing in it" if len(empty) == 1 else f"{len(empty)} inputs have nothing in them"
     message = f"{what}: as a state, that retracts all rows that are there"
-    return (DataWarning(WarningKind.RETRACTIONS, message, None, empty[:MOST_EXAMPLES]),)
+    return (DataWarning(WarningKind.RETRACTIONS, message, None, empty[:MAX_EXAMPLES]),)

@@ -29,7 +29,7 @@ from odfpy.engine.worker.client import SparkEngine
 from odfpy.errors import BatchMismatch, EngineUnavailable, OdfError
 from odfpy.values import dataclass
 
-MOST: Final = 1000
+MAX_COUNT: Final = 1000
 """So many differences are listed."""
 
 _IDLE_SECONDS: Final = 60
@@ -101,7 +101,9 @@ class BatchVerifier:
         answer = self._answer(dataset, moment)
         if answer is None:
             return None
-        return BatchComparison(block=block.hash, sequence_number=block.block.sequence_number, answer=answer, most=MOST)
+        return BatchComparison(
+            block=block.hash, sequence_number=block.block.sequence_number, answer=answer, most=MAX_COUNT
+        )
 
     def _answer(self, dataset: StoredDataset, moment: ReplayedTransform) -> BatchAnswer | None:
         transform = require_transform(dataset, moment.state).transform
@@ -132,7 +134,7 @@ class BatchVerifier:
         time = moment.hashed.block.system_time
         with self._storage.scratch() as scratch:
             run = make_request(dataset, set_transform, state, inputs, time, scratch, None)
-            yield BatchRequest(replace(run, query_changed=moment.has_changed), output, MOST)
+            yield BatchRequest(replace(run, query_changed=moment.has_changed), output, MAX_COUNT)
 
     def close(self) -> None:
         """End the engine, if one was started; after the job that another verification may have given to it."""

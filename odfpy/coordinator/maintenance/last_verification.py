@@ -24,10 +24,10 @@ from odfpy.values import dataclass
 
 _KIND: Final = "DatasetVerification"
 
-MOST_FINDINGS: Final = 100
+MAX_FINDINGS: Final = 100
 """Findings that are kept; all are counted."""
 
-_LONGEST: Final = 1000
+_MAX_LENGTH: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,12 +167,12 @@ def _kept(findings: Sequence[Finding]) -> tuple[KeptFinding, ...]:
             hint=one.hint and _cut(one.hint),
             code=one.code,
         )
-        for one in ordered[:MOST_FINDINGS]
+        for one in ordered[:MAX_FINDINGS]
     )
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 1]}…"
 
 
 def last_verification(dataset: StoredDataset) -> LastVerification | None:

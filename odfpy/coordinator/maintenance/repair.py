@@ -38,7 +38,7 @@ from odfpy.repository.reference_transfer import ReferenceNotThere
 from odfpy.repository.registry import resolve_remote
 from odfpy.repository.transfer.linked import LinkedCopy
 
-_MOST_TAGS = 20
+_MAX_TAGS = 20
 """Findings that are reported of one place."""
 
 
@@ -145,7 +145,7 @@ class Repair:
         for place, layout in (known for known in self._places if known[0] in pushed_to):
             with suppress(OdfError):  # not all places can be listed
                 found = [name for text in layout.refs.names() if text not in here and (name := _tag(text)) is not None]
-                for name in found[:_MOST_TAGS]:
+                for name in found[:_MAX_TAGS]:
                     self._tell(
                         f"{place} has {name}, which is not here",
                         ReferenceNotThere,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from odfpy.data.hash_set import Names
 
 CHECK: Final = "file"
-_MOST: Final = 20
+_MAX_COUNT: Final = 20
 """Missing objects that are named one by one."""
 
 _REPAIR: Final = "`odf verify --repair` fetches it from where the dataset was pulled from or pushed to."
@@ -152,7 +152,7 @@ def verify_links(this: Verification) -> LinkedFiles | None:
         needed = check.needed(this.blocks)
         due = check.due(this.blocks, needed, choice)
         elsewhere, removed = len(needed) - len(due), len(check.missing) - len(needed)
-        _tell_missing(this, [name_of(name) for name in due[:_MOST].tolist()], len(due), choice)
+        _tell_missing(this, [name_of(name) for name in due[:_MAX_COUNT].tolist()], len(due), choice)
     except OdfError as error:
         this.error(CHECK, f"Nobody knows which files are missing: {error.message}", hint=error.hint, cause=type(error))
     return LinkedFiles(check.count, check.size, elsewhere, removed)
@@ -164,8 +164,8 @@ def _tell_missing(this: Verification, names: Iterable[Multihash], count: int, ch
     for name in names:
         file = this.dataset.layout.data.describe(name)
         this.error(CHECK, "Missing file, which a row links to", file=file, hint=hint, cause=ObjectNotFound)
-    if count > _MOST:
-        this.error(CHECK, f"Missing files: {count - _MOST} more", hint=hint, cause=ObjectNotFound)
+    if count > _MAX_COUNT:
+        this.error(CHECK, f"Missing files: {count - _MAX_COUNT} more", hint=hint, cause=ObjectNotFound)
 
 
 def _tell(this: Verification, done: int, total: int) -> None:

@@ -43,7 +43,7 @@ from odfpy.http.url import shown_url
 
 PRODUCER: Final = f"https://opendatafabric.org/#odfpy-{__version__}"
 
-LONGEST_MESSAGE: Final = 10_000
+MAX_MESSAGE_LENGTH: Final = 10_000
 """Characters of an error; it may quote a row of a megabyte."""
 
 ID_NAMESPACE: Final = "did:odf"
@@ -223,7 +223,7 @@ def _sql_facet(dataset: StoredDataset) -> dict[str, JobFacet]:
 
 
 def _error_facet(message: str) -> dict[str, RunFacet]:
-    cut = message[:LONGEST_MESSAGE]
+    cut = message[:MAX_MESSAGE_LENGTH]
     return {"errorMessage": error_message_run.ErrorMessageRunFacet(cut, "python", producer=PRODUCER)}
 
 

@@ -19,7 +19,7 @@ from openlineage.client.transport.http import ApiKeyTokenProvider, HttpConfig, H
 from odfpy.http.url import shown_url
 from odfpy.settings.sections import OpenLineageSection
 
-MOST_WAITING: Final = 1000
+MAX_WAITING: Final = 1000
 """Events that wait for a slow receiver; the others are dropped."""
 
 _RETRIES: Final = {
@@ -58,7 +58,7 @@ class EventSender:
                 retry=dict(_RETRIES),
             )
         )
-        self._waiting: Queue[RunEvent | None] = Queue(MOST_WAITING)  # None is the end
+        self._waiting: Queue[RunEvent | None] = Queue(MAX_WAITING)  # None is the end
         self._is_over = False
         self._counting = threading.Lock()
         self._lost = 0

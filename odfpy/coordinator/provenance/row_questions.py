@@ -23,7 +23,7 @@ from odfpy.engine import contract
 if TYPE_CHECKING:
     from odfpy.chain.events import SetTransform
 
-_FEWEST_RUNS: Final = 3
+_MIN_RUNS: Final = 3
 """It is not worth while to find out whether fewer runs than that can be asked about together."""
 
 
@@ -123,7 +123,7 @@ class TraceGroups:
             if self._as_of(row) >= 0:
                 by_query[self.runs[self._as_of(row)].set_transform].append(row)
         for rows in by_query.values():
-            if len({self._as_of(row) for row in rows}) < _FEWEST_RUNS:
+            if len({self._as_of(row) for row in rows}) < _MIN_RUNS:
                 yield from self.by_run(rows)
                 continue
             stays = self._stays(rows)

@@ -26,7 +26,7 @@ _WORDS: Final = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
 }
-_LONGEST: Final = 500
+_MAX_LENGTH: Final = 500
 
 
 def check_cron(text: str) -> None:
@@ -35,11 +35,11 @@ def check_cron(text: str) -> None:
     Raises:
         InvalidValue: it is not; the message says which field is wrong.
     """
-    shown = text[:_LONGEST]
+    shown = text[:_MAX_LENGTH]
     if meant := _WORDS.get(text.strip().lower()):
         raise InvalidValue(f"Not a cron expression: {shown!r}", hint=f"Write {meant!r}.")
     count = len(text.split())
-    if count != _FIELDS or len(text) > _LONGEST:
+    if count != _FIELDS or len(text) > _MAX_LENGTH:
         raise InvalidValue(f"Not a cron expression: {shown!r} has {count} fields, not {_FIELDS}", hint=_FORM)
     try:
         next(CronSim(text, datetime(2024, 1, 1, tzinfo=timezone.utc)))
@@ -66,7 +66,7 @@ def zone_named(name: str | None) -> tzinfo:
         if not known:
             otherwise = "This machine has no time zones: `pip install tzdata` brings them."
         raise InvalidValue(
-            f"No such time zone: {name[:_LONGEST]!r}", hint=did_you_mean(name, known, otherwise=otherwise)
+            f"No such time zone: {name[:_MAX_LENGTH]!r}", hint=did_you_mean(name, known, otherwise=otherwise)
         ) from None
 
 

@@ -17,8 +17,8 @@ from odfpy.values import dataclass
 TRIGGERS: Final = {Job.PULL: Trigger, Job.COMPACT: Trigger, Job.VERIFY: VerifyTrigger, Job.PUSH: PushTrigger}
 """The class of each job's times."""
 
-MOST_ATTEMPTS: Final = (1 << 32) - 1
-MOST_ROWS: Final = (1 << 63) - 1
+MAX_ATTEMPTS: Final = (1 << 32) - 1
+MAX_ROWS: Final = (1 << 63) - 1
 _EXAMPLES: Final = 'Write `cron: "15 6 * * mon-fri"`, `every: 1h` or `rows: 1000`.'
 
 
@@ -91,8 +91,8 @@ def _faults(schedule: DatasetSchedule, target: Target | None) -> Iterator[tuple[
     retry = schedule.retry
     if retry is not None and retry.attempts == 0:
         yield ("retry", "attempts"), InvalidValue("there is at least one attempt", hint="1 is for no retries.")
-    elif retry is not None and (retry.attempts or 0) > MOST_ATTEMPTS:
-        yield ("retry", "attempts"), InvalidValue(f"there are {MOST_ATTEMPTS} attempts at most")
+    elif retry is not None and (retry.attempts or 0) > MAX_ATTEMPTS:
+        yield ("retry", "attempts"), InvalidValue(f"there are {MAX_ATTEMPTS} attempts at most")
     lengths = {"maxAge": schedule.max_age, "timeout": schedule.timeout}
     yield from ((((name,)), _too_short()) for name, length in lengths.items() if length == Duration())
 
@@ -119,8 +119,8 @@ def _faults_of_trigger(trigger: Trigger) -> Iterator[tuple[Path, InvalidValue]]:
         yield ("every",), _too_short()
     if trigger.rows == 0:
         yield ("rows",), InvalidValue("at least one row must be new", hint="Write `rows: 1`.")
-    elif trigger.rows is not None and trigger.rows > MOST_ROWS:
-        yield ("rows",), InvalidValue(f"a dataset has {MOST_ROWS} rows at most")
+    elif trigger.rows is not None and trigger.rows > MAX_ROWS:
+        yield ("rows",), InvalidValue(f"a dataset has {MAX_ROWS} rows at most")
     if trigger.jitter is not None and trigger.every is not None and trigger.jitter >= trigger.every:
         yield ("jitter",), InvalidValue("the jitter must be less than `every`")
 

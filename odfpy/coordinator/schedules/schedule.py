@@ -115,13 +115,13 @@ class Retry:
         """Return how long to wait before a try; the first one that waits is number 2."""
         delay = _DELAY if self.delay is None else self.delay
         most = _MAX_DELAY if self.max_delay is None else self.max_delay
-        return float(min(most.seconds, delay.seconds * 2 ** min(attempt - 2, _MOST_DOUBLINGS)))
+        return float(min(most.seconds, delay.seconds * 2 ** min(attempt - 2, _MAX_DOUBLINGS)))
 
 
 _ATTEMPTS: Final = 5
 _DELAY: Final = Duration(30)
 _MAX_DELAY: Final = Duration(3600)
-_MOST_DOUBLINGS: Final = 40
+_MAX_DOUBLINGS: Final = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

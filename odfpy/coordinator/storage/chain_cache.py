@@ -30,7 +30,7 @@ WALK: Final = 16
 """A chain that has grown by so many blocks is written down again; shorter walks cost less than that."""
 
 
-_MOST_IN_MEMORY: Final = 256
+_MAX_IN_MEMORY: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class ChainCache:
     """The sums of the chains of one workspace: in memory, and in a file for each chain. For all threads."""
 
     def __init__(self) -> None:
-        self._latest: LruCache[Path, _Known] = LruCache(_MOST_IN_MEMORY)
+        self._latest: LruCache[Path, _Known] = LruCache(_MAX_IN_MEMORY)
 
     def summed_up(self, chain: MetadataChain, file: Path) -> ChainState:
         """Return what a chain amounts to at its head.

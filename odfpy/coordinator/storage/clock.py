@@ -10,7 +10,7 @@ from odfpy.data.data_warning import DataWarning, WarningKind
 from odfpy.data.duration import Duration
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import IngestError
-from odfpy.repository.transfer.clock import MOST_AHEAD, TOLERANCE, ahead
+from odfpy.repository.transfer.clock import MAX_AHEAD, TOLERANCE, ahead
 
 
 class ClockAhead(IngestError, code="E409"):
@@ -41,7 +41,7 @@ class SourceClock:
         Raises:
             ClockAhead: they would be of the future, by the clock of the source.
         """
-        if self.ahead > MOST_AHEAD and not self._any_time:
+        if self.ahead > MAX_AHEAD and not self._any_time:
             raise ClockAhead(
                 f"The clock here is {self.ahead.in_words} ahead of that of the source, which has {self._told}",
                 hint="Set the clock: what is written now would be of the future, and stay so. If it is the source that"

@@ -230,15 +230,15 @@ def _in_history(dataset: StoredDataset, blocks: list[HashedBlock], text: str) ->
     names = [known.name if (known := ReferenceName.parse(name)) else name for name in others]
     about = f"Its blocks have the numbers 0 to {last}; `odf log {dataset.handle}` shows them."
     what = "block" if text.isdecimal() or _is_hash(text) else "block, tag or branch"
-    if text.startswith(_PREFIX) and len(text) < _SHORTEST:
-        about = f"Write at least {_SHORTEST} characters of a hash."
+    if text.startswith(_PREFIX) and len(text) < _MIN_LENGTH:
+        about = f"Write at least {_MIN_LENGTH} characters of a hash."
     raise BlockNotFound(
         f"{dataset.handle} has no {what} {text!r} in its history", hint=did_you_mean(text, names, otherwise=about)
     )
 
 
 _PREFIX = "f16"
-_SHORTEST = len("f1620") + 4
+_MIN_LENGTH = len("f1620") + 4
 """Letters of a hash that mean a block: `f1620` is how all of them begin."""
 
 
@@ -246,5 +246,5 @@ def _is_hash(text: str) -> bool:
     try:
         Multihash.parse(text)
     except InvalidValue:
-        return text.startswith(_PREFIX) and len(text) >= _SHORTEST
+        return text.startswith(_PREFIX) and len(text) >= _MIN_LENGTH
     return True

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _FILE: Final = "revoked-keys.yaml"
 _KIND: Final = "RevokedKeys"
-_MOST_LEARNT: Final = 1000
+_MAX_LEARNT: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class RevokedKeysFile:
             names = {str(key) for key in named}
             every = tuple(dict.fromkeys((*known.learnt, *learnt)))
             strangers = [one for one in every if one.key not in names]
-            dropped = set(strangers[:-_MOST_LEARNT])
+            dropped = set(strangers[:-_MAX_LEARNT])
             new = replace(
                 known,
                 made=tuple(dict.fromkeys((*known.made, *made))),

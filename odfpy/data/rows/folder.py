@@ -15,13 +15,13 @@ from odfpy.errors import CannotExport, did_you_mean
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST_OPEN: Final = 100
+MAX_OPEN: Final = 100
 """Files that are written at the same time; a partition that comes back after its file was closed gets another one."""
 
-MOST_WAITING: Final = 524_288
+MAX_WAITING: Final = 524_288
 """Rows of all files together that are held in memory, and rows that are held to be parted at once."""
 
-MOST_BYTES: Final = 1 << 27
+MAX_BYTES: Final = 1 << 27
 """Bytes of rows that are held to be parted at once."""
 
 NULL: Final = "__HIVE_DEFAULT_PARTITION__"
@@ -30,7 +30,7 @@ NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _UNSAFE: Final = re.compile(r"""[\x00-\x1f"#%'*/:=?\\{}\[\]^\x7f]""")
 """What Hive writes as `%2F`. Letters of all languages stay: not every reader takes escapes in names of columns."""
 
-_LONGEST_NAME: Final = 255
+_MAX_NAME_LENGTH: Final = 255
 """Bytes that file systems allow the name of a folder."""
 
 
@@ -105,7 +105,7 @@ class RowFolder:
         self._held.append(batch)
         self._held_rows += batch.num_rows
         self._held_bytes += bytes_of(batch)
-        if self._held_rows >= MOST_WAITING or self._held_bytes >= MOST_BYTES:
+        if self._held_rows >= MAX_WAITING or self._held_bytes >= MAX_BYTES:
             self._part()
 
     def finish(self) -> list[FileInFolder]:
@@ -128,7 +128,7 @@ class RowFolder:
     def _file(self, place: str) -> RowFile:
         file = self._open.pop(place, None)
         if file is None:
-            if len(self._open) >= MOST_OPEN:
+            if len(self._open) >= MAX_OPEN:
                 self._close(next(iter(self._open)))
             number = self._begun.get(place, 0)
             self._begun[place] = number + 1
@@ -167,7 +167,7 @@ class RowFolder:
         for place, found in zip(self._places(groups), groups.column("row_list"), strict=True):
             for batch in rest.take(found.values).to_batches():
                 self._append(place, batch)
-        while sum(file.waiting for file in self._open.values()) > MOST_WAITING:
+        while sum(file.waiting for file in self._open.values()) > MAX_WAITING:
             max(self._open.values(), key=lambda file: file.waiting).flush()
 
     def _groups(self, rows: pa.Table) -> pa.Table:
@@ -205,7 +205,7 @@ def _folder(key: str, value: Any) -> str:
 
     text = "" if value is None else in_cell(plain(value))
     name = f"{_escaped(key)}={_escaped(text) or NULL}"
-    if len(name.encode()) > _LONGEST_NAME:
+    if len(name.encode()) > _MAX_NAME_LENGTH:
         raise CannotExport(
             f"{key} has a value that is too long for the name of a folder: {text[:40]}...",
             hint="Partition by another column.",

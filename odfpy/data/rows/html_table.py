@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any, Final
 
-MOST_CHARACTERS: Final = 120
+MAX_CHARACTERS: Final = 120
 
 
-def cell(value: Any, longest: int = MOST_CHARACTERS) -> str:
+def cell(value: Any, longest: int = MAX_CHARACTERS) -> str:
     """A plain value, cut if it has more letters than that."""
     if value is None:
         return '<i style="opacity:.5">null</i>'
@@ -24,7 +24,7 @@ def table(
     rows: Iterable[Sequence[Any]],
     *,
     hints: Sequence[str] = (),
-    longest: int = MOST_CHARACTERS,
+    longest: int = MAX_CHARACTERS,
 ) -> str:
     """A table.
 

@@ -55,7 +55,7 @@ _PLAIN: Final = re.compile(
 )
 _PLAIN_TYPES: Final = {"STRING": odf.String(), **_SIMPLE}
 _DECIMAL: Final = frozenset(("DECIMAL", "NUMERIC"))
-_MOST_DIGITS: Final = 76
+_MAX_DIGITS: Final = 76
 _OF_SQL: Final = frozenset(
     [
         "any",
@@ -134,7 +134,7 @@ def _plain_type(name: str, arguments: list[str]) -> DataType | None:
 def _decimal(arguments: list[str]) -> DataType | None:
     """The type with precision and perhaps scale; None if there are no such numbers."""
     precision, scale = int(arguments[0]), int(arguments[1]) if len(arguments) > 1 else 0
-    return odf.Decimal(precision, scale) if 1 <= precision <= _MOST_DIGITS and scale <= precision else None
+    return odf.Decimal(precision, scale) if 1 <= precision <= _MAX_DIGITS and scale <= precision else None
 
 
 def _parse_sql(line: str, where: str) -> list[DataField]:

@@ -22,7 +22,7 @@ from odfpy.errors import IntegrityError
 BATCH_BYTES: Final = 1 << 26
 """Bytes that the rows of a batch stand for, unless one row has more."""
 
-_MOST_ROW_BYTES: Final = 1 << 30
+_MAX_ROW_BYTES: Final = 1 << 30
 _NESTED_ROWS: Final = 4096
 _DICTIONARIES: Final = frozenset(("RLE_DICTIONARY", "PLAIN_DICTIONARY"))
 _WORTH_A_LOOK: Final = 1 << 20
@@ -154,10 +154,10 @@ def split(batch: pa.RecordBatch, path: PathLike) -> Iterator[pa.RecordBatch]:
         half = batch.num_rows // 2
         yield from split(batch.slice(0, half), path)
         yield from split(batch.slice(half), path)
-    elif size <= _MOST_ROW_BYTES:
+    elif size <= _MAX_ROW_BYTES:
         yield batch
     else:
-        raise IntegrityError(f"A row of data file {path} has {size} bytes; {_MOST_ROW_BYTES} can be read")
+        raise IntegrityError(f"A row of data file {path} has {size} bytes; {_MAX_ROW_BYTES} can be read")
 
 
 def _size(array: pa.Array) -> int:

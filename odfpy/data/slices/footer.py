@@ -20,7 +20,7 @@ from odfpy.data.slices.parquet_io import PathLike, open_parquet
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.errors import IntegrityError
 
-MOST_UNPACKED: Final = 64 << 30
+MAX_UNPACKED: Final = 64 << 30
 """Bytes of a slice when its pages are unpacked, unless somebody chooses another limit."""
 
 _MAGIC: Final = b"PAR1"
@@ -60,7 +60,7 @@ def is_parquet(path: PathLike) -> bool:
         return file.read() == _MAGIC
 
 
-def check_footer(path: PathLike, expected: ExpectedSlice, most_unpacked: int = MOST_UNPACKED) -> None:
+def check_footer(path: PathLike, expected: ExpectedSlice, most_unpacked: int = MAX_UNPACKED) -> None:
     """Check that the footer of a slice says what its block says; no page is read.
 
     Args:

@@ -12,7 +12,7 @@ from odfpy.engine.output import OutputForm
 from odfpy.engine.tracing import ColumnOrigin
 from odfpy.errors import InternalError
 
-_LONGEST_TEXT: Final = 200
+_MAX_TEXT_LENGTH: Final = 200
 _PLACEHOLDER: Final = re.compile(r"__unnest_placeholder\((.*)\)", re.DOTALL)
 _NUMBER_OR_TEXT: Final = re.compile(r'\b(?:(?:U?Int|Float)\d+\(([^()"]*)\)|Utf8(?:View)?\("(.*?)"\))', re.DOTALL)
 _OF_LIST: Final = re.compile(r"(.*),depth=(\d+)\)", re.DOTALL)
@@ -75,7 +75,7 @@ class _Way:
     through: tuple[str, ...] = ()
 
     def made_by(self, text: str) -> _Way:
-        return replace(self, through=(text[:_LONGEST_TEXT], *self.through))
+        return replace(self, through=(text[:_MAX_TEXT_LENGTH], *self.through))
 
 
 def column_origins(plan: Any, inputs: Sequence[str], form: OutputForm) -> tuple[ColumnOrigin, ...]:

@@ -49,8 +49,8 @@ _OVER: Final = frozenset(
 )
 """Functions that there are only of windows."""
 
-_MOST_TRIED: Final = 20
-_LONGEST: Final = 2000
+_MAX_TRIED: Final = 20
+_MAX_LENGTH: Final = 2000
 """Characters of what DataFusion says: it may show all of an expression."""
 _TYPES: Final = "Bring both to one type by CAST(... AS type)."
 _A_CAST: Final = "Write a value of that type, or try_cast(... AS type), which gives NULL instead."
@@ -242,7 +242,7 @@ def _left_out(message: str) -> str | None:
 
 def _in_one_line(text: str) -> str:
     line = " ".join(text.split()).rstrip(".")
-    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
+    return line if len(line) <= _MAX_LENGTH else f"{line[:_MAX_LENGTH]}..."
 
 
 def _of_syntax(text: str, source: SourceText) -> InvalidQuery:
@@ -368,7 +368,7 @@ def _meant(
         return spans[0] if len(spans) == 1 else None
     if _message(retry, 0, 0, "") != message:
         return None  # it is of the rows
-    for start, end in spans[:_MOST_TRIED]:
+    for start, end in spans[:_MAX_TRIED]:
         if _message(retry, start, end, _another(source.text, start, end)) != message:
             return start, end
     return None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from datafusion import DataFrame, SessionContext
 
 
-_MOST_LEVELS: Final = 200
+_MAX_LEVELS: Final = 200
 """How deeply a query may nest. DataFusion's own 50 are few; from several hundred on, it breaks down."""
 
 _used_in: int | None = None
@@ -46,7 +46,7 @@ def new_session(*, deterministic: bool) -> SessionContext:
     _used_in = os.getpid()
     from datafusion import SessionConfig, SessionContext
 
-    config = SessionConfig({"datafusion.sql_parser.recursion_limit": str(_MOST_LEVELS)}).with_target_partitions(1)
+    config = SessionConfig({"datafusion.sql_parser.recursion_limit": str(_MAX_LEVELS)}).with_target_partitions(1)
     # When DataFusion 55 exchanges the sides of a join, it pushes conditions below it by the names of columns. Where
     # both sides have a name, outer joins lose or get rows then: https://github.com/apache/datafusion/issues/21246
     config = config.set("datafusion.optimizer.join_reordering", "false")

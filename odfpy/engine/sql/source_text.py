@@ -10,9 +10,9 @@ from odfpy.dataset.transform import TransformSql
 from odfpy.errors import InvalidQuery, did_you_mean
 from odfpy.values import dataclass
 
-_MOST_CARETS = 40
-_SHORTEST: Final = 4
-MOST_LEVELS: Final = 500
+_MAX_CARETS = 40
+_MIN_LENGTH: Final = 4
+MAX_LEVELS: Final = 500
 """How deep a query may nest: engines go over plans by recursion, for which a thread has a stack of one size."""
 
 _BRACKETS: Final = re.compile(
@@ -22,7 +22,7 @@ _BRACKETS: Final = re.compile(
 )
 _OPEN: Final = ("(", "[", "case")
 _CLOSED: Final = (")", "]", "end")
-_LONGEST_LINE: Final = 300
+_MAX_LINE_LENGTH: Final = 300
 """Characters of a line that are shown, around what is meant."""
 _KEYWORDS: Final = frozenset(
     """SELECT FROM WHERE GROUP ORDER HAVING LIMIT OFFSET JOIN INNER LEFT RIGHT OUTER UNION INTERSECT EXCEPT DISTINCT
@@ -66,7 +66,7 @@ class SourceText:
         """A hint where a syntax error may be of a keyword that is misspelt, at some position or just before it."""
         words = [found.group() for found in re.finditer(r"\w+", self.text) if found.start() <= at]
         for word in words[:-3:-1]:
-            if word.upper() not in _KEYWORDS and len(word) >= _SHORTEST:
+            if word.upper() not in _KEYWORDS and len(word) >= _MIN_LENGTH:
                 hint = did_you_mean(word, _KEYWORDS)
                 if hint is not None:
                     return hint
@@ -80,10 +80,10 @@ class SourceText:
         lines = self.text.split("\n")
         shown = lines[line] if line < len(lines) else ""
         where = f"line {line + 1}, column {column + 1}" + (f" of {self.label}" if self.label else "")
-        carets = "^" * max(1, min(width, len(shown) - column, _MOST_CARETS))
-        if len(shown) > _LONGEST_LINE:
-            start = max(0, column - _LONGEST_LINE // 3)
-            shown, column = shown[start : start + _LONGEST_LINE], column - start
+        carets = "^" * max(1, min(width, len(shown) - column, _MAX_CARETS))
+        if len(shown) > _MAX_LINE_LENGTH:
+            start = max(0, column - _MAX_LINE_LENGTH // 3)
+            shown, column = shown[start : start + _MAX_LINE_LENGTH], column - start
         gap = "".join("\t" if char == "\t" else " " for char in shown[:column])
         return f" ({where})\n    {shown}\n    {gap}{carets}"
 
@@ -105,14 +105,14 @@ def check_levels(text: str) -> None:
             types += 1
         elif word == ">":  # or it compares
             types = max(0, types - 1)
-        if level + types > MOST_LEVELS:
+        if level + types > MAX_LEVELS:
             raise too_deep()
 
 
 def too_deep() -> InvalidQuery:
     """The error that a query nests too deeply."""
     return InvalidQuery(
-        f"The query nests too deeply: {MOST_LEVELS} levels are the most",
+        f"The query nests too deeply: {MAX_LEVELS} levels are the most",
         hint="Write it in several steps or queries of WITH; IN (...) and concat_ws(...) take many values at once.",
     )
 

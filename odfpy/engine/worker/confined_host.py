@@ -40,8 +40,8 @@ from odfpy.sandbox.view import View, is_in, view_of_python
 from odfpy.stages import stage
 
 _LOG: Final = 2
-_LONGEST_LOG: Final = 64 << 20
-_LEAST_PROCESSES: Final = 4096
+_MAX_LOG_LENGTH: Final = 64 << 20
+_MIN_PROCESSES: Final = 4096
 _WATCH_SECONDS: Final = 1.0
 _END_SECONDS: Final = 15.0
 _DEATH_SECONDS: Final = 1.0
@@ -80,7 +80,7 @@ class ConfinedHost:
             memory=settings.most_memory or most_memory(),
             disk=settings.most_disk,
             # Each Python of a task has as many threads as there are processors.
-            processes=max(_LEAST_PROCESSES, 256 * (os.cpu_count() or 1)),
+            processes=max(_MIN_PROCESSES, 256 * (os.cpu_count() or 1)),
         )
         self._reachable: tuple[str, ...] | None = None  # where only Landlock says what can be reached
         self._writable: tuple[str, ...] = ()
@@ -331,6 +331,6 @@ class ConfinedHost:
 def _keep_short(log: int) -> None:
     """Begin a log anew that has become long: a query that fails can write its values and its whole plan into it."""
     with suppress(OSError):
-        if os.fstat(log).st_size > _LONGEST_LOG and fcntl(log, F_GETFL) & os.O_APPEND:
+        if os.fstat(log).st_size > _MAX_LOG_LENGTH and fcntl(log, F_GETFL) & os.O_APPEND:
             os.ftruncate(log, 0)
             os.write(log, b"(The log had become too long, and begins anew.)\n")

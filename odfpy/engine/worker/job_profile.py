@@ -11,7 +11,7 @@ from odfpy.values import dataclass
 
 _LINE: Final = re.compile(r"(\d{1,4}) (\d{1,15}) (\d{1,15}) (\d{1,15}) (\d{1,15}) (.{1,200})")
 
-_LONGEST: Final = 1 << 16
+_MAX_LENGTH: Final = 1 << 16
 """Characters of a profile that are looked at: it comes from a process that is not trusted."""
 
 
@@ -54,7 +54,7 @@ class JobProfile:
             return seconds
         here.add(0.0, 0, self.calls, self.jobs)
         path = [here]
-        for line in self.text[:_LONGEST].splitlines():
+        for line in self.text[:_MAX_LENGTH].splitlines():
             if (found := _LINE.fullmatch(line)) is None:
                 continue
             depth, times, micros, calls, jobs = map(int, found.groups()[:5])

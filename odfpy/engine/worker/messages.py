@@ -44,7 +44,7 @@ from odfpy.engine.worker.job_profile import JobProfile
 from odfpy.errors import EngineUnavailable, MalformedData, OdfError
 from odfpy.values import dataclass
 
-LARGEST_MESSAGE = 64 << 20
+MAX_MESSAGE_SIZE = 64 << 20
 T = TypeVar("T")
 
 
@@ -263,8 +263,8 @@ class Channel:
         seen = 0
         while (end := self._received.find(b"\n", seen)) < 0:
             seen = len(self._received)
-            if seen > LARGEST_MESSAGE:
-                raise MalformedData(f"A message to or from the engine is longer than {LARGEST_MESSAGE} bytes")
+            if seen > MAX_MESSAGE_SIZE:
+                raise MalformedData(f"A message to or from the engine is longer than {MAX_MESSAGE_SIZE} bytes")
             chunk = self.socket.recv(1 << 16)
             if not chunk:
                 return None

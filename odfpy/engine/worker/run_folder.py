@@ -30,7 +30,7 @@ from odfpy.values import dataclass
 
 _SCRATCH_PREFIX = "engine-worker-"
 _CLIENTS = "clients"
-_LARGEST_LOG = 4 << 20
+_MAX_LOG_SIZE = 4 << 20
 _PRIVATE_FILE = 0o600
 _LOCK_ATTEMPTS = 10
 
@@ -220,7 +220,7 @@ class RunFolder:
     def open_log(self) -> int:
         """A descriptor to append to the log; a log that has become long starts anew, and the old one is kept."""
         with suppress(OSError):
-            if self.log.stat().st_size > _LARGEST_LOG:
+            if self.log.stat().st_size > _MAX_LOG_SIZE:
                 self.log.replace(self.log.with_suffix(".log.1"))
         try:
             return os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, _PRIVATE_FILE)

@@ -33,7 +33,7 @@ from odfpy.federation.asking.parts import PartReader, ReadPart
 from odfpy.federation.asking.plan import Asked, Plan, planned
 from odfpy.federation.relay.bounds import Received
 from odfpy.federation.relay.errors import IncompleteAnswer
-from odfpy.federation.relay.question import LONGEST_WAIT, AnswerOptions, MissingRelay, Part
+from odfpy.federation.relay.question import MAX_WAIT, AnswerOptions, MissingRelay, Part
 from odfpy.federation.relay.relay import MARGIN
 from odfpy.federation.sources.contract import SourceBatches
 from odfpy.federation.sql.splitting.own_names import with_own_names
@@ -85,7 +85,7 @@ def asked_plan(asker: Asker, plan: Plan, ends: float, wants: AnswerOptions, quer
         OdfError: the relay does not answer, or refuses.
     """
     query = query or plan.query
-    seconds = min(_left(ends) * (1 - MARGIN), LONGEST_WAIT)
+    seconds = min(_left(ends) * (1 - MARGIN), MAX_WAIT)
     answers = asker.ask(query, plan.fragments, wants, seconds) if plan.fragments else {}
     return Asked(plan, query, answers)
 

@@ -37,7 +37,7 @@ from odfpy.federation.relay.question import AnswerOptions, MissingRelay, Part
 from odfpy.files import cache_folder
 
 _LOOK: Final = 0.2
-_LONGEST_LOOK: Final = 2.0
+_MAX_LOOK: Final = 2.0
 _QUERY: Final = re.compile(r"[0-9a-f]{8,64}")
 
 
@@ -201,7 +201,7 @@ class LaterQueries:
                 )
             control.check()
             time.sleep(pause)
-            pause = min(_LONGEST_LOOK, pause * 1.5)
+            pause = min(_MAX_LOOK, pause * 1.5)
 
     def _fetched(self, part: LaterPart, folder: Path, ends: float, control: Control, received: Received) -> ReadPart:
         """The files of a part; those that are here already are not fetched again."""

@@ -15,7 +15,7 @@ from odfpy.federation.relay.question import Answer, MissingRelay
 from odfpy.federation.relay.result_files import ResultFile
 from odfpy.visible import visible
 
-_LONGEST_WHY: Final = 1000
+_MAX_WHY_LENGTH: Final = 1000
 _UNDER_WAY: Final = ("waiting", "running")
 _RESULT: Final = re.compile(r"[0-9a-f]{0,64}")
 
@@ -148,7 +148,7 @@ def with_state(part: LaterPart, state: Mapping[str, Any]) -> LaterPart:
 
 def _why(said: Any) -> str | None:
     """The words of a relay, which may be anything, in one line that gives a terminal no orders."""
-    return None if said is None else visible(str(said)[:_LONGEST_WHY])
+    return None if said is None else visible(str(said)[:_MAX_WHY_LENGTH])
 
 
 def answered_text(tree: Any, key: str) -> str:

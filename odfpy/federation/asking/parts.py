@@ -18,7 +18,7 @@ from odfpy.federation.asking.asker import Asker, PartRows
 from odfpy.federation.relay.bounds import Received
 from odfpy.federation.relay.errors import InvalidAnswer
 from odfpy.federation.relay.question import MissingRelay, Part
-from odfpy.federation.relay.statements import LONGEST
+from odfpy.federation.relay.statements import MAX_LENGTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,4 +134,4 @@ def _statement(chunk: Any) -> str | None:
     if chunk.app_metadata is None:
         return None
     found = chunk.app_metadata
-    return bytes(found[:LONGEST]).decode("ascii", "replace")
+    return bytes(found[:MAX_LENGTH]).decode("ascii", "replace")

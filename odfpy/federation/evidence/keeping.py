@@ -40,7 +40,7 @@ from odfpy.federation.relay.requesters import Authorities, Credentials
 if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace
 
-_LONGEST_SQL: Final = 500
+_MAX_SQL_LENGTH: Final = 500
 _UNSIGNED: Final = "Ask with signatures: `--into` does, or --later with --signed; in Python, signed=True."
 
 
@@ -174,7 +174,7 @@ class _Keeper:
             rows=rows,
             hash=digest,
         )
-        what = f"Answer of a web of relays to: {self._plan.sql[:_LONGEST_SQL]}"
+        what = f"Answer of a web of relays to: {self._plan.sql[:_MAX_SQL_LENGTH]}"
         attachment = signed_text(record, self._credentials)
         self._place.make(self._place.unfinished, what, path, attachment)
         return self._verified()

@@ -23,7 +23,7 @@ ATTACHMENT: Final = "web-answer.json"
 """Path of the attachment."""
 AUDIENCE: Final = "odf-web-answer"
 VERSION: Final = 1
-LONGEST: Final = 64 << 20
+MAX_LENGTH: Final = 64 << 20
 """Characters of a record."""
 _KEYS: Final = {"version", "software", "query", "requester", "plan", "missing", "datasets", "parts", "answer"}
 
@@ -161,7 +161,7 @@ class SignedRecord:
             AuthenticationFailed: it is none.
         """
         try:
-            if len(text) > LONGEST:
+            if len(text) > MAX_LENGTH:
                 raise AuthenticationFailed("The record of the answer is too long")
             tree = json.loads(text)
             if tree.keys() != {"record", "signature"} or not isinstance(tree["signature"], str):

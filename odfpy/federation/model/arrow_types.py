@@ -25,8 +25,8 @@ _FORMS: Final = (
     *_PLAIN, "Decimal128(precision, scale)", "Decimal256(precision, scale)", "Timestamp(Nanosecond, None)",
     "Time32(Second)", "Time64(Nanosecond)", "Duration(Nanosecond)", "FixedSizeBinary(length)", "List(type)",
 )  # fmt: skip
-_DEEPEST: Final = 20
-_LONGEST: Final = 500
+_MAX_DEPTH: Final = 20
+_MAX_LENGTH: Final = 500
 _CALL: Final = re.compile(r"(\w+)\s*\(\s*(.*?)\s*\)", re.DOTALL)
 _ZONE: Final = re.compile(r"""(?:Some\()?\s*"([\w/+:-]{1,64})"\s*\)?""")
 
@@ -40,7 +40,7 @@ def parse_dtype(text: str) -> pa.DataType:
     Raises:
         InvalidValue: it names none; with a suggestion.
     """
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_LENGTH:
         raise _unknown(f"{text[:40]}...")
     return _parsed(text.strip(), 0)
 
@@ -79,7 +79,7 @@ def _parsed(text: str, depth: int) -> pa.DataType:
     if text in _PLAIN:
         return getattr(pa, _PLAIN[text])()
     call = _CALL.fullmatch(text)
-    if call is None or call[1] not in _MAKERS or depth > _DEEPEST:
+    if call is None or call[1] not in _MAKERS or depth > _MAX_DEPTH:
         raise _unknown(text)
     if call[1] == "List":
         return pa.list_(_parsed(call[2], depth + 1))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cryptography import x509
 
 _BEGIN: Final = "-----BEGIN CERTIFICATE-----"
-_MOST_BYTES: Final = 1 << 20
+_MAX_BYTES: Final = 1 << 20
 _NANOS: Final = 1_000_000_000
 
 
@@ -166,7 +166,7 @@ def read_certificates(text: str, folder: Path) -> list[str]:
         path = folder / text
         where = str(path)
         try:
-            if path.stat().st_size > _MOST_BYTES:
+            if path.stat().st_size > _MAX_BYTES:
                 raise InvalidCertificate(f"{path} is too large for a certificate", hint="Name a PEM file.")
             text = path.read_bytes().decode("ascii", "replace")
         except OSError as error:

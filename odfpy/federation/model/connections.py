@@ -18,7 +18,7 @@ _REMOTE: Final = re.compile(r"(s3|gs|az|s3\+https?)://[^/\s?#@]+/[^?#@]*")
 _FLIGHT: Final = re.compile(r"grpc(\+tls|\+tcp)?://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9_.-]+):\d{1,5}")
 _SUFFIXES: Final = {"parquet": "parquet", "csv": "csv", "ndjson": "ndjson", "jsonl": "ndjson", "json": "ndjson"}
 _SQL: Final = ("duckdb", "postgres", "spark", "sqlite", "trino", "mysql", "snowflake", "bigquery", "clickhouse")
-_LONGEST: Final = 1000
+_MAX_LENGTH: Final = 1000
 
 
 class StrictModel(BaseModel):
@@ -34,8 +34,8 @@ def _variable(name: str) -> str:
 
 
 def _place(text: str) -> str:
-    if not text or len(text) > _LONGEST or _CONTROL.search(text):
-        raise ValueError(f"write a path or URL of 1 to {_LONGEST} characters, without control characters")
+    if not text or len(text) > _MAX_LENGTH or _CONTROL.search(text):
+        raise ValueError(f"write a path or URL of 1 to {_MAX_LENGTH} characters, without control characters")
     return text
 
 
@@ -52,8 +52,8 @@ def _flight(url: str) -> str:
 
 
 def _word(text: str) -> str:
-    if not text or len(text) > _LONGEST or _CONTROL.search(text):
-        raise ValueError(f"write 1 to {_LONGEST} characters, without control characters")
+    if not text or len(text) > _MAX_LENGTH or _CONTROL.search(text):
+        raise ValueError(f"write 1 to {_MAX_LENGTH} characters, without control characters")
     return text
 
 

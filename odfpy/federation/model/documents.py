@@ -17,7 +17,7 @@ API_VERSION: Final = "odf/web/v1"
 
 _REST: Final = re.compile(r"https://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9_.-]+)(:\d{1,5})?(/[\w./-]*)?")
 _PEM: Final = "-----BEGIN CERTIFICATE-----"
-_MOST_COLUMNS: Final = 10_000
+_MAX_COLUMNS: Final = 10_000
 
 
 def _name(text: str) -> str:
@@ -75,7 +75,7 @@ class Entity(StrictModel):
 
     KIND: ClassVar[str] = "Entity"
     name: Name
-    information: Annotated[tuple[Information, ...], Field(min_length=1, max_length=_MOST_COLUMNS)]
+    information: Annotated[tuple[Information, ...], Field(min_length=1, max_length=_MAX_COLUMNS)]
 
     @property
     def key(self) -> str:
@@ -124,7 +124,7 @@ class DataSource(StrictModel):
 
     name: Name
     source_sql: Annotated[str, Field(min_length=1)]
-    fields: Annotated[tuple[SourceField, ...], Field(min_length=1, max_length=_MOST_COLUMNS)]
+    fields: Annotated[tuple[SourceField, ...], Field(min_length=1, max_length=_MAX_COLUMNS)]
     default_permission: Permission | None = None
 
 

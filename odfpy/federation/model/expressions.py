@@ -16,7 +16,7 @@ DIALECT: Final = "duckdb"
 VALUE: Final = "__odf_value"
 """The column that stands for `{v}` in a parsed transformation."""
 
-_LONGEST: Final = 10_000
+_MAX_LENGTH: Final = 10_000
 _OF_VALUE: Final = "An expression over {v}, such as `{v} / 100` or `upper({v})`."
 _OF_SOURCE: Final = "Write the name of a table, or one SELECT."
 _OF_REMOTE: Final = "Write `SELECT *, expression AS name FROM remote_entity`."
@@ -164,8 +164,8 @@ def _parsed(text: str, dialect: str, wrong: str, hint: str) -> Any:
     from sqlglot import parse
     from sqlglot.errors import SqlglotError
 
-    if len(text) > _LONGEST:
-        raise InvalidValue(f"SQL in a document has at most {_LONGEST} characters", hint=hint)
+    if len(text) > _MAX_LENGTH:
+        raise InvalidValue(f"SQL in a document has at most {_MAX_LENGTH} characters", hint=hint)
     try:
         check_text(text, OWN)
         found = parse(text, dialect=dialect)

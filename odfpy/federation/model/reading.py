@@ -18,7 +18,7 @@ from odfpy.federation.model.documents import API_VERSION, KINDS, WORDS, LocalDat
 
 _SUFFIXES: Final = (".yaml", ".yml")
 _KEYS: Final = ("apiVersion", "kind", "spec")
-_MOST_BYTES: Final = 16 << 20
+_MAX_BYTES: Final = 16 << 20
 _FORM: Final = "docs/federation.md shows the form of every kind."
 
 ObjectKey = tuple[str, str]
@@ -103,8 +103,8 @@ def _files(places: Iterable[Path]) -> list[Path]:
 
 def _read(file: Path) -> Iterable[Declared]:
     try:
-        if file.stat().st_size > _MOST_BYTES:
-            raise InvalidDocument(f"{file} has more than {_MOST_BYTES >> 20} MiB", hint="Divide it.")
+        if file.stat().st_size > _MAX_BYTES:
+            raise InvalidDocument(f"{file} has more than {_MAX_BYTES >> 20} MiB", hint="Divide it.")
         text = file.read_bytes().decode("utf-8", "replace")
     except OSError as error:
         raise InvalidDocument(f"Cannot read {file}: {error.strerror}", hint="Name a file or folder.") from error

@@ -11,8 +11,8 @@ from odfpy.federation.model.documents import KINDS, WORDS, Spec, tree_of
 from odfpy.federation.model.reading import Declared, ObjectKey, key_of
 from odfpy.federation.model.relay_objects import RelayObjects, check
 
-_MOST_DIFFERENCES: Final = 10
-_LONGEST: Final = 80
+_MAX_DIFFERENCES: Final = 10
+_MAX_LENGTH: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ def _towards(before: Spec | None, spec: Spec) -> Iterator[Step]:
         yield addition(spec)
     elif before != spec:
         found = list(_differences(_shown(before), _shown(spec)))
-        more = f", and {len(found) - _MOST_DIFFERENCES} more" if len(found) > _MOST_DIFFERENCES else ""
-        yield Step("~", f"{_title(spec)}: {', '.join(found[:_MOST_DIFFERENCES])}{more}", key_of(spec), spec)
+        more = f", and {len(found) - _MAX_DIFFERENCES} more" if len(found) > _MAX_DIFFERENCES else ""
+        yield Step("~", f"{_title(spec)}: {', '.join(found[:_MAX_DIFFERENCES])}{more}", key_of(spec), spec)
 
 
 def _title(spec: Spec) -> str:
@@ -126,4 +126,4 @@ def _differences(before: Any, after: Any, path: str = "") -> Iterator[str]:
 
 def _brief(value: Any) -> str:
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}..."

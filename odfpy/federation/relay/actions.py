@@ -28,7 +28,7 @@ QUERY: Final = "odf.web.Query"
 QUERIES: Final = "odf.web.Queries"
 """The queries of the caller that are remembered: `{}`."""
 
-LONGEST: Final = 1 << 20
+MAX_LENGTH: Final = 1 << 20
 """Bytes of a body."""
 
 
@@ -44,11 +44,11 @@ def tree_of(data: bytes) -> dict[str, Any]:
         InvalidQuestion: there is none.
     """
     try:
-        found = json.loads(data) if len(data) <= LONGEST else None
+        found = json.loads(data) if len(data) <= MAX_LENGTH else None
     except (ValueError, RecursionError) as error:
         raise InvalidQuestion("The body of an action is JSON") from error
     if not isinstance(found, dict):
-        raise InvalidQuestion(f"The body of an action is an object of at most {LONGEST} bytes")
+        raise InvalidQuestion(f"The body of an action is an object of at most {MAX_LENGTH} bytes")
     return found
 
 

@@ -13,10 +13,10 @@ from odfpy.errors import ResultTooLarge
 from odfpy.federation.relay.errors import InvalidAnswer
 from odfpy.federation.relay.question import Answer
 
-MOST_PARTS: Final = 10_000
+MAX_PARTS: Final = 10_000
 """Of one answer, with the parts of all relays behind the one that gives it."""
 
-MOST_CHARACTERS: Final = 24 << 20
+MAX_CHARACTERS: Final = 24 << 20
 """Of all tickets of an answer: it is sent in one message, in which they are sealed once more."""
 
 _OWN: Final = 1_000
@@ -32,7 +32,7 @@ def fitting(answers: Mapping[str, Answer]) -> set[str]:
     Args:
         answers: of peers, by name.
     """
-    parts, characters = MOST_PARTS - _OWN, MOST_CHARACTERS
+    parts, characters = MAX_PARTS - _OWN, MAX_CHARACTERS
     taken = set()
     for name in sorted(answers, key=lambda name: _length(answers[name])):
         number, size = _length(answers[name])

@@ -18,25 +18,25 @@ import pyarrow.flight as fl
 
 from odfpy.errors import OdfError
 from odfpy.federation.relay.actions import CANCEL, body_of
-from odfpy.federation.relay.bounds import MOST_CHARACTERS, MOST_PARTS
+from odfpy.federation.relay.bounds import MAX_CHARACTERS, MAX_PARTS
 from odfpy.federation.relay.errors import InvalidAnswer, InvalidQuestion, RelayRefused, RelayUnavailable
 from odfpy.federation.relay.peers import Peers
 from odfpy.federation.relay.question import Answer, Cancellation, MissingRelay, Part, Question
 from odfpy.federation.relay.requesters import Credentials
-from odfpy.federation.relay.tickets import LONGEST, read_for
+from odfpy.federation.relay.tickets import MAX_LENGTH, read_for
 from odfpy.flight.pool import ClientPool
 from odfpy.flight.tls import Tls
 from odfpy.visible import visible
 
-LONGEST_QUESTION: Final = 1 << 20
-LONGEST_MESSAGE: Final = 64 << 20
+MAX_QUESTION_LENGTH: Final = 1 << 20
+MAX_MESSAGE_LENGTH: Final = 64 << 20
 """Bytes of one message with rows."""
 
 PATIENCE: Final = 10_000
 """Milliseconds for a connection to be made, and at most between two tries."""
 
-_LONGEST_TEXT: Final = 500
-_LONGEST_SQL: Final = 100_000
+_MAX_TEXT_LENGTH: Final = 500
+_MAX_SQL_LENGTH: Final = 100_000
 _CANCELLING: Final = 5.0
 """Seconds for a cancellation to reach a relay."""
 
@@ -54,8 +54,8 @@ def question_of(data: bytes) -> Question:
     Raises:
         InvalidQuestion, InvalidFragment: it is none.
     """
-    if len(data) > LONGEST_QUESTION:
-        raise InvalidQuestion(f"A question has at most {LONGEST_QUESTION} bytes")
+    if len(data) > MAX_QUESTION_LENGTH:
+        raise InvalidQuestion(f"A question has at most {MAX_QUESTION_LENGTH} bytes")
     try:
         return Question.parse(json.loads(data))
     except (ValueError, RecursionError) as error:
@@ -92,13 +92,13 @@ def answer_of(info: Any) -> Answer:
         InvalidAnswer: it is none.
     """
     try:
-        if len(info.app_metadata) > MOST_CHARACTERS or len(info.endpoints) > MOST_PARTS:
-            raise InvalidAnswer(f"An answer has at most {MOST_PARTS} parts")
+        if len(info.app_metadata) > MAX_CHARACTERS or len(info.endpoints) > MAX_PARTS:
+            raise InvalidAnswer(f"An answer has at most {MAX_PARTS} parts")
         parts = tuple(_part(endpoint) for endpoint in info.endpoints)
         missing = [MissingRelay(_text(name), _text(why)) for name, why in json.loads(info.app_metadata)["missing"]]
     except (ValueError, TypeError, KeyError, RecursionError, pa.ArrowException) as error:
         raise InvalidAnswer("The answer of the relay is none") from error
-    return Answer(parts, tuple(missing[:MOST_PARTS]))
+    return Answer(parts, tuple(missing[:MAX_PARTS]))
 
 
 def query_of(info: Any) -> str:
@@ -116,14 +116,14 @@ def query_of(info: Any) -> str:
 def _part(endpoint: Any) -> Part:
     [location] = endpoint.locations
     uri, ticket = location.uri.decode(), endpoint.ticket.ticket.decode("ascii")
-    if not LOCATION.fullmatch(uri) or len(ticket) > LONGEST:
+    if not LOCATION.fullmatch(uri) or len(ticket) > MAX_LENGTH:
         raise ValueError(uri)
     metadata = json.loads(endpoint.app_metadata)
     sql = metadata.get("sql")
-    return Part(_text(metadata["relay"]), uri, ticket, None if sql is None else _text(sql, _LONGEST_SQL))
+    return Part(_text(metadata["relay"]), uri, ticket, None if sql is None else _text(sql, _MAX_SQL_LENGTH))
 
 
-def _text(value: Any, longest: int = _LONGEST_TEXT) -> str:
+def _text(value: Any, longest: int = _MAX_TEXT_LENGTH) -> str:
     """A text of a stranger, fit to be shown."""
     if not isinstance(value, str):
         raise TypeError(value)
@@ -142,7 +142,7 @@ class Connections:
         self._tls = Tls(roots=authorities, certificate=credentials.certificates, key=credentials.key)
         self._pool = ClientPool(
             options=[
-                ("grpc.max_receive_message_length", LONGEST_MESSAGE),
+                ("grpc.max_receive_message_length", MAX_MESSAGE_LENGTH),
                 # 20 s for a handshake, and 120 s until it looks again whether a relay is back, are gRPC's own.
                 ("grpc.min_reconnect_backoff_ms", PATIENCE),
                 ("grpc.max_reconnect_backoff_ms", PATIENCE),

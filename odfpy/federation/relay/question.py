@@ -10,11 +10,11 @@ from odfpy.federation.sql.columns import Types
 from odfpy.federation.sql.fragment import Fragment
 from odfpy.federation.sql.json_form import name_from_json
 
-MOST_HOPS: Final = 32
-LONGEST_WAIT: Final = 300.0
+MAX_HOPS: Final = 32
+MAX_WAIT: Final = 300.0
 """Seconds."""
 
-_LONGEST_ID: Final = 100
+_MAX_ID_LENGTH: Final = 100
 _KEYS: Final = frozenset(("id", "fragment", "hops", "seconds", "requester", "wants"))
 
 
@@ -107,7 +107,7 @@ class Question:
 
     id: str
     fragment: SentFragment
-    hops: int = MOST_HOPS
+    hops: int = MAX_HOPS
     seconds: float = 30.0
     requester: str | None = None
     wants: AnswerOptions = NOTHING_MORE
@@ -142,12 +142,12 @@ class Question:
         if not isinstance(tree, dict) or tree.keys() != _KEYS:
             raise InvalidQuestion(f"A question is an object with {', '.join(sorted(_KEYS))}")
         id_, hops, seconds, requester = tree["id"], tree["hops"], tree["seconds"], tree["requester"]
-        if not isinstance(id_, str) or not 0 < len(id_) <= _LONGEST_ID or not id_.isascii() or not id_.isprintable():
-            raise InvalidQuestion(f"The id of a question is a text of at most {_LONGEST_ID} characters")
-        if type(hops) is not int or not 0 <= hops <= MOST_HOPS:
-            raise InvalidQuestion(f"The hops of a question are a number up to {MOST_HOPS}")
-        if type(seconds) not in (int, float) or not 0 <= seconds <= LONGEST_WAIT:
-            raise InvalidQuestion(f"The seconds of a question are a number up to {LONGEST_WAIT:.0f}")
+        if not isinstance(id_, str) or not 0 < len(id_) <= _MAX_ID_LENGTH or not id_.isascii() or not id_.isprintable():
+            raise InvalidQuestion(f"The id of a question is a text of at most {_MAX_ID_LENGTH} characters")
+        if type(hops) is not int or not 0 <= hops <= MAX_HOPS:
+            raise InvalidQuestion(f"The hops of a question are a number up to {MAX_HOPS}")
+        if type(seconds) not in (int, float) or not 0 <= seconds <= MAX_WAIT:
+            raise InvalidQuestion(f"The seconds of a question are a number up to {MAX_WAIT:.0f}")
         if requester is not None and not isinstance(requester, str):
             raise InvalidQuestion("The requester of a question is a token")
         wants = AnswerOptions.parse(tree["wants"])
@@ -166,7 +166,7 @@ class Cancellation:
 
     query: str
     requester: str | None = None
-    hops: int = MOST_HOPS
+    hops: int = MAX_HOPS
 
     def to_json(self) -> dict[str, Any]:
         """The cancellation for `json.dumps`."""
@@ -184,7 +184,7 @@ class Cancellation:
         """
         match tree:
             case {"query": str(query), "requester": str() | None as requester, "hops": int(hops), **more}:
-                if not more and 0 < len(query) <= _LONGEST_ID and 0 <= hops <= MOST_HOPS:
+                if not more and 0 < len(query) <= _MAX_ID_LENGTH and 0 <= hops <= MAX_HOPS:
                     return cls(query, requester, hops)
         raise InvalidQuestion("A cancellation is an object with query, requester and hops")
 

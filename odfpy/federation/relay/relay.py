@@ -39,7 +39,7 @@ AT_ONCE: Final = 64
 """Peers that are asked at the same time, of all questions together."""
 
 _Rewritings: TypeAlias = dict[tuple[str, tuple[tuple[str, Expression], ...]], Question]
-_LEAST: Final = 0.05
+_MIN_SECONDS: Final = 0.05
 
 _LOGGER = logging.getLogger("odf.relay")
 
@@ -212,7 +212,7 @@ class Relay:
             name = rows.peer if rows.peer not in found else f"{rows.peer} ({rows.entity})"
             if question.hops <= 0:
                 found[name] = MissingRelay(rows.peer, "the question has gone through as many relays as it may")
-            elif question.seconds < _LEAST:
+            elif question.seconds < _MIN_SECONDS:
                 found[name] = MissingRelay(rows.peer, "no time was left to ask it")
             else:
                 try:

@@ -31,16 +31,16 @@ with needs_extra("federation", "A web of relays", InvalidCertificate):
 AUDIENCE: Final = "odf-web"
 """All relays of a web."""
 
-LONGEST_TOKEN: Final = 32 * 1024
+MAX_TOKEN_LENGTH: Final = 32 * 1024
 """Characters; a chain of certificates has some kilobytes."""
 
 LEEWAY: Final = 30
 """Seconds that clocks of relays may differ."""
 
-LONGEST_LIFE: Final = 3600
+MAX_LIFE: Final = 3600
 """Seconds for which a token may be good."""
 
-_LONGEST_CHAIN: Final = 5
+_MAX_CHAIN: Final = 5
 # Times are compared below, with a clock that tests can set.
 _OPTIONS: Final = {
     "verify_exp": False,
@@ -211,13 +211,13 @@ class Authorities:
             AuthenticationFailed: it is of nobody who is trusted, or has ended.
         """
         at = time.time() if now is None else now
-        if len(token) > LONGEST_TOKEN:
+        if len(token) > MAX_TOKEN_LENGTH:
             raise AuthenticationFailed(_WRONG)
         holder, claims = self._claims(token, AUDIENCE, ("iat", "exp"), at)
         began, ends, query = claims["iat"], claims["exp"], claims.get("query")
         if not isinstance(query, str) or not (isinstance(began, int) and isinstance(ends, int)):
             raise AuthenticationFailed(_WRONG)
-        if not began - LEEWAY <= at < ends + LEEWAY or ends - began > LONGEST_LIFE:
+        if not began - LEEWAY <= at < ends + LEEWAY or ends - began > MAX_LIFE:
             raise AuthenticationFailed(
                 "The token of the requester has ended, or its time has not come",
                 hint="Is a clock wrong, here or there?",
@@ -306,7 +306,7 @@ def _chain_in(token: str) -> list[x509.Certificate]:
         texts = jwt.get_unverified_header(token).get("x5c")
     except jwt.PyJWTError as error:
         raise AuthenticationFailed(_WRONG) from error
-    if not isinstance(texts, list) or not 1 <= len(texts) <= _LONGEST_CHAIN:
+    if not isinstance(texts, list) or not 1 <= len(texts) <= _MAX_CHAIN:
         raise AuthenticationFailed(_WRONG)
     return _certificates(texts)
 

@@ -14,7 +14,7 @@ from odfpy.data.memory import bytes_of
 from odfpy.data.multihash import SHA3_256, Multihash
 from odfpy.data.slices.hashing_file import HashingFile
 
-LARGEST: Final = 64 << 20
+MAX_SIZE: Final = 64 << 20
 """Bytes of Arrow data after which the next file begins."""
 
 
@@ -70,7 +70,7 @@ def written_files(
         rows = size = 0
         try:
             with pq.ParquetWriter(file, schema, compression="zstd") as writer:
-                while left is not None and size <= LARGEST:
+                while left is not None and size <= MAX_SIZE:
                     writer.write_batch(left)
                     rows, size = rows + left.num_rows, size + bytes_of(left)
                     left = next(batches, None)

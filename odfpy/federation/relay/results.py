@@ -43,7 +43,7 @@ AT_ONCE: Final = 2
 
 _NANOS: Final = 1_000_000_000
 _TRIES: Final = 3
-_MOST: Final = 1_000
+_MAX_COUNT: Final = 1_000
 """Results of one user."""
 
 _BETWEEN: Final = 600.0
@@ -133,7 +133,7 @@ class ResultMaker:
         """Check that somebody may have one more result."""
         kept = [one for one in self._results.of(owner) if "ticket" in one.detail]
         size = sum(file["bytes"] for one in kept for file in one.detail.get("files", []))
-        if len(kept) >= _MOST or size >= self._largest:
+        if len(kept) >= _MAX_COUNT or size >= self._largest:
             raise ResultTooLarge(
                 f"This relay keeps {len(kept):,} results of you already, of {size:,} bytes",
                 hint="They go after some time. Ask for less, or read the rows at once.",

@@ -22,7 +22,7 @@ from odfpy.federation.relay.tickets import Ticket
 from odfpy.federation.sql.fragment import explained
 
 AUDIENCE: Final = "odf-web-rows"
-LONGEST: Final = 1 << 20
+MAX_LENGTH: Final = 1 << 20
 """Characters of a statement."""
 _PART_DIGITS: Final = 32
 
@@ -96,7 +96,7 @@ def verified(text: str, authorities: Authorities) -> tuple[Statement, Identity]:
     Raises:
         AuthenticationFailed: it is no statement, or of nobody who is trusted.
     """
-    if len(text) > LONGEST:
+    if len(text) > MAX_LENGTH:
         raise AuthenticationFailed("A statement about rows is too long")
     signer, claims = authorities.signed(text, AUDIENCE)
     if signer.certificate is None or not is_of_server(signer.certificate):

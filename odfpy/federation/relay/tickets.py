@@ -23,7 +23,7 @@ from odfpy.http.seal import Seal
 LIFE: Final = 600.0
 """Seconds for which a ticket is good, if nothing else is said."""
 
-LONGEST: Final = 4 << 20
+MAX_LENGTH: Final = 4 << 20
 """Characters of a ticket."""
 
 _PREFIX: Final = 44
@@ -105,7 +105,7 @@ class Tickets:
             is_first: says of a key whether it was never seen before, for tickets that are good once.
             clock: tells the time, in seconds since 1970.
         """
-        self.seal = Seal(key, longest=LONGEST)
+        self.seal = Seal(key, longest=MAX_LENGTH)
         self._is_first = is_first
         self._clock = clock
 

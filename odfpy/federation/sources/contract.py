@@ -31,7 +31,7 @@ BATCH_ROWS: Final = 8192
 """Rows of a batch, of sources that give rows one by one."""
 
 _LOG = logging.getLogger("odfpy")
-_LONGEST: Final = 1000
+_MAX_LENGTH: Final = 1000
 _OURS: Final = (QueryCancelled, QueryTimedOut, ResultTooLarge, SourceFailed)
 """Errors that say nothing of a source that nobody may know."""
 
@@ -162,7 +162,7 @@ class Source(ABC):
         found = str(text)
         for secret in self._secrets:
             found = found.replace(secret, "***")
-        return _USER_IN_URL.sub(r"\1***@", found)[:_LONGEST]
+        return _USER_IN_URL.sub(r"\1***@", found)[:_MAX_LENGTH]
 
     @contextmanager
     def _failures(self, control: Control) -> Iterator[None]:

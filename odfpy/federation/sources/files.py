@@ -38,7 +38,7 @@ _SUFFIXES: Final = {
 }
 _Version: TypeAlias = tuple[tuple[str, int, int, int], ...]
 _HIDDEN: Final = (".", "_")
-_MOST_COPIED: Final = 100 << 30
+_MAX_COPIED: Final = 100 << 30
 _KEPT_SECONDS: Final = 86_400
 _PARSED: Final = 256
 """Queries whose tables are remembered: each relation comes with every question."""
@@ -57,7 +57,7 @@ class FilesSource(Source):
         copies: Path,
         memory: int,
         forbidden: Path | None = None,
-        most_copied: int = _MOST_COPIED,
+        most_copied: int = _MAX_COPIED,
     ) -> None:
         """
         Args:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from odfpy.errors import InvalidValue, UsageError, did_you_mean
-from odfpy.federation.relay.question import LONGEST_WAIT
+from odfpy.federation.relay.question import MAX_WAIT
 from odfpy.federation.spark.access import Access
 from odfpy.flight.options import truth_of
 
@@ -89,7 +89,7 @@ class WebOptions:
             filter=options.get("filter"),
             limit=None if "limit" not in options else _whole(options["limit"]),
             query=query,
-            seconds=_seconds(options, "timeout", SECONDS, LONGEST_WAIT),
+            seconds=_seconds(options, "timeout", SECONDS, MAX_WAIT),
             reading_seconds=_seconds(options, "read-timeout", READING_SECONDS, float(1 << 31)),
             require_complete=complete,
             single_use=single_use,

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from odfpy.federation.sql.errors import InvalidFragment
 from odfpy.federation.sql.expressions import Call, Constant, Expression
-from odfpy.federation.sql.types import DIGITS, DOUBLE, MOST_DIGITS, UNKNOWN, kind_of, plain
+from odfpy.federation.sql.types import DIGITS, DOUBLE, MAX_DIGITS, UNKNOWN, kind_of, plain
 
 _NUMBERS: Final = ("int", "decimal", "float")
 _UNITS: Final = ("s", "ms", "us", "ns")
@@ -150,7 +150,7 @@ def _common(one: pa.DataType, other: pa.DataType) -> pa.DataType:
         first, second = (_decimal(dtype) for dtype in (one, other))
         scale = max(first.scale, second.scale)
         whole = max(first.precision - first.scale, second.precision - second.scale)
-        return pa.decimal128(min(MOST_DIGITS, whole + scale), scale)
+        return pa.decimal128(min(MAX_DIGITS, whole + scale), scale)
     if kinds == {"date", "time"}:
         dtype = one if kind_of(one) == "time" else other
         if dtype.tz is None:
@@ -218,7 +218,7 @@ def _as_decimal(value: Decimal, dtype: pa.DataType) -> Constant | None:
     if not value.is_finite():
         return None
     with localcontext() as context:
-        context.prec = 2 * MOST_DIGITS
+        context.prec = 2 * MAX_DIGITS
         exponent = Decimal(1).scaleb(-dtype.scale)
         try:
             exact = value.quantize(exponent)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from odfpy.errors import UsageError, did_you_mean
 from odfpy.federation.sql.expressions import Call, Constant, Expression, walk
-from odfpy.federation.sql.types import DOUBLE, INT, MOST_DIGITS, kind_of
+from odfpy.federation.sql.types import DOUBLE, INT, MAX_DIGITS, kind_of
 from odfpy.federation.sql.writing import Writer
 
 
@@ -52,7 +52,7 @@ class SqlWriter(Writer):
         kind, text = kind_of(value.dtype), self.write(value)
         if kind == "float":
             return f"sum({text})"
-        exact = pa.decimal128(MOST_DIGITS, value.dtype.scale if kind == "decimal" else 0)
+        exact = pa.decimal128(MAX_DIGITS, value.dtype.scale if kind == "decimal" else 0)
         return self._as(f"sum({text if kind == 'decimal' else self._as(text, exact)})", exact)
 
     def _year(self, value: Expression) -> str:

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from odfpy.federation.sql.errors import InvalidFragment
 
-MOST_NODES: Final = 20_000
-DEEPEST: Final = 100
+MAX_NODES: Final = 20_000
+MAX_DEPTH: Final = 100
 """Levels of what others send; what is made of it here may have half as many more."""
 AGGREGATES: Final = frozenset(("count_all", "count", "sum", "min", "max"))
 
@@ -75,10 +75,10 @@ class Call:
     def __post_init__(self) -> None:
         size = 1 + sum(size_of(one) for one in self.arguments)
         depth = 1 + max((depth_of(one) for one in self.arguments), default=0)
-        if size > MOST_NODES:
-            raise InvalidFragment(f"An expression has more than {MOST_NODES:,} parts")
-        if depth > DEEPEST * 3 // 2:
-            raise InvalidFragment(f"An expression is nested more than {DEEPEST} deep")
+        if size > MAX_NODES:
+            raise InvalidFragment(f"An expression has more than {MAX_NODES:,} parts")
+        if depth > MAX_DEPTH * 3 // 2:
+            raise InvalidFragment(f"An expression is nested more than {MAX_DEPTH} deep")
         object.__setattr__(self, "size", size)
         object.__setattr__(self, "depth", depth)
 

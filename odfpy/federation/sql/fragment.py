@@ -28,9 +28,9 @@ from odfpy.federation.sql.json_form import to_json as expression_to_json
 from odfpy.federation.sql.types import UNKNOWN, kind_of, type_from_json, type_to_json
 from odfpy.federation.sql.writing import FRAGMENT
 
-MOST_OUTPUTS: Final = 5_000
-MOST_NODES: Final = 100_000
-MOST_ROWS: Final = (1 << 63) - 1
+MAX_OUTPUTS: Final = 5_000
+MAX_NODES: Final = 100_000
+MAX_ROWS: Final = (1 << 63) - 1
 _KEYS: Final = frozenset(("entity", "outputs", "where", "grouped", "groups", "order", "limit", "distinct"))
 
 
@@ -162,13 +162,13 @@ class Fragment:
 class _Parser:
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
-        self._room = MOST_NODES
+        self._room = MAX_NODES
 
     def fragment(self, json: Any) -> Fragment:
         document = _object(json, _KEYS)
         where = document.get("where")
         limit = document.get("limit")
-        if limit is not None and (type(limit) is not int or not 0 <= limit <= MOST_ROWS):
+        if limit is not None and (type(limit) is not int or not 0 <= limit <= MAX_ROWS):
             raise InvalidFragment("The limit of a fragment is a number of rows")
         return Fragment(
             entity=name_from_json(document.get("entity")),
@@ -198,7 +198,7 @@ class _Parser:
         found = from_json(json, self._columns)
         self._room -= size_of(found)
         if self._room < 0:
-            raise InvalidFragment(f"A fragment has more than {MOST_NODES:,} parts")
+            raise InvalidFragment(f"A fragment has more than {MAX_NODES:,} parts")
         return found
 
 
@@ -209,8 +209,8 @@ def _object(json: Any, keys: Collection[str]) -> Mapping[str, Any]:
 
 
 def _list(json: Any) -> Sequence[Any]:
-    if not isinstance(json, list) or len(json) > MOST_OUTPUTS:
-        raise InvalidFragment(f"A part of a fragment is not a list, or has more than {MOST_OUTPUTS:,} elements")
+    if not isinstance(json, list) or len(json) > MAX_OUTPUTS:
+        raise InvalidFragment(f"A part of a fragment is not a list, or has more than {MAX_OUTPUTS:,} elements")
     return json
 
 
@@ -227,10 +227,10 @@ def _check(fragment: Fragment) -> None:
     names = [one.name for one in fragment.outputs]
     if len(set(names)) != len(names):
         raise InvalidFragment("Two columns of a fragment have the same name")
-    if not 0 < len(names) <= MOST_OUTPUTS:
-        raise InvalidFragment(f"A fragment has at least one column, and at most {MOST_OUTPUTS:,}")
-    if sum(map(size_of, fragment.expressions)) > MOST_NODES:
-        raise InvalidFragment(f"A fragment has more than {MOST_NODES:,} parts")
+    if not 0 < len(names) <= MAX_OUTPUTS:
+        raise InvalidFragment(f"A fragment has at least one column, and at most {MAX_OUTPUTS:,}")
+    if sum(map(size_of, fragment.expressions)) > MAX_NODES:
+        raise InvalidFragment(f"A fragment has more than {MAX_NODES:,} parts")
     if fragment.where is not None:
         if kind_of(fragment.where.dtype) not in ("bool", "unknown"):
             raise InvalidFragment("WHERE is a condition")

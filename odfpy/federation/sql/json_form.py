@@ -20,12 +20,12 @@ import pyarrow as pa
 from odfpy.federation.sql.casting import cast
 from odfpy.federation.sql.columns import Columns
 from odfpy.federation.sql.errors import InvalidFragment
-from odfpy.federation.sql.expressions import DEEPEST, MOST_NODES, Column, Constant, Expression
+from odfpy.federation.sql.expressions import MAX_DEPTH, MAX_NODES, Column, Constant, Expression
 from odfpy.federation.sql.operators import OPERATORS, call
-from odfpy.federation.sql.types import MOST_DIGITS, UNKNOWN, kind_of, plain, type_from_json, type_to_json
+from odfpy.federation.sql.types import MAX_DIGITS, UNKNOWN, kind_of, plain, type_from_json, type_to_json
 
-LONGEST_NAME: Final = 1_000
-LONGEST_TEXT: Final = 64 << 10
+MAX_NAME_LENGTH: Final = 1_000
+MAX_TEXT_LENGTH: Final = 64 << 10
 
 
 def to_json(node: Expression) -> list[Any]:
@@ -61,7 +61,7 @@ def name_from_json(json: Any) -> str:
     Raises:
         InvalidFragment: it is none.
     """
-    if not isinstance(json, str) or not 0 < len(json) <= LONGEST_NAME:
+    if not isinstance(json, str) or not 0 < len(json) <= MAX_NAME_LENGTH:
         raise InvalidFragment("A name in a fragment is none")
     return _text(json)
 
@@ -73,8 +73,8 @@ class _Reader:
 
     def read(self, json: Any, depth: int) -> Expression:
         self._nodes += 1
-        if depth > DEEPEST or self._nodes > MOST_NODES:
-            raise InvalidFragment(f"An expression has more than {MOST_NODES:,} parts, or {DEEPEST} levels")
+        if depth > MAX_DEPTH or self._nodes > MAX_NODES:
+            raise InvalidFragment(f"An expression has more than {MAX_NODES:,} parts, or {MAX_DEPTH} levels")
         match json:
             case ["column", name]:
                 return self._columns(name_from_json(name))
@@ -108,7 +108,7 @@ def _constant(dtype: pa.DataType, value: Any) -> Constant:
         return Constant(None, dtype)
     if kind == "bool" and isinstance(value, bool):
         return Constant(value, dtype)
-    if kind not in _VALUES or not isinstance(value, str) or len(value) > LONGEST_TEXT or dtype == UNKNOWN:
+    if kind not in _VALUES or not isinstance(value, str) or len(value) > MAX_TEXT_LENGTH or dtype == UNKNOWN:
         raise InvalidFragment("A constant of a fragment is none")
     try:
         return Constant(_VALUES[kind](value, dtype), dtype)
@@ -133,7 +133,7 @@ def _int(value: str, dtype: pa.DataType) -> int:
 
 
 def _decimal(value: str, dtype: pa.DataType) -> Decimal:
-    if len(value) > 2 * MOST_DIGITS:
+    if len(value) > 2 * MAX_DIGITS:
         raise ValueError(value)
     found = Decimal(value)
     pa.scalar(found, dtype)

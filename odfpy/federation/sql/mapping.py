@@ -21,7 +21,7 @@ from odfpy.federation.sql.simplify import simplified
 from odfpy.federation.sql.types import UNKNOWN
 
 _PLACE: Final = "{v}"
-_LONGEST: Final = 10_000
+_MAX_LENGTH: Final = 10_000
 _HINT: Final = (
     "It is made of {v}, columns, constants, comparisons, AND OR NOT, IN, BETWEEN, LIKE, IS NULL, + - * /, ||, CASE,"
     " CAST, abs, lower, upper, length, substring, coalesce, nullif, year, month and day."
@@ -39,8 +39,8 @@ def transformed(template: str, column: str, columns: Types | None = None) -> Exp
     Raises:
         InvalidTransformation: it is not in the grammar.
     """
-    if not isinstance(template, str) or len(template) > _LONGEST:
-        raise InvalidTransformation(f"A transformation has at most {_LONGEST:,} characters", hint=_HINT)
+    if not isinstance(template, str) or len(template) > _MAX_LENGTH:
+        raise InvalidTransformation(f"A transformation has at most {_MAX_LENGTH:,} characters", hint=_HINT)
     stand_in = "v"
     while stand_in in template.replace(_PLACE, "") or stand_in == column:
         stand_in += "_"  # no column that the template names

@@ -22,13 +22,13 @@ import pyarrow as pa
 from odfpy.federation.sql.casting import cast, common_type, is_lossless, unified
 from odfpy.federation.sql.errors import InvalidFragment
 from odfpy.federation.sql.expressions import Call, Constant, Expression, has_aggregate, rebuilt
-from odfpy.federation.sql.types import BOOL, DIGITS, DOUBLE, INT, MOST_DIGITS, TEXT, UNKNOWN, kind_of
+from odfpy.federation.sql.types import BOOL, DIGITS, DOUBLE, INT, MAX_DIGITS, TEXT, UNKNOWN, kind_of
 
 NULL: Final = Constant(None, UNKNOWN)
 TRUE: Final = Constant(True, BOOL)
 FALSE: Final = Constant(False, BOOL)
 
-_MOST_WILDCARDS: Final = 100
+_MAX_WILDCARDS: Final = 100
 """Engines make regular expressions of patterns: of one with thousands they compile for half a minute."""
 
 
@@ -131,8 +131,8 @@ def _like(operator: str, arguments: Sequence[Expression]) -> Expression:
     escaped = pattern.value.replace("\\\\", "").replace("\\%", "").replace("\\_", "")
     if "\\" in escaped:
         raise InvalidFragment("In a pattern, `\\` stands before %, _ or another one")
-    if escaped.count("%") > _MOST_WILDCARDS:
-        raise InvalidFragment(f"A pattern has at most {_MOST_WILDCARDS} %")
+    if escaped.count("%") > _MAX_WILDCARDS:
+        raise InvalidFragment(f"A pattern has at most {_MAX_WILDCARDS} %")
     return Call(operator, (value, pattern), BOOL)
 
 
@@ -191,9 +191,9 @@ def _exact(operator: str, arguments: Sequence[Expression]) -> Expression:
     else:
         scale = max(first.scale, last.scale)
         precision = max(first.precision - first.scale, last.precision - last.scale) + scale + 1
-    if scale > MOST_DIGITS:
+    if scale > MAX_DIGITS:
         raise InvalidFragment("A decimal number has too many digits")
-    return Call(operator, tuple(arguments), pa.decimal128(min(precision, MOST_DIGITS), scale))
+    return Call(operator, tuple(arguments), pa.decimal128(min(precision, MAX_DIGITS), scale))
 
 
 def _choice(operator: str, arguments: Sequence[Expression]) -> Expression:
@@ -267,7 +267,7 @@ def _aggregate(operator: str, arguments: Sequence[Expression]) -> Expression:
     if kind == "float":
         return Call(operator, (cast(value, DOUBLE),), DOUBLE)
     # Partial sums may be larger than the whole: they have all digits that there are.
-    return Call(operator, (value,), pa.decimal128(MOST_DIGITS, value.dtype.scale if kind == "decimal" else 0))
+    return Call(operator, (value,), pa.decimal128(MAX_DIGITS, value.dtype.scale if kind == "decimal" else 0))
 
 
 def _has_number(operator: str, arguments: Sequence[Expression], number: int) -> None:

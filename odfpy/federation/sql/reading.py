@@ -22,7 +22,7 @@ from odfpy.federation.sql.expressions import Constant, Expression
 from odfpy.federation.sql.flavors import PLAIN, Flavor
 from odfpy.federation.sql.grammar import COMPARING, HARMLESS, OPERATORS, OWN, TYPES
 from odfpy.federation.sql.operators import NULL, call
-from odfpy.federation.sql.types import BOOL, DOUBLE, INT, MOST_DIGITS, TEXT, kind_of, plain
+from odfpy.federation.sql.types import BOOL, DOUBLE, INT, MAX_DIGITS, TEXT, kind_of, plain
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -188,8 +188,8 @@ class _Reader:
             return Constant(int(number), INT)
         _, digits, exponent = number.as_tuple()
         scale = max(0, -int(exponent))
-        if max(len(digits), scale) > MOST_DIGITS:
-            raise InvalidFragment(f"A number has more than {MOST_DIGITS} digits: {_short(text)}")
+        if max(len(digits), scale) > MAX_DIGITS:
+            raise InvalidFragment(f"A number has more than {MAX_DIGITS} digits: {_short(text)}")
         return Constant(number, pa.decimal128(max(len(digits), scale, 1), scale))
 
     @staticmethod
@@ -335,8 +335,8 @@ class _Reader:
         if digits is None or not exact or power > digits or kind_of(left.dtype) != "decimal":
             raise InvalidFragment("Not every source divides decimal numbers in the same way")
         scale = left.dtype.scale + digits
-        precision = min(MOST_DIGITS, left.dtype.precision - left.dtype.scale + scale)
-        if scale > MOST_DIGITS or precision - scale < left.dtype.precision - left.dtype.scale:
+        precision = min(MAX_DIGITS, left.dtype.precision - left.dtype.scale + scale)
+        if scale > MAX_DIGITS or precision - scale < left.dtype.precision - left.dtype.scale:
             raise InvalidFragment("A decimal number has too many digits")
         factor = Constant(Decimal(1).scaleb(-power), pa.decimal128(power, power))
         return cast(call("mul", left, factor), pa.decimal128(precision, scale))
@@ -365,7 +365,7 @@ class _Reader:
             raise InvalidFragment("Not every source has this type")
         if kind == "DECIMAL":
             precision, scale = (*sizes, 0)[:2] if sizes else (0, 0)
-            if 1 <= precision <= MOST_DIGITS and scale <= precision:
+            if 1 <= precision <= MAX_DIGITS and scale <= precision:
                 return pa.decimal128(precision, scale)
         elif kind == "FLOAT" and not sizes and self._flavor.float_bits:
             return pa.float32()

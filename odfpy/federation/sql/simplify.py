@@ -12,7 +12,7 @@ from odfpy.federation.sql.operators import FALSE, TRUE, call
 from odfpy.federation.sql.types import DOUBLE
 
 _LINEAR: Final = frozenset(("add", "sub", "mul", "div", "neg"))
-_MOST_DIGITS: Final = 60
+_MAX_DIGITS: Final = 60
 
 
 def simplified(expression: Expression) -> Expression:
@@ -139,6 +139,6 @@ def _constant(number: Fraction) -> Constant | None:
         found = float(number)
     except OverflowError:
         return None
-    if len(str(number.numerator)) + len(str(number.denominator)) > _MOST_DIGITS or (found == 0) != (number == 0):
+    if len(str(number.numerator)) + len(str(number.denominator)) > _MAX_DIGITS or (found == 0) != (number == 0):
         return None
     return Constant(found, DOUBLE)

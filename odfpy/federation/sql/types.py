@@ -27,11 +27,11 @@ DOUBLE: Final = pa.float64()
 TEXT: Final = pa.string()
 DATE: Final = pa.date32()
 
-MOST_DIGITS: Final = 38
+MAX_DIGITS: Final = 38
 DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 20}
 """Digits of a decimal number that holds every integer with so many bits."""
 
-_LONGEST: Final = 16 << 10
+_MAX_LENGTH: Final = 16 << 10
 _SIMPLE: Final = {
     str(one): one
     for one in (
@@ -105,7 +105,7 @@ def type_from_json(text: object) -> pa.DataType:
     Raises:
         InvalidFragment: it names none.
     """
-    if not isinstance(text, str) or len(text) > _LONGEST:
+    if not isinstance(text, str) or len(text) > _MAX_LENGTH:
         raise InvalidFragment("A fragment has a type that is none")
     if text in _SIMPLE:
         return _SIMPLE[text]

@@ -17,7 +17,7 @@ from odfpy.federation.store.applies import add_certificate, note
 from odfpy.federation.store.tables import CERTIFICATES, REVOCATIONS
 from odfpy.sharing.store.database import ConcurrentChange, Database
 
-_SHORTEST = 8
+_MIN_LENGTH = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +97,12 @@ class Certificates:
         """
         wanted = text.replace(":", "").lower()
         found = [one for one in self.all() if one.facts.fingerprint.startswith(wanted)]
-        if len(found) != 1 or len(wanted) < _SHORTEST:
+        if len(found) != 1 or len(wanted) < _MIN_LENGTH:
             many = f"{len(found)} certificates begin" if found else "No certificate begins"
             raise WebObjectNotFound(
                 f"{many} with {text!r}",
                 hint=did_you_mean(wanted, [one.facts.fingerprint for one in self.all()])
-                or f"`odf relay cert list` shows them; give at least {_SHORTEST} digits.",
+                or f"`odf relay cert list` shows them; give at least {_MIN_LENGTH} digits.",
             )
         return found[0]
 

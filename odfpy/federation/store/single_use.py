@@ -17,7 +17,7 @@ from odfpy.errors import InvalidValue
 from odfpy.federation.store.tables import QUERIES, TICKETS
 from odfpy.sharing.store.database import Database
 
-_LONGEST: Final = 128
+_MAX_LENGTH: Final = 128
 _BETWEEN: Final = 60 * 1_000_000_000
 """Nanoseconds after which what is over is removed again, at least."""
 
@@ -64,8 +64,10 @@ class SingleUse:
             )
 
     def _insert(self, table: sa.Table, name: str, until: Timestamp) -> bool:
-        if not name or len(name) > _LONGEST or not name.isascii() or not name.isprintable():
-            raise InvalidValue(f"Not an id: {name[:40]!r}", hint=f"It has 1 to {_LONGEST} printable ASCII characters.")
+        if not name or len(name) > _MAX_LENGTH or not name.isascii() or not name.isprintable():
+            raise InvalidValue(
+                f"Not an id: {name[:40]!r}", hint=f"It has 1 to {_MAX_LENGTH} printable ASCII characters."
+            )
         self._clean_now_and_then()
         with self._database.writing() as connection:
             insert = _insert_of(connection.dialect.name, table)

@@ -23,7 +23,7 @@ from odfpy.ingest.fetch.download import ResumePoint
 from odfpy.ingest.fetch.version import SourceVersion, is_settled
 
 _FTPS_PORT = 990
-_MOST_LINES = 10_000  # of what a server says before a file has arrived
+_MAX_LINES = 10_000  # of what a server says before a file has arrived
 _MODIFIED = re.compile(r"213 ([0-9]{14})(?:\.[0-9]+)?\s*")
 _SIZE = re.compile(r"213 ([0-9]{1,18})\s*")
 _HINTS = {
@@ -42,7 +42,7 @@ class _Session(ftplib.FTP):
     def getline(self) -> str:
         """The next line of an answer."""
         self._lines += 1
-        if self._lines > _MOST_LINES:
+        if self._lines > _MAX_LINES:
             raise ftplib.error_proto("its answers do not end")  # noqa: S321 (plain FTP is what the URL says)
         return super().getline()
 

@@ -23,7 +23,7 @@ from odfpy.ingest.fetch.retry import PASSING
 from odfpy.ingest.fetch.version import SourceVersion, is_settled
 from odfpy.ingest.templates import expand
 
-_LONGEST_ETAG = 1024
+_MAX_ETAG_LENGTH = 1024
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)")
 _GZIP = ("gzip", "x-gzip")
 _HINTS = {
@@ -168,7 +168,7 @@ def request_headers(step: FetchUrl, shown: str, context: FetchContext) -> dict[s
 def _version(answer: HttpResponse) -> SourceVersion:
     headers = answer.headers
     etag = _text(headers, "ETag")
-    if etag is None or len(etag) > _LONGEST_ETAG:
+    if etag is None or len(etag) > _MAX_ETAG_LENGTH:
         etag = None
     text = _text(headers, "Last-Modified")
     modified, sent = _time(text), _time(_text(headers, "Date"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from odfpy.errors import FetchError, FetchInterrupted
 from odfpy.ingest.fetch.context import FetchContext
 
-LONGEST_WAIT = 120.0
+MAX_WAIT = 120.0
 """Seconds that are waited for a source that says when it will be ready."""
 
 PASSING = (408, 425, 429, 500, 502, 503, 504)
@@ -30,7 +30,7 @@ def wait_or_give_up(error: FetchInterrupted, failures: int, shown: str, context:
         raise given_up from error.__cause__
     if error.retry_after is None:
         context.pause(float(2 ** (failures - 1)))
-    elif error.retry_after <= LONGEST_WAIT:
+    elif error.retry_after <= MAX_WAIT:
         context.pause(error.retry_after)
     else:
         hint = f"{shown} asks to try again in {error.retry_after:.0f} seconds."

@@ -17,13 +17,13 @@ from odfpy.ingest.inference.types import guess_type
 from odfpy.ingest.read.csv_text import Dialect, Record, records
 
 _LOOKED_AT: Final = 256 << 10  # bytes; Python takes them apart
-_MOST_RECORDS: Final = 500
+_MAX_RECORDS: Final = 500
 _SEPARATORS: Final = ("\t", ";", "|", ",")
 """In this order: commas and spaces stand in values, too, as decimal commas for example."""
 
 _YEAR: Final = re.compile(r"(?:19|20|21)\d\d")
-_FEWEST_YEARS: Final = 3
-_MOST: Final = 0.6  # of records
+_MIN_YEARS: Final = 3
+_MIN_SHARE: Final = 0.6  # of records
 _OPENING: Final = re.compile(rb'^"', re.MULTILINE)
 
 
@@ -63,7 +63,7 @@ def _beginning(text: bytes) -> bytes:
 
 
 def _some(text: bytes, step: ReadCsv) -> list[Record]:
-    return list(islice(records(text, Dialect.of(step)), _MOST_RECORDS))
+    return list(islice(records(text, Dialect.of(step)), _MAX_RECORDS))
 
 
 def _even(text: bytes, quote: str, *, is_alone: bool = False) -> Iterator[ReadCsv]:
@@ -86,7 +86,7 @@ def _uneven(text: bytes) -> ReadCsv | None:
         widths = Counter(len(record.cells) for record in _some(text, step))
         shares[max((count for width, count in widths.items() if width > 1), default=0) / (widths.total() or 1)] = step
     best = max(shares)
-    return shares[best] if best > _MOST else None
+    return shares[best] if best > _MIN_SHARE else None
 
 
 def _is_quoted(text: bytes, step: ReadCsv) -> bool:
@@ -115,7 +115,7 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool:
         return False
     first = [cell.strip() for cell in rows[0]]
     years = [int(cell) for cell in first if _YEAR.fullmatch(cell)]
-    are_names = len(years) >= _FEWEST_YEARS and all(b - a == years[1] - years[0] for a, b in pairwise(years))
+    are_names = len(years) >= _MIN_YEARS and all(b - a == years[1] - years[0] for a, b in pairwise(years))
     values = [cell for cell in first if cell and not (are_names and _YEAR.fullmatch(cell))]
     if any(_is_value(cell) for cell in values):
         return False

@@ -49,7 +49,7 @@ from odfpy.ingest.read.part import WHOLE
 SHOWN_ROWS: Final = 10
 """Rows that are shown as they would be."""
 
-_LARGEST_LAST: Final = 64 << 20
+_MAX_LAST_SIZE: Final = 64 << 20
 _DATED: Final = (
     EventTimeFromPath(r"(\d{4}-\d{2}-\d{2})", "%Y-%m-%d"),
     EventTimeFromPath(r"(\d{4}_\d{2}_\d{2})", "%Y_%m_%d"),
@@ -150,7 +150,7 @@ def _remarks_on_last(read: ReadStep, fetched: Sample, context: FetchContext, lim
     try:
         _, sample = unpacked(fetched.last, scratch, limits)
         sample = find_format(sample, scratch).sample
-        if sample.path.stat().st_size <= _LARGEST_LAST:
+        if sample.path.stat().st_size <= _MAX_LAST_SIZE:
             read_part(read, sample.path, WHOLE, name=sample.name)
     except OdfError as error:
         return (f"the last file does not fit what follows from the first: {error.message}",)

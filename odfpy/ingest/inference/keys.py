@@ -18,8 +18,8 @@ _OWN: Final = frozenset({"id", "uuid", "guid"})
 _EVENTS: Final = frozenset(
     {"event", "transaction", "tx", "trade", "order", "message", "log", "row", "record", "invoice", "payment", "booking"}
 )
-_MOST_COLUMNS: Final = 16  # that are tried in pairs
-_MOST_KEYS: Final = 6
+_MAX_COLUMNS: Final = 16  # that are tried in pairs
+_MAX_KEYS: Final = 6
 _IDS: Final = frozenset({"id", "uuid", "guid", "key", "code", "isin", "iban", "sku", "ean", "isbn", "hash", "number"})
 _NAMES: Final = frozenset({"name", "symbol", "ticker", "slug", "email", "login", "username", "iso", "abbreviation"})
 
@@ -54,13 +54,13 @@ def find_keys(columns: Sequence[Column], rows: pa.Table, event_time: str | None)
     fit.sort(key=lambda one: order[one.name])
     alone = [one.name for one in fit if _is_unique(rows, (one.name,))]
     found = [Key((name,), _rank(name) < _UNNAMED) for name in alone if name != event_time]
-    rest = [one.name for one in fit if one.name not in alone][:_MOST_COLUMNS]
+    rest = [one.name for one in fit if one.name not in alone][:_MAX_COLUMNS]
     found += _together(rows, rest, event_time)
     if event_time is not None and event_time in alone:
         found.append(Key((event_time,), is_named=False))
         # Times may differ by chance, and several things have times of their own.
         found += [Key((event_time, name), _rank(name) < _UNNAMED) for name in rest[:1]]
-    return tuple(sorted(found, key=lambda key: (not key.is_named, event_time not in key.columns))[:_MOST_KEYS])
+    return tuple(sorted(found, key=lambda key: (not key.is_named, event_time not in key.columns))[:_MAX_KEYS])
 
 
 _UNNAMED: Final = 3
@@ -97,7 +97,7 @@ def _together(rows: pa.Table, names: Sequence[str], event_time: str | None) -> I
         yield Key(pair, any(_rank(name) < _UNNAMED for name in pair if name != event_time))
     if not any(event_time in pair for pair in unique):
         for time in times:
-            for pair in combinations(others[: _MOST_COLUMNS // 2], 2):
+            for pair in combinations(others[: _MAX_COLUMNS // 2], 2):
                 if _is_unique(rows, (str(time), *pair)):
                     yield Key((str(time), *pair), any(_rank(name) < _UNNAMED for name in pair))
 

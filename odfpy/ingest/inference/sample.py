@@ -34,7 +34,7 @@ SAMPLE_BYTES: Final = 8 << 20
 """Bytes of text that are looked at; types and keys follow from these alone."""
 
 _BLOCK: Final = 1 << 20
-_MOST_FILES: Final = 10_000
+_MAX_FILES: Final = 10_000
 _GZIP: Final = b"\x1f\x8b"
 _ZIP: Final = b"PK\x03\x04"
 _PARQUET: Final = b"PAR1"
@@ -91,7 +91,7 @@ def take_sample(step: FetchUrl | FetchFilesGlob, context: FetchContext) -> Sampl
         if beginning is not None:
             return beginning
     with closing(fetch(step, context)) as inputs:
-        found = list(islice(inputs, _MOST_FILES))
+        found = list(islice(inputs, _MAX_FILES))
     if found:
         first, *others = (Sample(one.path, one.name, one.event_time) for one in found)
         return replace(first, names=tuple(one.name for one in found), last=others[-1] if others else None)

@@ -18,7 +18,7 @@ from odfpy.ingest.inference.columns import Column
 from odfpy.ingest.inference.event_time import FoundEventTime, is_of_changes
 from odfpy.ingest.inference.keys import Key, names_events
 
-_FEWEST_ROWS: Final = 2
+_MIN_ROWS: Final = 2
 _MANY_ROWS: Final = 20
 
 
@@ -66,7 +66,7 @@ def _chosen(
     named = next((key.columns for key in keys if key.is_named), None)
     if named is not None:
         return named if event_time.column is None or event_time.nulls else _of_events(named, event_time.column.name)
-    if rows < _FEWEST_ROWS:
+    if rows < _MIN_ROWS:
         return None
     if event_time.column is None:
         first = columns[0].name if columns else None

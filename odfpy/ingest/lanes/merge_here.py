@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from odfpy.data.data_warning import MOST_EXAMPLES, DataWarning
+from odfpy.data.data_warning import MAX_EXAMPLES, DataWarning
 from odfpy.data.schemas.fit import fit_table
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.slices.slice import iter_slice, slice_schema
@@ -101,7 +101,7 @@ class MergeHere:
                 self._insert(db, "history", with_fingerprints(db, batch, self.plan, nowhere))
             found = places_known_otherwise(db, self.plan, "history")
         return warning_of(
-            len(found), gather_runs(list(self.runs), found[:MOST_EXAMPLES], list(self.plan.keys)).to_pylist()
+            len(found), gather_runs(list(self.runs), found[:MAX_EXAMPLES], list(self.plan.keys)).to_pylist()
         )
 
     def _history(self, schema: pa.Schema) -> Iterator[pa.Table]:

@@ -28,7 +28,7 @@ from odfpy.sandbox.command import environment, isolation, only_files, tether
 _BLOCK = 1 << 16
 _GRACE = 1.0  # seconds in which output may still come from what outlived its process group
 _TAIL = 1 << 14  # bytes of standard error that are kept
-_LONGEST = 200  # characters of a command in a message
+_MAX_LENGTH = 200  # characters of a command in a message
 
 
 def check_pipe(step: PrepPipe) -> None:
@@ -191,4 +191,4 @@ _FAILURE_HINT = (
 
 def _describe(step: PrepPipe) -> str:
     text = shlex.join(step.command)
-    return f"`{text if len(text) <= _LONGEST else text[:_LONGEST] + '...'}`"
+    return f"`{text if len(text) <= _MAX_LENGTH else text[:_MAX_LENGTH] + '...'}`"

@@ -45,8 +45,8 @@ from odfpy.ingest.read.typed import Misfit, fit_table, shorten
 _T = TypeVar("_T")
 _INFERRED = (pa.bool_(), pa.int64(), pa.float64(), pa.date32(), pa.timestamp("ms", "UTC"))
 _SAMPLE = 20
-_MOST_NAMES = 10  # of columns in a message
-_LARGEST_BLOCK = 2**31 - 1
+_MAX_NAMES = 10  # of columns in a message
+_MAX_BLOCK_SIZE = 2**31 - 1
 _END = "\0end"  # what a record of our own has, put after the last to see whether its quotes are closed
 
 
@@ -227,8 +227,8 @@ def _check_places(header: Sequence[str], names: Sequence[str], name: str) -> Non
 
 
 def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(shorten(name) for name in names[:_MOST_NAMES])
-    return shown + (f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")
+    shown = ", ".join(shorten(name) for name in names[:_MAX_NAMES])
+    return shown + (f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else "")
 
 
 # --- Inference -------------------------------------------------------------------------------------------------------
@@ -325,7 +325,7 @@ def _parse(text: bytes, dialect: Dialect, width: int, *, quoting: bool) -> pa.Ta
     if not text or not width:
         return pa.table({column: pa.array([], pa.string()) for column in names})
     # No threads of Arrow's: `map_pieces` has one for each piece already.
-    read = csv.ReadOptions(column_names=names, use_threads=False, block_size=min(len(text) + 1, _LARGEST_BLOCK))
+    read = csv.ReadOptions(column_names=names, use_threads=False, block_size=min(len(text) + 1, _MAX_BLOCK_SIZE))
     parse = csv.ParseOptions(
         delimiter=dialect.separator.decode(),
         quote_char=dialect.quote.decode() if quoting else False,

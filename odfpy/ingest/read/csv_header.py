@@ -26,8 +26,8 @@ from odfpy.ingest.read.text import CastFailed, TimeFormats, parse_texts
 _HINT = "See whether the file is whole; one that never has a header is read with `header: false`."
 _DIGIT = re.compile(r"[0-9]")
 _YEAR = re.compile(r"[12][0-9]{3}")
-_MOST_SHOWN = 60
-_FEWEST_COUNTED = 4  # fewer numbers one after the other may well be values
+_MAX_SHOWN = 60
+_MIN_COUNTED = 4  # fewer numbers one after the other may well be values
 
 
 def require_header(
@@ -63,7 +63,7 @@ def require_header(
         raise HeaderMissing(f"{name} has nothing in it, not even the header", hint=_HINT)
     if schema is not None and _is_row(first.cells, to_arrow(schema), keys, step):
         shown = dialect.separator.decode().join(first.cells)
-        shown = shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}..."
+        shown = shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}..."
         raise HeaderMissing(f"{name} has no header: the values of its first line are a row, {shown!r}", hint=_HINT)
 
 
@@ -84,7 +84,7 @@ def _is_row(cells: Sequence[str], schema: pa.Schema, keys: Collection[str], step
 
 def _counts_columns(cells: Sequence[str]) -> bool:
     """Return whether the texts are 0, 1, 2... or 1, 2, 3..., as of hours, days and months."""
-    return len(cells) >= _FEWEST_COUNTED and any(
+    return len(cells) >= _MIN_COUNTED and any(
         all(cell.isdecimal() and int(cell) == number for number, cell in enumerate(cells, first)) for first in (0, 1)
     )
 

@@ -34,8 +34,8 @@ from odfpy.ingest.read.typed import Misfit, fit_table
 # very many places, and overlooks a byte order mark where a piece begins.
 _STRAY_NULL = r"(?:\A|[}\n\r])[ \t\n\r]*null"
 _EXTREME_DECIMAL = r"[0-9][eE][+-]?[0-9]{2}|\.[0-9]{19}"
-_DEEPEST = 100
-_LARGEST_EXACT = 2**53
+_MAX_DEPTH = 100
+_MAX_EXACT_INTEGER = 2**53
 _KEPT = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_decimal, pa.types.is_null)
 _STEPS = np.zeros(256, "int8")
 _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
@@ -296,7 +296,7 @@ def _inferred_schema(text: bytes) -> pa.Schema:
         steps = _STEPS[np.frombuffer(text, "uint8", min(PIECE_SIZE, len(text) - start), start)]
         depths = steps.cumsum(dtype="int32") + depth
         depth = int(depths[-1])
-        if depths.max() > _DEEPEST:
+        if depths.max() > _MAX_DEPTH:
             raise pa.ArrowNotImplementedError("nested too deeply")
     return pa.schema([pa.field(field.name, _as_inferred(field.type, UNKNOWN)) for field in _parse(text, None).schema])
 
@@ -345,6 +345,6 @@ def _is_safe(array: pa.Array, *, inferred: bool) -> bool:
     if not pa.types.is_floating(array.type):
         return True
     bounds = pc.min_max(array).as_py()
-    limit = _LARGEST_EXACT if inferred else float("inf")
+    limit = _MAX_EXACT_INTEGER if inferred else float("inf")
     in_range = bounds["min"] is None or (bounds["min"] > -limit and bounds["max"] < limit)
     return in_range and not pc.any(pc.is_nan(array)).as_py()

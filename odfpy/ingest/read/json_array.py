@@ -19,7 +19,7 @@ from odfpy.ingest.read.files import PIECE_SIZE, Incomplete, Piece, TextFile
 from odfpy.ingest.read.json_records import Parser, Records
 from odfpy.values import dataclass
 
-_LARGEST_HEADER = 1 << 26
+_MAX_HEADER_SIZE = 1 << 26
 _ESCAPED = re.compile(rb"\\.", re.DOTALL)
 _STEPS = np.zeros(256, "int8")
 _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
@@ -72,7 +72,7 @@ def find_in_head(file: TextFile, find: Callable[[Piece], T]) -> T:
         except BadValue as error:
             if head.is_last:
                 raise
-            if size >= _LARGEST_HEADER:
+            if size >= _MAX_HEADER_SIZE:
                 raise BadValue(error.message, hint=f"{error.hint} Records have to begin within 64 MiB.") from error
         size *= 8
 

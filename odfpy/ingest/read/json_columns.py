@@ -32,7 +32,7 @@ from odfpy.ingest.read.json_records import Number, Repeated
 from odfpy.ingest.read.text import TimeFormats
 from odfpy.ingest.read.typed import Misfit, type_name
 
-MOST_DIGITS = 40  # more than any integer type has
+MAX_DIGITS = 40  # more than any integer type has
 
 
 def to_array(values: Sequence[Any], wanted: pa.DataType, path: str, formats: TimeFormats) -> pa.Array:
@@ -127,7 +127,7 @@ def _integer(number: Number) -> str:
         return number
     try:
         value = decimal.Decimal(number)
-        if value.is_finite() and value.adjusted() < MOST_DIGITS and value == value.to_integral_value():
+        if value.is_finite() and value.adjusted() < MAX_DIGITS and value == value.to_integral_value():
             return str(int(value))
     except decimal.InvalidOperation:  # more digits than Python computes with
         pass
@@ -138,7 +138,7 @@ def _moment(number: Number, nanos: int) -> str:
     """A count of a unit since 1970 as text."""
     whole = _integer(number)
     try:
-        return str(Timestamp(int(whole) * nanos)) if len(whole) < MOST_DIGITS else number
+        return str(Timestamp(int(whole) * nanos)) if len(whole) < MAX_DIGITS else number
     except (ValueError, InvalidValue):
         return number
 

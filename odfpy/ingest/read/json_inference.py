@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from odfpy.ingest.read.json_columns import MOST_DIGITS, is_encodable, to_json
+from odfpy.ingest.read.json_columns import MAX_DIGITS, is_encodable, to_json
 from odfpy.ingest.read.json_records import Number, Records, Repeated
 from odfpy.ingest.read.typed import Misfit
 from odfpy.values import dataclass
@@ -147,7 +147,7 @@ class _Values:
         if not number.lstrip("-").isdigit():
             self.has_fractions = True
             return
-        too_large = len(number) > MOST_DIGITS or not -(2**63) <= int(number) < 2**63
+        too_large = len(number) > MAX_DIGITS or not -(2**63) <= int(number) < 2**63
         if too_large and self.too_large is None:
             self.too_large = row, number
         if self.inexact is None and (too_large or int(float(number)) != int(number)):

@@ -29,7 +29,7 @@ from odfpy.ingest.read.text import (
 )
 
 _MANY_ROWS = 100_000  # from here on threads pay
-_LONGEST_SHOWN = 100
+_MAX_SHOWN_LENGTH = 100
 
 
 class Misfit(Exception):
@@ -71,7 +71,7 @@ class Misfit(Exception):
 
 def shorten(text: str) -> str:
     """A value for an error message."""
-    return repr(text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "...")
+    return repr(text if len(text) <= _MAX_SHOWN_LENGTH else text[:_MAX_SHOWN_LENGTH] + "...")
 
 
 def type_name(wanted: pa.DataType) -> str:

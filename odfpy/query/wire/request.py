@@ -19,7 +19,7 @@ from odfpy.query.wire.layouts import DataFormat
 from odfpy.query.wire.schema_formats import SchemaFormat
 
 DEFAULT_LIMIT: Final = 100
-MOST_ROWS: Final = 100_000_000
+MAX_ROWS: Final = 100_000_000
 """The largest limit that a request may have."""
 
 _ENGINES: Final = {"SqlSpark": "spark", "SqlDataFusion": "datafusion"}
@@ -162,8 +162,8 @@ class QueryRequest:
             EngineNotFound: the dialect is of no engine.
             UsageError: the datasets are named in a way that makes no sense, or the limit is too large.
         """
-        if self.limit > MOST_ROWS or self.skip > MOST_ROWS:
-            raise UsageError(f"skip and limit are {MOST_ROWS} at most", hint="Read by offset instead.")
+        if self.limit > MAX_ROWS or self.skip > MAX_ROWS:
+            raise UsageError(f"skip and limit are {MAX_ROWS} at most", hint="Read by offset instead.")
         states = self.datasets or ()
         names = {state.alias: state.id for state in states}
         bound = [(state, state.block_hash) for state in states if state.block_hash is not None]

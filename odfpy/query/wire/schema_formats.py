@@ -160,7 +160,7 @@ _PRIMITIVES: dict[str, tuple[str, str | None]] = {
 }
 _PARQUET_UNITS = {"ms": "MILLIS", "us": "MICROS", "ns": "NANOS"}
 _FIXED = "FIXED_LEN_BYTE_ARRAY"
-_MOST_DIGITS = {"INT32": 9, "INT64": 18}
+_MAX_DIGITS = {"INT32": 9, "INT64": 18}
 
 
 def _primitive(kind: pa.DataType) -> tuple[str, int | None, str | None]:
@@ -174,7 +174,7 @@ def _primitive(kind: pa.DataType) -> tuple[str, int | None, str | None]:
         return "INT64", None, None
     if pa.types.is_decimal(kind):
         logical = f"DECIMAL({kind.precision},{kind.scale})"
-        for physical, digits in _MOST_DIGITS.items():
+        for physical, digits in _MAX_DIGITS.items():
             if kind.precision <= digits:
                 return physical, None, logical
         return _FIXED, ((10**kind.precision).bit_length() + 8) // 8, logical

@@ -36,10 +36,10 @@ _FEW = 4
 SIDE_FILES = "info"
 """Where nodes are asked for many files beside a chain at once: POST `{"paths": [...]}` gives `{"files": {...}}`."""
 
-MOST_SIDE_FILES = 500
+MAX_SIDE_FILES = 500
 """Files in one question."""
 
-MAX_SIDE_FILES = 32 * 1024 * 1024
+MAX_SIDE_FILES_SIZE = 32 * 1024 * 1024
 """Bytes of an answer."""
 
 
@@ -121,8 +121,8 @@ class HttpSideFiles(RemoteSideFiles):
 
     def read_all(self, paths: Sequence[str], limit: int) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
-        for start in range(0, len(paths), MOST_SIDE_FILES):
-            batch = paths[start : start + MOST_SIDE_FILES]
+        for start in range(0, len(paths), MAX_SIDE_FILES):
+            batch = paths[start : start + MAX_SIDE_FILES]
             told = self._told_by_node(batch) if len(batch) >= _FEW else None
             found |= super().read_all(batch, limit) if told is None else told
         return found
@@ -131,7 +131,7 @@ class HttpSideFiles(RemoteSideFiles):
         """Those of many files that are there, by one question; None of servers that only know files."""
         question = json.dumps({"paths": [check_path(path) for path in paths]}).encode()
         headers = {"Content-Type": "application/json"}
-        with self._client.post(f"{self._base}/{SIDE_FILES}", question, headers, max_size=MAX_SIDE_FILES) as answer:
+        with self._client.post(f"{self._base}/{SIDE_FILES}", question, headers, max_size=MAX_SIDE_FILES_SIZE) as answer:
             if answer.status != _OK:
                 return None
             try:

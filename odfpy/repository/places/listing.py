@@ -33,8 +33,8 @@ from odfpy.repository.places.open import in_bucket, normalize_url, open_dataset,
 from odfpy.values import dataclass
 
 _PAGE = 1000
-_MOST_BLOCKS = 1000
-_MOST_FOLDERS = 10
+_MAX_BLOCKS = 1000
+_MAX_FOLDERS = 10
 _OF_DATASETS = ("blocks", "checkpoints", "data", "info", "refs")
 _MAX_PAGE_SIZE = 16 << 20
 
@@ -169,7 +169,7 @@ def _latest(layout: DatasetLayout, last: HashedBlock, *, with_info: bool) -> tup
             data = event
         if info is None and isinstance(event, SetInfo):
             info = event
-        if data is not None and (info is not None or not with_info or count >= _MOST_BLOCKS):
+        if data is not None and (info is not None or not with_info or count >= _MAX_BLOCKS):
             break
     return data, info
 
@@ -233,7 +233,7 @@ def _begins_with_dataset(url: str) -> bool:
     place = parse_place(url)
     bucket = open_bucket(place)
     names = [name for name in bucket.list(place.folder).folders if _is_name(name) and name not in _OF_DATASETS]
-    return any("refs" in bucket.list(f"{place.folder}{name}/").folders for name in names[:_MOST_FOLDERS])
+    return any("refs" in bucket.list(f"{place.folder}{name}/").folders for name in names[:_MAX_FOLDERS])
 
 
 def _is_name(text: str) -> bool:

@@ -41,7 +41,7 @@ from odfpy.errors import InvalidValue, TransferError
 from odfpy.http.client import HttpClient, HttpResponse
 from odfpy.repository.credentials import authorization
 from odfpy.repository.peer_errors import AccessRefused
-from odfpy.repository.places.http import MOST_SIDE_FILES, SIDE_FILES, HttpRefStore, http_dataset
+from odfpy.repository.places.http import MAX_SIDE_FILES, SIDE_FILES, HttpRefStore, http_dataset
 
 TAKES_SIGNATURES = "signatures"
 TAKES_REFERENCES = "references"
@@ -137,8 +137,8 @@ def upload_signatures(source: DatasetLayout, head: Multihash, base: str, *, is_h
     if not blocks:
         return None
     found: list[SignedBlock | None] = []
-    for start in range(0, len(blocks), MOST_SIDE_FILES):
-        some = read_all_signatures(source.side, node.dataset_id, blocks[start : start + MOST_SIDE_FILES])
+    for start in range(0, len(blocks), MAX_SIDE_FILES):
+        some = read_all_signatures(source.side, node.dataset_id, blocks[start : start + MAX_SIDE_FILES])
         _upload(
             client, base, {path_of(one.block_hash): encode(one, BLOCK_SIGNATURES) for one in some if one is not None}
         )

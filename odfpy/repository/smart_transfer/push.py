@@ -65,7 +65,7 @@ from odfpy.repository.smart_transfer.session import (
 from odfpy.repository.transfer.linked import NO_FILES, LinkedResult, WantedFiles
 from odfpy.repository.transfer.simple import ForeignDataset, TransferOutcome, TransferResult
 
-_MOST_QUESTIONS: Final = 1_000
+_MAX_QUESTIONS: Final = 1_000
 """So many questions how the uploads go may have been on their way; a server that goes on after that is at fault."""
 
 
@@ -238,7 +238,7 @@ def _confirmed(head: Multihash, *, in_doubt: bool) -> Conversation[None]:
     yield from receive(Confirmed)
     if not in_doubt or (before := (yield FetchHead())) == head:
         return
-    for _ in range(_MOST_QUESTIONS):
+    for _ in range(_MAX_QUESTIONS):
         yield from receive(Confirmed)
         if (found := (yield FetchHead())) == head:
             return

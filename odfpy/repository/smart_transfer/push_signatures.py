@@ -28,12 +28,12 @@ from odfpy.repository.smart_transfer.incoming import Incoming
 from odfpy.repository.smart_transfer.messages import Complete
 from odfpy.repository.smart_transfer.session import Conversation, FetchCapabilities, hear_text, send
 from odfpy.repository.smart_transfer.signature_messages import (
-    MOST_FILES,
+    MAX_FILES,
     TAKES_SIGNATURES,
     PushSignatures,
     SideFile,
 )
-from odfpy.repository.transfer.incoming_signatures import MOST_KEYS, IncomingSignatures, files_of
+from odfpy.repository.transfer.incoming_signatures import MAX_KEYS, IncomingSignatures, files_of
 
 # --- The client ---
 
@@ -64,8 +64,8 @@ def upload_signatures(
     if is_head:
         signed[HEAD_PATH] = read_head_signatures(side, dataset_id, blocks[-1])
     files = [SideFile(path, text.decode()) for path, text in files_of(side, dataset_id, signed).items()]
-    for start in range(0, len(files), MOST_FILES):
-        yield from send(PushSignatures(tuple(files[start : start + MOST_FILES])))
+    for start in range(0, len(files), MAX_FILES):
+        yield from send(PushSignatures(tuple(files[start : start + MAX_FILES])))
     return SignatureReport.of(found)
 
 
@@ -103,7 +103,7 @@ def take_signatures(
     count = 0
     while (files := _signatures_in((yield from hear_text()))) is not None:
         count += len(files)
-        if len(files) > MOST_FILES or count > len(new) + MOST_KEYS:
+        if len(files) > MAX_FILES or count > len(new) + MAX_KEYS:
             raise ProtocolViolation("More signatures than there are blocks")
         for file in files:
             key, hashed = key_of(file.path), new.get(file.path)

@@ -13,7 +13,7 @@ from typing import Final
 TAKES_HEADER: Final = "odf-takes"
 TAKES_SIGNATURES: Final = "signatures"
 
-MOST_FILES: Final = 500
+MAX_FILES: Final = 500
 """Files in one message."""
 
 

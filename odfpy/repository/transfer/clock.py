@@ -15,7 +15,7 @@ from odfpy.errors import TransferError
 TOLERANCE: Final = Duration(5 * 60)
 """By how much clocks may differ before anything is said."""
 
-MOST_AHEAD: Final = Duration(24 * 60 * 60)
+MAX_AHEAD: Final = Duration(24 * 60 * 60)
 """By how much they may differ before anything is refused."""
 
 
@@ -46,7 +46,7 @@ def require_past(time: Timestamp | None, known: Timestamp | None, clock: Timesta
     if clock is None or time is None or (known is not None and time <= known):
         return
     difference = Duration.between(clock, time)
-    if difference > MOST_AHEAD:
+    if difference > MAX_AHEAD:
         raise FromTheFuture(
             f"{where}: the last block is of {time}, which is {difference.in_words} ahead of the clock here ({clock})",
             hint="See which of the clocks is wrong; `date` shows this one. --allow-future takes such blocks: all that"

@@ -32,7 +32,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import ActorId, DatasetId
 from odfpy.errors import OdfError
 
-MOST_KEYS = 1000
+MAX_KEYS = 1000
 """Keys of one dataset that statements are taken about."""
 
 
@@ -123,8 +123,8 @@ class IncomingSignatures:
     def _require_room(self, side: SideFiles) -> None:
         there = set(side.names(revocations.FOLDER)) if self._statements else set()
         new = {revocations.path_of(one.actor).rpartition("/")[2] for one in self._statements}
-        if len(there | new) > MOST_KEYS:
-            raise MalformedSignature(f"Revocations of more than {MOST_KEYS} keys", hint="Ask whoever runs the server.")
+        if len(there | new) > MAX_KEYS:
+            raise MalformedSignature(f"Revocations of more than {MAX_KEYS} keys", hint="Ask whoever runs the server.")
 
     def _there(self, side: SideFiles, path: str, kind: str, hashed: HashedBlock) -> SignedBlock | None:
         """Return what is there already; what is damaged, or of an earlier head, counts for nothing."""

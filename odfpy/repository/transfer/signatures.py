@@ -42,7 +42,7 @@ from odfpy.dataset.identity import ActorId, DatasetId
 from odfpy.errors import OdfError
 from odfpy.values import dataclass
 
-_MOST_SIGNERS: Final = 100
+_MAX_SIGNERS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +172,6 @@ def _keys_to_ask(side: SideFiles | None, signers: Sequence[ActorId]) -> list[Act
     it could leave out what it has to say of them as well.
     """
     if not isinstance(side, LocalSideFiles):
-        return list(signers[:_MOST_SIGNERS])
+        return list(signers[:_MAX_SIGNERS])
     keys = (revocations.key_of(f"{revocations.FOLDER}/{name}") for name in side.names(revocations.FOLDER))
     return [key for key in keys if key is not None]

@@ -34,7 +34,7 @@ from odfpy.serving.rest.models import NOT_MODIFIED, answers, with_headers
 
 router = APIRouter(tags=["archives"])
 
-MOST_NAMES: Final = 500
+MAX_NAMES: Final = 500
 """Names among which one need not say what is looked for."""
 
 _TAG: Final = 'W/"f1620566002562203fa5af2732a888ccdf6a254c4b2652cf5b34ff1631cb0c1635741"'
@@ -136,7 +136,7 @@ def _chosen(index: SearchIndex, what: list[str] | None) -> tuple[str, ...]:
     if given:
         return given
     found = tuple(one.name for one in index.names())
-    if len(found) > MOST_NAMES:
+    if len(found) > MAX_NAMES:
         raise UsageError(f"The archive has {len(found)} names of files: choose one", hint="Say what: `what=...`.")
     return found
 

@@ -30,7 +30,7 @@ _HARMLESS: Final = frozenset(
         "image/tiff",
     }
 )
-_LONGEST_NAME: Final = 200
+_MAX_NAME_LENGTH: Final = 200
 _TYPES: Final = MimeTypes()  # without the files of this machine: the same everywhere
 
 
@@ -73,4 +73,4 @@ def _name(path: str) -> str:
 
 def _quoted(path: str) -> str:
     """The name of a file for a header: nothing but letters, digits, `-._~` and percent signs."""
-    return quote(_name(path)[-_LONGEST_NAME:].encode("utf-8", "replace"), safe="")
+    return quote(_name(path)[-_MAX_NAME_LENGTH:].encode("utf-8", "replace"), safe="")

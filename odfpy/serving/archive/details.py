@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 router = APIRouter(tags=["archives"])
 
-MOST_CHECKED: Final = 8 << 30
+MAX_CHECKED: Final = 8 << 30
 """Bytes of a file that the server hashes for somebody."""
 
 _PIECE: Final = 1 << 20
@@ -140,10 +140,10 @@ async def check(request: Request, caller: AnyCaller, served: ReadableArchive, id
     def work(control: Control) -> Response:
         with refused_with_codes():
             record = served.archive.get(id)
-            if record.size > MOST_CHECKED:
+            if record.size > MAX_CHECKED:
                 raise Refused(
                     400,
-                    f"The file has {record.size} bytes; the server hashes up to {MOST_CHECKED} for somebody who asks\n"
+                    f"The file has {record.size} bytes; the server hashes up to {MAX_CHECKED} for somebody who asks\n"
                     "Fetch it: `odf archive fetch` hashes what it gets.",
                 )
             return reply(request, _checked(served.archive, record, control))

@@ -19,10 +19,10 @@ from odfpy.serving.archive.uploads import Source, UploadTooLarge, object_name
 MEDIA_TYPE: Final = "application/vnd.odf.objects"
 """The media type of such bodies."""
 
-MOST_FILES: Final = 10_000
+MAX_FILES: Final = 10_000
 """Files that one body may have."""
 
-_LONGEST_LINE: Final = 200
+_MAX_LINE_LENGTH: Final = 200
 
 
 _Reader: TypeAlias = "io.BufferedReader[_Raw]"
@@ -52,11 +52,11 @@ def unpack(source: Source, scratch: Path, most: int) -> dict[Multihash, Path]:
     reader: _Reader = io.BufferedReader(_Raw(source), CHUNK)
     files: dict[Multihash, Path] = {}
     count = total = 0
-    while line := reader.readline(_LONGEST_LINE):
+    while line := reader.readline(_MAX_LINE_LENGTH):
         name, size = _parse(line)
         count, total = count + 1, total + size
-        if count > MOST_FILES or total > most:
-            raise UploadTooLarge(f"More than {MOST_FILES} files, or more than {most} bytes, come at once")
+        if count > MAX_FILES or total > most:
+            raise UploadTooLarge(f"More than {MAX_FILES} files, or more than {most} bytes, come at once")
         path = scratch / f"object-{count}"
         _write(reader, path, name, size)
         files[name] = path

@@ -21,9 +21,9 @@ from fastapi import APIRouter, Request, Response
 from odfpy.archive.errors import WrongContent
 from odfpy.archive.local import LocalArchive
 from odfpy.archive.preview.beginning import Beginning, beginning_of
-from odfpy.archive.preview.delimited import MOST_COLUMNS, MOST_ROWS, cut, first_rows
+from odfpy.archive.preview.delimited import MAX_COLUMNS, MAX_ROWS, cut, first_rows
 from odfpy.archive.preview.kind import HEAD, DetectedKind, FileKind, text_of, told_from
-from odfpy.archive.preview.picture import MOST_PIXELS, pixels_of
+from odfpy.archive.preview.picture import MAX_PIXELS, pixels_of
 from odfpy.archive.record import FileRecord
 from odfpy.engine.control import Control
 from odfpy.engine.sql.files import FilesRequest, FileTable
@@ -52,20 +52,20 @@ if TYPE_CHECKING:
 
 router = APIRouter(tags=["archives"])
 
-MOST_TEXT: Final = 128 * 1024
+MAX_TEXT: Final = 128 * 1024
 """Bytes of a text that are shown."""
 
-MOST_PICTURE: Final = 20_000_000
+MAX_PICTURE: Final = 20_000_000
 """Bytes of a picture that is shown."""
 
-MOST_DRAWING: Final = 1_000_000
+MAX_DRAWING: Final = 1_000_000
 """Bytes of a drawing (SVG) that is shown as a picture; a small one can keep a browser busy for long."""
 
-_MOST_MEMORY: Final = 1 << 30
-_MOST_SECONDS: Final = 20.0
-_MOST_ROW_BYTES: Final = 16 << 20
-_MOST_COPIED: Final = 64 << 20
-_MOST_BYTES: Final = 512
+_MAX_MEMORY: Final = 1 << 30
+_MAX_SECONDS: Final = 20.0
+_MAX_ROW_BYTES: Final = 16 << 20
+_MAX_COPIED: Final = 64 << 20
+_MAX_BYTES: Final = 512
 _LINE: Final = 16
 _PICTURE_HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
@@ -86,7 +86,7 @@ async def preview(request: Request, caller: AnyCaller, served: ReadableArchive, 
     def work(control: Control) -> Response:
         with refused_with_codes():
             record = served.archive.get(id)
-            begun, told = _look(served.archive, record, MOST_TEXT)
+            begun, told = _look(served.archive, record, MAX_TEXT)
         if told.kind is FileKind.PARQUET and begun.packing is None:
             folder = registry_of(request).storages[0].run
             found = _of_parquet(served.archive, record, folder, control)
@@ -109,7 +109,7 @@ def picture(served: ReadableArchive, id: FileId) -> Response:  # noqa: A002 - th
     """A picture: PNG, JPEG, GIF, WebP, or SVG in which nothing runs. 404 for files that are none, or were withdrawn."""
     with refused_with_codes():
         record = served.archive.get(id)
-        begun, told = _look(served.archive, record, MOST_PICTURE)
+        begun, told = _look(served.archive, record, MAX_PICTURE)
     problem = _problem_of_picture(begun, told)
     if told.media_type is None or problem is not None:
         raise Refused(404, problem or "The file is no picture")
@@ -136,18 +136,18 @@ def _look(archive: LocalArchive, record: FileRecord, most: int) -> tuple[Beginni
 
 def _is_too_large(record: FileRecord, begun: Beginning, told: DetectedKind) -> bool:
     """Return whether a picture is known to be too large, as far as its beginning tells."""
-    return record.size > MOST_PICTURE or (pixels_of(begun.data, told.media_type or "") or 0) > MOST_PIXELS
+    return record.size > MAX_PICTURE or (pixels_of(begun.data, told.media_type or "") or 0) > MAX_PIXELS
 
 
 def _problem_of_picture(begun: Beginning, told: DetectedKind) -> str | None:
     """Why a picture is not shown, None if it is."""
-    most = MOST_DRAWING if told.kind is FileKind.DRAWING else MOST_PICTURE
+    most = MAX_DRAWING if told.kind is FileKind.DRAWING else MAX_PICTURE
     if not begun.is_whole or len(begun.data) > most:
         return f"The picture has more than {most} bytes; download it to look at it"
     if told.kind is FileKind.PICTURE:
         pixels = pixels_of(begun.data, told.media_type or "")
-        if pixels is None or pixels > MOST_PIXELS:
-            return f"The picture is damaged, or has more than {MOST_PIXELS} pixels; download it to look at it"
+        if pixels is None or pixels > MAX_PIXELS:
+            return f"The picture is damaged, or has more than {MAX_PIXELS} pixels; download it to look at it"
     return None
 
 
@@ -175,8 +175,8 @@ def _of_beginning(begun: Beginning, told: DetectedKind) -> dict[str, Any]:
         case FileKind.BYTES | FileKind.PARQUET:  # Parquet that is packed once more
             found |= {
                 "kind": FileKind.BYTES.value,
-                "text": hexadecimal(begun.data[:_MOST_BYTES]),
-                "isWhole": begun.is_whole and len(begun.data) <= _MOST_BYTES,
+                "text": hexadecimal(begun.data[:_MAX_BYTES]),
+                "isWhole": begun.is_whole and len(begun.data) <= _MAX_BYTES,
             }
         case FileKind.PICTURE:
             pass
@@ -199,10 +199,10 @@ def hexadecimal(data: bytes) -> str:
 def _of_parquet(archive: LocalArchive, record: FileRecord, folder: Path, control: Control) -> dict[str, Any]:
     """The first rows of a Parquet file; or why it cannot be read, which is no fault of who asks."""
     try:
-        with Control(_MOST_SECONDS, within=control) as limited, TemporaryDirectory(dir=folder) as scratch:
+        with Control(_MAX_SECONDS, within=control) as limited, TemporaryDirectory(dir=folder) as scratch:
             path = _file_of(archive, record, Path(scratch))
             if path is None:
-                return _nothing(f"Files of more than {_MOST_COPIED} bytes cannot be shown from this store")
+                return _nothing(f"Files of more than {_MAX_COPIED} bytes cannot be shown from this store")
             table, num_columns = _first_rows_of(path, limited)
     except (QueryCancelled, QueryTimedOut):
         control.check()  # it is not wanted any more
@@ -212,13 +212,13 @@ def _of_parquet(archive: LocalArchive, record: FileRecord, folder: Path, control
     except (ResultTooLarge, InvalidQuery, MalformedData, EngineError) as error:
         is_large = isinstance(error, ResultTooLarge)
         return _nothing("Its rows are too large for a page" if is_large else "It is no Parquet file that can be read")
-    rows = laid_out(table.slice(0, MOST_ROWS), DataFormat.ARRAY_OF_ARRAYS)
+    rows = laid_out(table.slice(0, MAX_ROWS), DataFormat.ARRAY_OF_ARRAYS)
     return {
         "kind": "table",
         "columns": table.column_names,
         "rows": [[_shown(value) for value in row] for row in rows],
         "numColumns": num_columns,
-        "isWhole": table.num_rows <= MOST_ROWS,
+        "isWhole": table.num_rows <= MAX_ROWS,
     }
 
 
@@ -227,7 +227,7 @@ def _file_of(archive: LocalArchive, record: FileRecord, scratch: Path) -> Path |
     path = archive.dataset.layout.data.local_path(record.object)
     if path is not None and path.is_file() and path.stat().st_size == record.size:
         return path
-    if record.size > _MOST_COPIED:
+    if record.size > _MAX_COPIED:
         return None
     copy = scratch / "file"
     with closing(archive.open(record)) as stream:
@@ -238,11 +238,11 @@ def _file_of(archive: LocalArchive, record: FileRecord, scratch: Path) -> Path |
 def _first_rows_of(path: Path, control: Control) -> tuple[pa.Table, int]:
     """The first rows of a Parquet file, in the columns that are shown; and how many columns there are."""
     whole = _asked("select * from file limit 0", path, control)
-    names = whole.column_names[:MOST_COLUMNS]
+    names = whole.column_names[:MAX_COLUMNS]
     if not names or len(set(whole.column_names)) < len(whole.column_names):
         return whole.select(list(range(len(names)))), whole.num_columns
     chosen = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
-    query = f"select {chosen} from file limit {MOST_ROWS + 1}"  # noqa: S608 - quoted, and the process reads nothing else
+    query = f"select {chosen} from file limit {MAX_ROWS + 1}"  # noqa: S608 - quoted, and the process reads nothing else
     return _asked(query, path, control), whole.num_columns
 
 
@@ -251,8 +251,8 @@ def _asked(query: str, path: Path, control: Control) -> pa.Table:
 
     from odfpy.engine.datafusion.apart import IsolatedQuery, fork_server
 
-    request = FilesRequest(query, (FileTable("file", "parquet", (str(path),)),), _MOST_ROW_BYTES)
-    with closing(IsolatedQuery(fork_server(_MOST_MEMORY), request, control)) as rows:
+    request = FilesRequest(query, (FileTable("file", "parquet", (str(path),)),), _MAX_ROW_BYTES)
+    with closing(IsolatedQuery(fork_server(_MAX_MEMORY), request, control)) as rows:
         return pa.Table.from_batches(rows, rows.schema)
 
 

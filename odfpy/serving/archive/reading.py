@@ -39,7 +39,7 @@ from odfpy.serving.rest.datasets import Health
 
 router = APIRouter(tags=["archives"])
 
-_MOST_DAYS: Final = 3_700_000
+_MAX_DAYS: Final = 3_700_000
 _Id = Annotated[str, Path(max_length=200, description="Id of the file.")]
 _What = Annotated[str, Path(max_length=255, description="The process or program that made it.")]
 _Where = Annotated[str, Path(max_length=255, description="The machine or place that it comes from.")]
@@ -163,7 +163,7 @@ def _latest(served: ServedArchive, what: str, where: str, lookback: str | None) 
     if days < 0:
         raise bad_request("InvalidLookback", "lookback must not be negative")
     with as_refusals():
-        return served.archive.latest(what, where, lookback=min(days, _MOST_DAYS))
+        return served.archive.latest(what, where, lookback=min(days, _MAX_DAYS))
 
 
 # --- One file ---

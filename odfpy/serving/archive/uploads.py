@@ -35,8 +35,8 @@ LIFETIME: Final = 24 * 3600.0
 
 _SWEEP_EVERY: Final = 600.0
 _PART: Final = ".part"
-_MOST_KNOWN: Final = 10_000
-_MOST_RUNNING: Final = 256
+_MAX_KNOWN: Final = 10_000
+_MAX_RUNNING: Final = 256
 
 
 _State: TypeAlias = tuple[int, int, int]
@@ -310,13 +310,13 @@ class Uploads:
     def _remember(self, name: Multihash, file: FileIO, long: Hasher, short: Hasher) -> None:
         with self._lock:
             self._running[name] = (_state_of(file), long, short)
-            if len(self._running) > _MOST_RUNNING:
+            if len(self._running) > _MAX_RUNNING:
                 self._running.popitem(last=False)
 
     def _know(self, name: Multihash, known: str) -> None:
         with self._lock:
             self._hashes[name] = known
-            if len(self._hashes) > _MOST_KNOWN:
+            if len(self._hashes) > _MAX_KNOWN:
                 self._hashes.popitem(last=False)
 
 

@@ -30,7 +30,7 @@ from odfpy.serving.archive.models import (
     ResultsModel,
     refusals,
 )
-from odfpy.serving.archive.object_batch import MEDIA_TYPE, MOST_FILES, MalformedBatch, unpack
+from odfpy.serving.archive.object_batch import MAX_FILES, MEDIA_TYPE, MalformedBatch, unpack
 from odfpy.serving.archive.pushing import Pushing
 from odfpy.serving.archive.refusals import bad_request, refusal
 from odfpy.serving.archive.served import ServedArchive, WritableArchive, archives_of
@@ -64,7 +64,7 @@ _RECORDS: dict[str, Any] = {
         "required": True,
         "content": {
             "application/json": {
-                "schema": {"type": "array", "maxItems": MOST_FILES, "items": NewRecordModel.model_json_schema()},
+                "schema": {"type": "array", "maxItems": MAX_FILES, "items": NewRecordModel.model_json_schema()},
                 "example": NewRecordModel.model_config["json_schema_extra"]["examples"],  # type: ignore[index]
             }
         },
@@ -161,7 +161,7 @@ async def put_all(request: Request, served: WritableArchive) -> Response:
 async def push(
     request: Request,
     served: WritableArchive,
-    records: Annotated[list[Any], Body(max_length=MOST_FILES)],
+    records: Annotated[list[Any], Body(max_length=MAX_FILES)],
 ) -> Response:
     """Archive files whose bytes have come, all good ones in one commit; needs the scope write.
 

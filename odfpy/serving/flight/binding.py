@@ -13,7 +13,7 @@ import pyarrow as pa
 from odfpy.data.memory import bytes_of
 from odfpy.serving.flight.errors import FlightSqlError, as_arrow
 
-_MOST_BYTES: Final = 1 << 20
+_MAX_BYTES: Final = 1 << 20
 _WHAT: Final = "The parameters cannot be read"
 _PLAIN: Final = (
     *(pa.types.is_null, pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal),
@@ -74,6 +74,6 @@ def values_of(batch: pa.RecordBatch, *, is_first: bool = True) -> tuple[Any, ...
         )
     check_types(batch.schema)
     as_arrow(lambda: batch.validate(full=True), _WHAT)
-    if bytes_of(batch) > _MOST_BYTES:
-        raise FlightSqlError(f"Parameters have {_MOST_BYTES} bytes at most")
+    if bytes_of(batch) > _MAX_BYTES:
+        raise FlightSqlError(f"Parameters have {_MAX_BYTES} bytes at most")
     return tuple(as_arrow(column[0].as_py, "A parameter cannot be read") for column in batch.columns)

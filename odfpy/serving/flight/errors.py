@@ -44,7 +44,7 @@ from odfpy.federation.relay.errors import (
 from odfpy.serving.http.logs import log
 
 _Call = TypeVar("_Call", bound=Callable[..., Any])
-_LONGEST: Final = 1500
+_MAX_LENGTH: Final = 1500
 """Characters of a message: it is sent as a header, more than once, and clients take 8 KB of headers."""
 
 
@@ -167,7 +167,7 @@ def _sentence(error: OdfError) -> str:
     """Message and hint, as the command line shows them."""
     hint = f"\nhint: {error.hint}" if error.hint else ""
     text = f"{error.message} [{error.code}]{hint}"
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}..."
 
 
 def as_arrow(make: Callable[[], Any], what: str) -> Any:

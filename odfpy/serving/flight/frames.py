@@ -16,10 +16,10 @@ from typing import Final
 from odfpy.codec.arrow_message import is_compressed
 
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-MOST_MESSAGE: Final = 4 << 20
+MAX_MESSAGE: Final = 4 << 20
 """Bytes of a message that a client sends: what servers of gRPC take, if nobody tells them otherwise."""
 
-MOST_CALL: Final = 5 << 20
+MAX_CALL: Final = 5 << 20
 """Bytes of all messages of a call."""
 
 _DATA, _HEADERS, _RST_STREAM = 0x0, 0x1, 0x3
@@ -159,8 +159,8 @@ class Call:
             self.total += self._left
             if is_compressed:
                 raise Violation("messages to this server are not compressed")
-            if self._left > MOST_MESSAGE or self.total > MOST_CALL:
-                raise Violation(f"a message has {MOST_MESSAGE} bytes at most, all of a call {MOST_CALL}")
+            if self._left > MAX_MESSAGE or self.total > MAX_CALL:
+                raise Violation(f"a message has {MAX_MESSAGE} bytes at most, all of a call {MAX_CALL}")
         return payload[take:]
 
 

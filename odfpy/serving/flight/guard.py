@@ -34,7 +34,7 @@ _COPIES: Final = 3
 _HIGH_WATER: Final = 1 << 20
 _LOOKS: Final = 4
 _ROUNDS: Final = 5
-_LEAST_PATIENCE: Final = 1.0
+_MIN_PATIENCE: Final = 1.0
 _CALLS_PER_ANSWER: Final = 2
 _GOAWAY: Final = 0x7
 _ENHANCE_YOUR_CALM: Final = 0xB
@@ -196,7 +196,7 @@ class _Client(asyncio.Protocol):
 
     def _look(self) -> None:
         """Give up clients that begin and do not go on."""
-        patience = max(self._rules.settings.patience, _LEAST_PATIENCE)
+        patience = max(self._rules.settings.patience, _MIN_PATIENCE)
         late = self._loop.time() - patience
         if self._timer is not None and self._server is None:
             self.end("nothing has come")

@@ -10,7 +10,7 @@ from typing import Final
 
 from odfpy.serving.flight.errors import FlightSqlError
 
-LONGEST: Final = 1000
+MAX_LENGTH: Final = 1000
 """Characters of a pattern; names of datasets are shorter."""
 
 _ANY: Final = None
@@ -25,9 +25,9 @@ class Like:
         Raises:
             FlightSqlError: the pattern is too long.
         """
-        if len(pattern) > LONGEST:
+        if len(pattern) > MAX_LENGTH:
             raise FlightSqlError(
-                f"A pattern of names has {LONGEST} characters at most, not {len(pattern)}",
+                f"A pattern of names has {MAX_LENGTH} characters at most, not {len(pattern)}",
                 hint="Use % for any text.",
             )
         self._pieces = _split(pattern)

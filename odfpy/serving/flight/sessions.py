@@ -35,7 +35,7 @@ DIALECT_HEADER: Final = "odf-dialect"
 MIDDLEWARE: Final = "session"
 _PREFIX: Final = "odfs_"
 _IDLE_SECONDS: Final = 86400.0
-_MOST_SESSIONS: Final = 20_000
+_MAX_SESSIONS: Final = 20_000
 _INVALID_NAME, _INVALID_VALUE, _CANNOT = 1, 2, 3
 _HINT: Final = "`odf token new` makes tokens: send one as bearer token, or as password."
 
@@ -88,7 +88,7 @@ class Sessions:
         on_end: Callable[[Collection[str]], object] = lambda _: None,
         *,
         clock: Callable[[], float] = time.monotonic,
-        most: int = _MOST_SESSIONS,
+        most: int = _MAX_SESSIONS,
     ) -> None:
         """
         Args:

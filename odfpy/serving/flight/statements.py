@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from odfpy.data.multihash import Multihash
     from odfpy.dataset.identity import DatasetId
 
-_MOST_PARTS: Final = 8
-_LEAST_ROWS: Final = 500_000
+_MAX_PARTS: Final = 8
+_MIN_ROWS: Final = 500_000
 """Rows that are worth a connection of their own."""
-_MOST_STATEMENTS: Final = 20_000
-_MOST_BYTES: Final = 32 << 20
-_MOST_BYTES_EACH: Final = 8 << 20
-_LEAST_SIZE: Final = 1000
-_MOST_SCHEMAS: Final = 1000
-_LARGEST_SCHEMA: Final = 64 * 1024
+_MAX_STATEMENTS: Final = 20_000
+_MAX_BYTES: Final = 32 << 20
+_MAX_BYTES_EACH: Final = 8 << 20
+_MIN_SIZE: Final = 1000
+_MAX_SCHEMAS: Final = 1000
+_MAX_SCHEMA_SIZE: Final = 64 * 1024
 """Bytes of one that is kept, as it goes out."""
 
 
@@ -98,11 +98,11 @@ class Schemas:
         with self._lock:
             schema = self._known.pop(key, None)
         schema = ask() if schema is None else schema
-        if schema.serialize().size > _LARGEST_SCHEMA:
+        if schema.serialize().size > _MAX_SCHEMA_SIZE:
             return schema
         with self._lock:
             self._known[key] = schema
-            if len(self._known) > _MOST_SCHEMAS:
+            if len(self._known) > _MAX_SCHEMAS:
                 self._known.popitem(last=False)
         return schema
 
@@ -155,7 +155,7 @@ def cut_rows(first: int, last: int, ends: Sequence[int]) -> list[tuple[int, int]
         last: offset of the last row.
         ends: offsets of the last rows of slices, ascending.
     """
-    least = max(_LEAST_ROWS, -(-(last - first + 1) // _MOST_PARTS))
+    least = max(_MIN_ROWS, -(-(last - first + 1) // _MAX_PARTS))
     parts, start = [], first
     for end in [*(end for end in ends if end < last), last]:
         if end - start + 1 >= least or end == last:
@@ -181,7 +181,7 @@ class Statement:
     @cached_property
     def size(self) -> int:
         """Bytes that it takes, by and large."""
-        return _LEAST_SIZE + sum(map(sys.getsizeof, (self.question.text, *self.question.parameters)))
+        return _MIN_SIZE + sum(map(sys.getsizeof, (self.question.text, *self.question.parameters)))
 
 
 class Statements:
@@ -191,7 +191,7 @@ class Statements:
     caller who has more than a fair share.
     """
 
-    def __init__(self, most_bytes: int = _MOST_BYTES, most_bytes_each: int = _MOST_BYTES_EACH) -> None:
+    def __init__(self, most_bytes: int = _MAX_BYTES, most_bytes_each: int = _MAX_BYTES_EACH) -> None:
         """
         Args:
             most_bytes: of all of them.
@@ -246,7 +246,7 @@ class Statements:
         while self._sizes[who] and self._sizes[who] + statement.size > self._most_bytes_each:
             self._drop(next(key for key, one in self._known.items() if one.who == who))
         while self._known and (
-            len(self._known) >= _MOST_STATEMENTS or self._sizes.total() + statement.size > self._most_bytes
+            len(self._known) >= _MAX_STATEMENTS or self._sizes.total() + statement.size > self._most_bytes
         ):
             self._drop(next(iter(self._known)))
         self._known[handle] = statement

@@ -25,7 +25,7 @@ from odfpy.serving.flight.binding import check_types, values_of
 from odfpy.serving.flight.errors import WrongMessage, as_arrow
 from odfpy.serving.flight.messages import message, wrap
 
-_LONGEST_NAME: Final = 100
+_MAX_NAME_LENGTH: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def _first_batch(data: bytes) -> pa.RecordBatch:
 
 def _name(value: Any) -> str:
     """The name of an execution; those that are cancelled are kept in mind."""
-    if len(_text(value)) > _LONGEST_NAME:
+    if len(_text(value)) > _MAX_NAME_LENGTH:
         raise ValueError
     return _text(value)
 

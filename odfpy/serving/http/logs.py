@@ -20,7 +20,7 @@ else:
     _Handler = logging.StreamHandler  # which has no parameters in Python 3.10
 
 LOGGER = "odf.serve"
-_LONGEST = 1000
+_MAX_LENGTH = 1000
 _LEVELS = {LOGGER: logging.INFO, "odf.automation": logging.INFO, "odfpy": logging.WARNING, "uvicorn": logging.WARNING}
 """What this process hears of whom: the server, its notifications, pulls that it runs, and HTTP."""
 
@@ -36,7 +36,7 @@ class JsonFormatter(logging.Formatter):
         fields: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            "event": record.getMessage()[:_LONGEST],
+            "event": record.getMessage()[:_MAX_LENGTH],
             **getattr(record, "fields", {}),
         }
         if record.exc_info:

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from odfpy.serving.http.logs import log
 
-_LONGEST = 1000
+_MAX_LENGTH = 1000
 _BUCKETS = (0.005, 0.02, 0.1, 0.5, 2, 10, 60)
 
 
@@ -74,7 +74,7 @@ class Observed:
         log(
             "request",
             method=_known_route(method),
-            path=scope["path"][:_LONGEST],
+            path=scope["path"][:_MAX_LENGTH],
             status=seen.status,
             bytes=seen.sent,
             seconds=round(seconds, 4),

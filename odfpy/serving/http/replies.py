@@ -17,8 +17,8 @@ from odfpy.query.wire.commitments import hash_of
 from odfpy.query.wire.response import ResponseLimits
 from odfpy.serving.callers.access import registry_of
 
-_SMALLEST: Final = 1000
-_LARGEST_HELD: Final = 256 * 1024
+_MIN_SIZE: Final = 1000
+_MAX_HELD_SIZE: Final = 256 * 1024
 _PIECE: Final = 128 * 1024
 _NOT_MODIFIED: Final = 304
 _PART: Final = re.compile(r"\s*([\w*-]+)\s*(?:;\s*q\s*=\s*([01](?:\.\d{0,3})?))?\s*")
@@ -50,12 +50,12 @@ def reply(request: Request, tree: Any, tag: str | None = None, more: Mapping[str
     body = json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8", "replace")
     headers = {**_headers(tag), **(more or {})}
     codec = _codec(request.headers.get("Accept-Encoding", ""))
-    if codec is not None and len(body) >= _SMALLEST:
+    if codec is not None and len(body) >= _MIN_SIZE:
         import pyarrow as pa
 
         body = pa.compress(body, codec=codec, asbytes=True)
         headers["Content-Encoding"] = codec
-    if len(body) <= _LARGEST_HELD:
+    if len(body) <= _MAX_HELD_SIZE:
         return Response(body, media_type="application/json", headers=headers)
     headers["Content-Length"] = str(len(body))
     return StreamingResponse(_from_disk(request, body), media_type="application/json", headers=headers)

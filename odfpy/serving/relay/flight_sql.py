@@ -56,7 +56,7 @@ from odfpy.serving.settings import ServeSettings
 MISSING: Final = b"odf.missing"
 """The key of the metadata that says whose rows are missing, in JSON: a list of names with reasons."""
 
-LARGEST: Final = 8 << 30
+MAX_SIZE: Final = 8 << 30
 """Bytes of Arrow data that all parts of an answer may have: they lie on the disk of the relay."""
 
 _PLANNING: Final = 30.0
@@ -188,7 +188,7 @@ class FlightSql:
 
     def _run(self, context: Any, caller: Identity, ticket: SqlTicket) -> Any:
         seconds, began = self._settings.flight_timeout, time.monotonic()
-        options = AskOptions(not ticket.allows_incomplete, seconds, self._settings.query_memory, LARGEST)
+        options = AskOptions(not ticket.allows_incomplete, seconds, self._settings.query_memory, MAX_SIZE)
         with ExitStack() as stack:
             control = CallControl(context, seconds)
             stack.callback(control.close)

@@ -33,8 +33,8 @@ FILE: Final = pa.schema([pa.field("data", pa.binary(), nullable=False)])
 
 _PIECE: Final = 1 << 20
 _QUERY: Final = "query "
-_LONGEST_QUERY: Final = 100
-_MOST_QUERIES: Final = 1_000
+_MAX_QUERY_LENGTH: Final = 100
+_MAX_QUERIES: Final = 1_000
 _NANOS: Final = 1_000_000_000
 
 
@@ -104,10 +104,10 @@ class ResultCalls:
         """Remember a query whose results are made."""
         tree = tree_of(body)
         query = text_in(tree, "query")
-        if len(query) > _LONGEST_QUERY or not isinstance(tree.get("record"), dict):
+        if len(query) > _MAX_QUERY_LENGTH or not isinstance(tree.get("record"), dict):
             raise InvalidQuestion("A query is remembered by its id, with a record")
-        if self._results.count(caller.fingerprint, _QUERY) >= _MOST_QUERIES:
-            raise InvalidQuestion(f"The relay remembers {_MOST_QUERIES} queries of you at most")
+        if self._results.count(caller.fingerprint, _QUERY) >= _MAX_QUERIES:
+            raise InvalidQuestion(f"The relay remembers {_MAX_QUERIES} queries of you at most")
         until = Timestamp(Timestamp.now().nanos + int(self._lifetime * _NANOS))
         found, _ = self._results.add(f"{_QUERY}{query}", caller.fingerprint, {"record": tree["record"]}, until)
         self._results.move(found.id, ResultState.DONE)
@@ -120,7 +120,7 @@ class ResultCalls:
             found = self._results.get(f"{_QUERY}{query}", caller.fingerprint)
         except WebObjectNotFound as error:
             raise error.with_message(
-                f"This relay remembers no query {query[:_LONGEST_QUERY]} of yours",
+                f"This relay remembers no query {query[:_MAX_QUERY_LENGTH]} of yours",
                 hint="`odf web status` lists those that it does. They go after some time.",
             ) from None
         return body_of(_record_of(found))

@@ -26,7 +26,7 @@ server = APIRouter(tags=["server"])
 dataset = APIRouter(tags=["datasets"])
 
 TOTAL: Final = "X-Total-Count"
-_MOST_IDS: Final = 100
+_MAX_IDS: Final = 100
 _LONG_AGO: Final = Timestamp(-(2**62))
 
 _DATASET = {
@@ -217,7 +217,7 @@ def datasets(
     kind: Annotated[DatasetKind | None, Query(description="Only those of this kind.")] = None,
     ids: Annotated[
         list[str] | None,
-        Query(alias="id", max_length=_MOST_IDS, description="Only those with these ids; can be repeated."),
+        Query(alias="id", max_length=_MAX_IDS, description="Only those with these ids; can be repeated."),
     ] = None,
     sort: Annotated[Order, Query(description="Order; a hyphen before it for descending.")] = Order.NAME,
     limit: Annotated[int, Query(ge=1, le=1000, description="Datasets at most.")] = 100,

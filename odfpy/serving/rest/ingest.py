@@ -54,8 +54,8 @@ FORMATS: Final = {
 _ANY: Final = ("", "application/octet-stream")
 _PACKINGS: Final = {"gzip": "gzip", "x-gzip": "gzip", "zstd": "zstd"}
 _PIECE: Final = 1024 * 1024
-_LEAST_ROOM: Final = 64 * 1024 * 1024
-_MOST_PACKED: Final = 200
+_MIN_ROOM: Final = 64 * 1024 * 1024
+_MAX_PACKED: Final = 200
 _PARALLEL: Final = 4
 
 
@@ -281,7 +281,7 @@ def _unpacked(path: Path, packing: str, most: int) -> tuple[Path, str]:
     """Return what is packed in a file, and its hash: packing may differ each time. Bombs are refused."""
     import pyarrow as pa
 
-    most = min(most, max(_LEAST_ROOM, _MOST_PACKED * path.stat().st_size))
+    most = min(most, max(_MIN_ROOM, _MAX_PACKED * path.stat().st_size))
     target, digest, size = path.with_suffix(".unpacked"), hashlib.sha256(), 0
     try:
         with pa.input_stream(str(path), compression=packing) as source, target.open("wb") as file:

@@ -31,7 +31,7 @@ PASSWORD: Final = "password"  # noqa: S105 - the name of a method
 WRONG_LOGIN: Final = "Wrong name or password"
 _NOBODY: Final = "There is no user or recipient of that name"
 _OK: Final = 200
-_LONGEST_NAME: Final = 255
+_MAX_NAME_LENGTH: Final = 255
 _AT_ONCE: Final = 2
 """Passwords that are checked at the same time: each takes 64 MiB, and a core."""
 
@@ -97,7 +97,7 @@ async def login(request: Request, response: Response, body: LoginModel) -> Token
     name, password = _credentials(body)
     logins: Logins = request.app.state.logins
     address = request.client.host if request.client else ""
-    whose = f"name {folded(name)[:_LONGEST_NAME]}"
+    whose = f"name {folded(name)[:_MAX_NAME_LENGTH]}"
     shown = f"{folded(name)}/{password}"
     # Whoever guesses waits here, too, so that what is wrong is counted before the next one is looked at.
     async with logins.gate:

@@ -8,15 +8,15 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from odfpy.query.wire.layouts import DataFormat
-from odfpy.query.wire.request import DEFAULT_LIMIT, MOST_ROWS, Include
+from odfpy.query.wire.request import DEFAULT_LIMIT, MAX_ROWS, Include
 from odfpy.query.wire.schema_formats import SchemaFormat
 
 QUERY = 'select "offset", op, event_time, rate from "com.example.rates" order by "offset" limit 2'
 DIALECTS = "SqlDataFusion or SqlSpark."
 ID = "did:odf:fed01b731c71002a4d1bf1fe3d45aea07c2ac084d5c86b3d30ee05e39394e0edd7207"
 HASH = "f1620aad0b89382da51b81720cb571e26ee3aa8ec41b9d6b6525740bffcd511f6dd65"
-_MOST_DATASETS = 1000
-_LONGEST_QUERY = 1_000_000
+_MAX_DATASETS = 1000
+_MAX_QUERY_LENGTH = 1_000_000
 
 
 def _spelled(kind: type[Enum]) -> BeforeValidator:
@@ -36,8 +36,8 @@ AnyDataFormat = Annotated[
 AnySchemaFormat = Annotated[SchemaFormat, _spelled(SchemaFormat), Field(description="How the schema is written.")]
 MaybeSchemaFormat = Annotated[AnySchemaFormat | None, Field(description="How the schema is written, if it is wanted.")]
 Records = Annotated[int, Field(description="Rows of the changelog, corrections among them.")]
-Skipped = Annotated[int, Field(ge=0, le=MOST_ROWS, description="Rows to leave out first.")]
-Rows = Annotated[int, Field(ge=0, le=MOST_ROWS, description="Rows at most.")]
+Skipped = Annotated[int, Field(ge=0, le=MAX_ROWS, description="Rows to leave out first.")]
+Rows = Annotated[int, Field(ge=0, le=MAX_ROWS, description="Rows at most.")]
 
 
 class DatasetStateModel(BaseModel):
@@ -55,7 +55,7 @@ class QueryModel(BaseModel):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"query": QUERY, "include": ["Proof"]}]})
 
-    query: Annotated[str, Field(max_length=_LONGEST_QUERY, description="SQL.", examples=[QUERY])]
+    query: Annotated[str, Field(max_length=_MAX_QUERY_LENGTH, description="SQL.", examples=[QUERY])]
     queryDialect: Annotated[  # noqa: N815
         str, Field(max_length=100, description=DIALECTS, examples=["SqlSpark"])
     ] = "SqlDataFusion"
@@ -66,7 +66,7 @@ class QueryModel(BaseModel):
     schemaFormat: MaybeSchemaFormat = None  # noqa: N815
     datasets: Annotated[
         list[DatasetStateModel] | None,
-        Field(max_length=_MOST_DATASETS, description="Names of the query; those with a block are read as of it."),
+        Field(max_length=_MAX_DATASETS, description="Names of the query; those with a block are read as of it."),
     ] = None
     skip: Skipped = 0
     limit: Rows = DEFAULT_LIMIT

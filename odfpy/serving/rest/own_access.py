@@ -20,7 +20,7 @@ from odfpy.sharing.model import SharedTable, SharedView
 
 router = APIRouter(tags=["datasets"])
 
-_MOST_TABLES: Final = 100
+_MAX_TABLES: Final = 100
 _TABLE: Final[dict[str, Any]] = {
     "path": "sales.eu.orders",
     "names": ["sales", "eu", "orders"],
@@ -79,7 +79,7 @@ class OwnAccessModel(BaseModel):
     numTables: int  # noqa: N815
     tables: Annotated[
         list[OwnTableModel],
-        Field(description=f"As which the caller reads it over Delta Sharing: the first {_MOST_TABLES}, by path."),
+        Field(description=f"As which the caller reads it over Delta Sharing: the first {_MAX_TABLES}, by path."),
     ]
 
 
@@ -102,7 +102,7 @@ def own_access(request: Request, response: Response, caller: AnyCaller, dataset:
                 shown=one.source.shown,
                 at=one.source.at,
             )
-            for one in tables[:_MOST_TABLES]
+            for one in tables[:_MAX_TABLES]
         ],
     )
 

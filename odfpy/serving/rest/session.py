@@ -16,7 +16,7 @@ from odfpy.serving.rest.models import answers
 
 router = APIRouter(prefix="/platform", tags=["server"])
 
-_LONGEST = 1000
+_MAX_LENGTH = 1000
 
 
 class SignInModel(BaseModel):
@@ -27,9 +27,9 @@ class SignInModel(BaseModel):
         json_schema_extra={"examples": [{"accessToken": "odf_..."}, {"login": "ann", "password": "..."}]},
     )
 
-    accessToken: Annotated[str | None, Field(max_length=_LONGEST, repr=False)] = None  # noqa: N815
-    login: Annotated[str | None, Field(max_length=_LONGEST)] = None
-    password: Annotated[str | None, Field(max_length=_LONGEST, repr=False)] = None
+    accessToken: Annotated[str | None, Field(max_length=_MAX_LENGTH, repr=False)] = None  # noqa: N815
+    login: Annotated[str | None, Field(max_length=_MAX_LENGTH)] = None
+    password: Annotated[str | None, Field(max_length=_MAX_LENGTH, repr=False)] = None
 
 
 class SessionModel(BaseModel):

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace
     from odfpy.engine.registry import EngineRegistry
 
-MOST_AT_ONCE: Final = 2
+MAX_AT_ONCE: Final = 2
 """Verifications of a server that are under way at the same time."""
 
-_MOST_KEPT: Final = 1000
+_MAX_KEPT: Final = 1000
 
 
 class AlreadyUnderWay(Exception):
@@ -111,10 +111,10 @@ class Verifications:
             known = self._jobs.get(dataset.folder)
             if known is not None and known.is_under_way:
                 raise AlreadyUnderWay
-            if self._is_over or sum(one.is_under_way for one in self._jobs.values()) >= MOST_AT_ONCE:
+            if self._is_over or sum(one.is_under_way for one in self._jobs.values()) >= MAX_AT_ONCE:
                 raise TooManyUnderWay
             ended = [folder for folder, one in self._jobs.items() if not one.is_under_way]
-            for folder in ended[: max(0, len(self._jobs) - _MOST_KEPT)]:
+            for folder in ended[: max(0, len(self._jobs) - _MAX_KEPT)]:
                 del self._jobs[folder]
             self._jobs[dataset.folder] = job
             job.thread = threading.Thread(

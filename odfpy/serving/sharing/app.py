@@ -14,7 +14,7 @@ from odfpy.serving.settings import ServeSettings
 from odfpy.serving.sharing import activation, files, listing, proofs, tables
 from odfpy.serving.sharing.audited import Audited
 from odfpy.serving.sharing.errors import add_handlers
-from odfpy.serving.sharing.state import LONGEST_LIFETIME, SharingState
+from odfpy.serving.sharing.state import MAX_LIFETIME, SharingState
 from odfpy.settings.sections import SharingSection
 from odfpy.sharing.audit import AuditLog
 from odfpy.sharing.files.maker import FileMaker
@@ -53,7 +53,7 @@ def create_sharing_app(workspaces: Sequence[Workspace], settings: ServeSettings)
         files=FileMaker(first.storage.cache / "shared-files", section.cache_size),
         shown=ShownFiles(first.storage.cache / "shared-files"),
         audit=audit,
-        url_lifetime=min(section.url_lifetime, LONGEST_LIFETIME),
+        url_lifetime=min(section.url_lifetime, MAX_LIFETIME),
         is_presigned=section.presigned,
         base_url=settings.base_url,
     )

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from threading import Lock
 from typing import Final
 
-_MOST: Final = 20
+_MAX_COUNT: Final = 20
 _SECONDS: Final = 60.0
 _ADDRESSES: Final = 10_000
 
@@ -35,7 +35,7 @@ class FailedAttempts:
         with self._lock:
             began, count = self._wrong.get(address, (0.0, 0))
             left = began + _SECONDS - time.monotonic()
-            if count < _MOST or left <= 0 or (address, _digest(token)) in self._right:
+            if count < _MAX_COUNT or left <= 0 or (address, _digest(token)) in self._right:
                 return 0.0
             return left
 

@@ -15,17 +15,17 @@ from odfpy.sharing.names import SharePath, folded
 
 router = APIRouter()
 
-_LARGEST: Final = 500
+_MAX_PAGE_SIZE: Final = 500
 _AT_ONCE: Final = 501
 
-_Most = Annotated[int, Query(ge=0, le=_LARGEST)]
+_Most = Annotated[int, Query(ge=0, le=_MAX_PAGE_SIZE)]
 _Page = Annotated[str | None, Query(max_length=8192)]
 
 
 class _Paging:
     """The page of a list that somebody wants: how many items at most, and the token that the page before ended with."""
 
-    def __init__(self, maxResults: _Most = _LARGEST, pageToken: _Page = None) -> None:  # noqa: N803
+    def __init__(self, maxResults: _Most = _MAX_PAGE_SIZE, pageToken: _Page = None) -> None:  # noqa: N803
         self.most = maxResults
         self.token = pageToken
 

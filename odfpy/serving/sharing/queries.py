@@ -20,8 +20,8 @@ from odfpy.serving.sharing.bodies import QueryBody
 from odfpy.serving.sharing.capabilities import Capabilities
 from odfpy.serving.sharing.errors import SharingError, in_protocol
 
-_MOST: Final = 1000
-_MOST_OF_ONE: Final = 50
+_MAX_COUNT: Final = 1000
+_MAX_OF_ONE: Final = 50
 _AT_ONCE: Final = 2
 _SECONDS: Final = 3600.0
 _UNKNOWN: Final = "There is no such query, or it has ended; ask the table again"
@@ -113,7 +113,7 @@ class PendingQueries:
             known = next((query for query in mine if query.is_same(given)), None)
             if known is not None:
                 return known
-            if sum(not query.work.done() for query in mine) >= _MOST_OF_ONE or len(self._kept) >= _MOST:
+            if sum(not query.work.done() for query in mine) >= _MAX_OF_ONE or len(self._kept) >= _MAX_COUNT:
                 raise SharingError(429, "Too many queries are pending; come back for them first", retry_after=10)
             key = secrets.token_urlsafe(18)
             self._kept[key] = PendingQuery(key, given, self._clock(), self._pool.submit(self._run, lines))
@@ -152,5 +152,5 @@ class PendingQueries:
         for key in [key for key, query in self._kept.items() if now - query.began > _SECONDS]:
             self._kept.pop(key).work.cancel()
         done = [key for key, query in self._kept.items() if query.work.done()]
-        for key in done[: max(0, len(self._kept) - _MOST + 1)]:
+        for key in done[: max(0, len(self._kept) - _MAX_COUNT + 1)]:
             del self._kept[key]

@@ -17,14 +17,14 @@ from odfpy.sharing.statements import RowsOfTable
 from odfpy.sharing.tables.contract import ReadableTable, TableFile, TableVersion
 
 _AT_ONCE: Final = 2
-_MOST_KEPT: Final = 1000
+_MAX_KEPT: Final = 1000
 
 
 class RowHashes:
     """Hashes of the rows of versions, found once as long as they are asked for. For all threads."""
 
     def __init__(self) -> None:
-        self._kept: LruCache[bytes, RowsOfTable] = LruCache(_MOST_KEPT)
+        self._kept: LruCache[bytes, RowsOfTable] = LruCache(_MAX_KEPT)
         self._room = BoundedSemaphore(_AT_ONCE)
 
     def of(self, table: ReadableTable, version: TableVersion, schema: pa.Schema, view: View) -> RowsOfTable:

@@ -25,10 +25,10 @@ from odfpy.sharing.tables.contract import ReadableTable
 from odfpy.sharing.tables.opener import TableOpener
 from odfpy.sharing.tables.visible import VisibleTable
 
-LONGEST_LIFETIME: Final = 7 * 24 * 3600
+MAX_LIFETIME: Final = 7 * 24 * 3600
 """Seconds that the url of a file can be good for: no store signs for longer."""
 
-_MOST_VISIBLE: Final = 1000
+_MAX_VISIBLE: Final = 1000
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class SharingState:
     seal: Seal = field(default_factory=Seal)
     guesses: FailedAttempts = field(default_factory=FailedAttempts)
     visible: LruCache[tuple[ReadableTable, bytes], VisibleTable] = field(
-        default_factory=partial(LruCache, _MOST_VISIBLE)
+        default_factory=partial(LruCache, _MAX_VISIBLE)
     )
     ahead: ReadAheadPool = field(default_factory=ReadAheadPool)
     queries: PendingQueries = field(default_factory=PendingQueries)

@@ -28,7 +28,7 @@ from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import ConcurrentUpdate, InvalidValue, OdfError
-from odfpy.repository.places.http import MOST_SIDE_FILES, SIDE_FILES
+from odfpy.repository.places.http import MAX_SIDE_FILES, SIDE_FILES
 from odfpy.repository.transfer.incoming_signatures import IncomingSignatures
 from odfpy.serving.callers.access import DatasetPlace, Writable
 from odfpy.serving.rest.models import HASH, with_example
@@ -52,7 +52,7 @@ class _Files(BaseModel):
 
     files: Annotated[
         dict[Annotated[str, Field(max_length=200)], Annotated[str, Field(max_length=MAX_SIZE)]],
-        Field(max_length=MOST_SIDE_FILES, examples=[{f"info/signatures/{HASH}": "{...}"}]),
+        Field(max_length=MAX_SIDE_FILES, examples=[{f"info/signatures/{HASH}": "{...}"}]),
     ]
 
 

@@ -29,7 +29,7 @@ from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.errors import InvalidValue
 from odfpy.repository.objects import ObjectKind
-from odfpy.repository.places.http import MOST_SIDE_FILES, SIDE_FILES
+from odfpy.repository.places.http import MAX_SIDE_FILES, SIDE_FILES
 from odfpy.serving.callers.access import Readable
 from odfpy.serving.callers.reachable_objects import readable_references
 from odfpy.serving.callers.visibility import Visibility, visibility_of
@@ -95,7 +95,7 @@ class _Paths(BaseModel):
 
     paths: Annotated[
         list[Annotated[str, Field(max_length=200)]],
-        Field(max_length=MOST_SIDE_FILES, examples=[[f"info/signatures/{HASH}"]]),
+        Field(max_length=MAX_SIDE_FILES, examples=[[f"info/signatures/{HASH}"]]),
     ]
 
 

@@ -25,7 +25,7 @@ from odfpy.errors import OdfError
 from odfpy.files import make_folder
 from odfpy.sharing.decisions import ALL, View
 from odfpy.sharing.files.schema import fits_as_it_is
-from odfpy.sharing.files.vectors import LARGEST_SHARE, inline_vector
+from odfpy.sharing.files.vectors import MAX_SHARE, inline_vector
 from odfpy.sharing.files.visible_rows import BATCH_ROWS, RowFilter, live_batches
 from odfpy.sharing.tables.contract import TableChange, TableFile
 from odfpy.sharing.tables.opened import FilePlace, RowsOfFile, footer
@@ -90,7 +90,7 @@ class FileMaker:
             OdfError: it cannot be read, or not be written.
         """
         operations = change.operations if change is not None else None
-        has_few_dead = file.live is None or (has_vectors and np.mean(~file.live) <= LARGEST_SHARE)
+        has_few_dead = file.live is None or (has_vectors and np.mean(~file.live) <= MAX_SHARE)
         if has_few_dead and operations is None and self._goes_as_it_is(file, schema, view):
             vector = None if file.live is None else inline_vector(file.live)
             return ServedFile(_id(file.identity.encode()), file.size, file.path, vector)

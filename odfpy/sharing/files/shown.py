@@ -17,7 +17,7 @@ from odfpy.sharing.decisions import View
 from odfpy.sharing.files.visible_rows import has_visible_row
 from odfpy.sharing.tables.contract import TableFile
 
-_MOST_VIEWS: Final = 256
+_MAX_VIEWS: Final = 256
 
 
 class ShownFiles:
@@ -60,6 +60,6 @@ class ShownFiles:
                 known[identity] = shows == "1"
             self._known[name] = (end + len(whole), known)
             self._known.move_to_end(name)
-            if len(self._known) > _MOST_VIEWS:
+            if len(self._known) > _MAX_VIEWS:
                 self._known.popitem(last=False)  # it is read again from the file
             return known

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 FEATURE: Final = "deletionVectors"
 """The reader feature that a client must have."""
 
-LARGEST_SHARE: Final = 0.3
+MAX_SHARE: Final = 0.3
 """Share of rows that do not count above which a file without them is less to read."""
 
 _MAGIC: Final = 1681511377
 _NO_RUNS: Final = 12346
 _CONTAINER: Final = 1 << 16  # rows of a container
-_LARGEST_ARRAY: Final = 4096  # rows that a container lists; of more, it has a bit for each
+_MAX_ARRAY_SIZE: Final = 4096  # rows that a container lists; of more, it has a bit for each
 _Z85: Final = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 
 
@@ -40,7 +40,7 @@ def _roaring(rows: npt.NDArray[np.uint32]) -> bytes:
     """Sorted numbers as a Roaring bitmap of 32 bits, without runs."""
     high, starts = np.unique(rows // _CONTAINER, return_index=True)
     parts = [part.astype(np.uint32) % _CONTAINER for part in np.split(rows, starts[1:])] if len(rows) else []
-    containers = [_array(part) if len(part) <= _LARGEST_ARRAY else _bits(part) for part in parts]
+    containers = [_array(part) if len(part) <= _MAX_ARRAY_SIZE else _bits(part) for part in parts]
     heads = b"".join(struct.pack("<HH", key, len(part) - 1) for key, part in zip(high, parts, strict=True))
     place = 8 + len(heads) + 4 * len(containers)
     places = np.cumsum([place, *map(len, containers)])[:-1].astype("<u4")

@@ -25,8 +25,8 @@ with needs_extra("serve", "Passwords", OdfError):
     import argon2
     from argon2.exceptions import InvalidHashError, VerificationError
 
-SHORTEST: Final = 8
-LONGEST: Final = 1000
+MIN_LENGTH: Final = 8
+MAX_LENGTH: Final = 1000
 
 _HASHER: Final = argon2.PasswordHasher()
 
@@ -37,9 +37,9 @@ def check_password(name: str, password: str) -> None:
     Raises:
         InvalidValue: it is too short, too long, cannot be typed, or is the user's name.
     """
-    if not SHORTEST <= len(password) <= LONGEST:
+    if not MIN_LENGTH <= len(password) <= MAX_LENGTH:
         raise InvalidValue(
-            f"A password has {SHORTEST} to {LONGEST} characters, and this one has {len(password)}",
+            f"A password has {MIN_LENGTH} to {MAX_LENGTH} characters, and this one has {len(password)}",
             hint="A few words are easier to remember than signs.",
         )
     if not password.isprintable():
@@ -121,7 +121,7 @@ class Passwords:
             row = connection.execute(query).first()
         nobodys = _nobodys_hash()  # also made where it is not needed: the first one asked about shows no difference
         known = nobodys if row is None or row.password_hash is None else row.password_hash
-        is_right = _fits(known, password[:LONGEST]) and len(password) <= LONGEST
+        is_right = _fits(known, password[:MAX_LENGTH]) and len(password) <= MAX_LENGTH
         if row is None or known is nobodys or not is_right:
             return None
         try:

@@ -50,7 +50,7 @@ _File: TypeAlias = "LocalFile | BucketFile"
 _NAMED: Final = re.compile(r"([^:/]+):([^:/]+\.[^:/]+)")
 _FIELD_ID: Final = b"PARQUET:field_id"
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
-_MOST_GAPS: Final = 100_000
+_MAX_GAPS: Final = 100_000
 _REPAIR: Final = "Repair the table where it is written, or share another metadata file of it."
 _REWRITE: Final = "Rewrite its data files (in Spark: `CALL catalog.system.rewrite_data_files(...)`), and try again."
 
@@ -101,7 +101,7 @@ class IcebergTable(NumberedTable):
         """The number of each snapshot."""
         found = [snapshot.sequence_number or 0 for snapshot in self._snapshots]
         grows = all(one < other for one, other in zip([0, *found], found, strict=False))
-        if found and grows and found[-1] - found[0] < _MOST_GAPS:
+        if found and grows and found[-1] - found[0] < _MAX_GAPS:
             return found
         return range(1, len(found) + 1)
 

@@ -28,8 +28,8 @@ from odfpy.sharing.tables.remote import BucketFile, BucketFolder
 _LOG: Final = re.compile(r"\d{20}\.([A-Za-z0-9._-]{1,100}\.)?(json|parquet|crc)|_last_checkpoint", re.ASCII)
 _SIDECAR: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}\.parquet", re.ASCII)
 _VECTOR: Final = re.compile(r"deletion_vector_[A-Za-z0-9-]{1,100}\.bin", re.ASCII)
-_LARGEST: Final = 1 << 30
-_MOST_TABLES: Final = 100
+_MAX_SIZE: Final = 1 << 30
+_MAX_TABLES: Final = 100
 _AT_ONCE: Final = 16
 
 
@@ -46,9 +46,9 @@ class _Mirror:
         with self._lock:
             (self._folder / "_delta_log" / "_sidecars").mkdir(parents=True, exist_ok=True)
             there = dict(_wanted(table))
-            if sum(file.size for file in there.values()) > _LARGEST:
+            if sum(file.size for file in there.values()) > _MAX_SIZE:
                 raise CannotShare(
-                    f"The log of the Delta table {table} has more than {_LARGEST >> 20} MiB",
+                    f"The log of the Delta table {table} has more than {_MAX_SIZE >> 20} MiB",
                     hint="Let its writer remove old commits (`VACUUM`, `cleanup_metadata`).",
                 )
             for path in self._known.keys() - there.keys():
@@ -81,7 +81,7 @@ def mirrored_log(table: BucketFolder) -> LocalFolder:
             name = hashlib.sha256(table.url.encode()).hexdigest()
             mirror = _Mirror(Path(_place(os.getpid()).name, name))
         _MIRRORS[table.url] = mirror
-        while len(_MIRRORS) > _MOST_TABLES:
+        while len(_MIRRORS) > _MAX_TABLES:
             _, oldest = _MIRRORS.popitem(last=False)
             shutil.rmtree(oldest._folder, ignore_errors=True)  # noqa: SLF001 (of this module)
     return mirror.fetched(table)

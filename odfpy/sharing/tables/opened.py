@@ -22,7 +22,7 @@ FilePlace: TypeAlias = "Path | BucketFile"
 """Where a file is: on this machine, or in a bucket."""
 
 _AT_ONCE: Final = 16
-_MOST_LOCAL: Final = 100  # enough for those who ask several things of one file; a footer can be large
+_MAX_LOCAL: Final = 100  # enough for those who ask several things of one file; a footer can be large
 
 
 class Footer(NamedTuple):
@@ -138,4 +138,4 @@ def _read_footer(place: FilePlace) -> Footer:
 
 
 _footer = lru_cache(maxsize=10_000)(_read_footer)
-_LOCAL: Final[LruCache[tuple[Path, int, int], Footer]] = LruCache(_MOST_LOCAL)
+_LOCAL: Final[LruCache[tuple[Path, int, int], Footer]] = LruCache(_MAX_LOCAL)

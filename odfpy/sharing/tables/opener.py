@@ -20,7 +20,7 @@ from odfpy.sharing.tables.contract import ReadableTable
 from odfpy.sharing.tables.dataset import DatasetTable
 from odfpy.sharing.tables.numbering import VersionNumbers
 
-_MOST_KEPT: Final = 200
+_MAX_KEPT: Final = 200
 
 
 class TableOpener:
@@ -37,7 +37,7 @@ class TableOpener:
         """
         self._numbers = numbers
         self._places = tuple(zip(storages, queries, strict=True))
-        self._kept: LruCache[tuple[object, ...], DatasetTable] = LruCache(_MOST_KEPT)
+        self._kept: LruCache[tuple[object, ...], DatasetTable] = LruCache(_MAX_KEPT)
 
     def open(self, source: TableSource) -> ReadableTable:
         """The table as it is now.

@@ -23,7 +23,7 @@ from odfpy.sharing.tables.local import LocalFolder
 _REMOTE: Final = re.compile(r"(s3|gs|az|s3\+https?)://", re.IGNORECASE)
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 _SAME_STORE: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "az", "abfss": "az", "wasb": "az", "wasbs": "az"}
-_DEEPEST: Final = 1000  # folders of one table
+_MAX_DEPTH: Final = 1000  # folders of one table
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ class BucketFolder:
     def _listing(self, folder: str) -> Listing:
         found = self._listings.get(folder)
         if found is None:
-            if len(self._listings) >= _DEEPEST * 10:
+            if len(self._listings) >= _MAX_DEPTH * 10:
                 raise CannotShare(f"The table in {self.url} has too many folders", hint="Share a part of it.")
             with _asking(f"{self.url}/{folder}"):
                 found = self._listings[folder] = self._bucket.list(self._place.folder + folder)

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Mapping
 from typing import Any, Final
 
-_LONGEST: Final = 256  # characters of a bound; writers may cut longer ones off
+_MAX_LENGTH: Final = 256  # characters of a bound; writers may cut longer ones off
 _MILLISECOND: Final = dt.timedelta(milliseconds=1)
 
 
@@ -49,7 +49,7 @@ def bounds(low: Any, high: Any) -> tuple[Any, Any]:
     if isinstance(low, int):
         return low, high
     if isinstance(low, str):
-        return (low, high) if max(len(low), len(high)) <= _LONGEST else (None, None)
+        return (low, high) if max(len(low), len(high)) <= _MAX_LENGTH else (None, None)
     if isinstance(low, dt.datetime):
         return _instant(low), _instant(high + (_MILLISECOND if high.microsecond % 1000 else dt.timedelta()))
     if isinstance(low, dt.date):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from odfpy.archive.preview.delimited import LONGEST, MOST_COLUMNS, MOST_ROWS, FirstRows, first_rows
+from odfpy.archive.preview.delimited import MAX_COLUMNS, MAX_LENGTH, MAX_ROWS, FirstRows, first_rows
 
 
 def rows(text: str, *, is_whole: bool = True) -> FirstRows:
@@ -30,10 +30,10 @@ def test_a_last_line_that_may_be_incomplete_is_left_out() -> None:
 def test_there_is_no_more_than_a_page_can_show() -> None:
     wide = ",".join(f"c{number}" for number in range(1000))
     found = rows(f"{wide}\n" + "x\n" * 500)
-    assert (len(found.columns), len(found.rows), found.num_columns) == (MOST_COLUMNS, MOST_ROWS, 1000)
+    assert (len(found.columns), len(found.rows), found.num_columns) == (MAX_COLUMNS, MAX_ROWS, 1000)
     assert found.has_more
-    assert {len(row) for row in found.rows} == {MOST_COLUMNS}
-    assert rows("a\n" + "y" * 10_000).rows == (("y" * LONGEST + "…",),)
+    assert {len(row) for row in found.rows} == {MAX_COLUMNS}
+    assert rows("a\n" + "y" * 10_000).rows == (("y" * MAX_LENGTH + "…",),)
 
 
 def test_what_is_no_table_is_none() -> None:

@@ -12,7 +12,7 @@ from support.processes.terminal import Terminal, terminal
 
 from odfpy.cli.query.shell import is_complete
 from odfpy.cli.query.words import WordCompleter
-from odfpy.cli.screen.plot import MOST_BARS, Chart, chart_of, draw
+from odfpy.cli.screen.plot import MAX_BARS, Chart, chart_of, draw
 from odfpy.coordinator.workspace import Workspace
 from odfpy.errors import NothingToPlot
 
@@ -265,7 +265,7 @@ def test_what_a_chart_shows() -> None:
     with pytest.raises(NothingToPlot, match="null, or not finite"):
         chart_of(pa.table({"a": pa.array([None], pa.float64()), "b": [1]}))
     bars = chart_of(pa.table({"a": [str(number) for number in range(100)], "b": range(100)}))
-    assert len(bars.names) == MOST_BARS
+    assert len(bars.names) == MAX_BARS
     with pytest.raises(NothingToPlot):
         chart_of(pa.table({"a": ["x"]}))
 

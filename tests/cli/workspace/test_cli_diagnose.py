@@ -37,8 +37,8 @@ EVERYWHERE = [
 @pytest.fixture(autouse=True)
 def modest(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that runs tests may be short of everything."""
-    monkeypatch.setattr(diagnosis, "LEAST_FREE", 0)
-    monkeypatch.setattr(diagnosis, "LEAST_MEMORY", 0)
+    monkeypatch.setattr(diagnosis, "MIN_FREE", 0)
+    monkeypatch.setattr(diagnosis, "MIN_MEMORY", 0)
 
 
 def checked(folder: Path) -> dict[str, CheckResult]:
@@ -87,7 +87,7 @@ def test_engines_are_tried_and_what_does_not_start_is_told(
 
 
 def test_a_disk_without_room(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diagnosis, "LEAST_FREE", 1 << 62)
+    monkeypatch.setattr(diagnosis, "MIN_FREE", 1 << 62)
     found = checked(workspace)["disk"]
     assert not found.ok
     assert "are free" in found.detail
@@ -95,7 +95,7 @@ def test_a_disk_without_room(workspace: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_machine_without_memory(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diagnosis, "LEAST_MEMORY", 1 << 62)
+    monkeypatch.setattr(diagnosis, "MIN_MEMORY", 1 << 62)
     found = checked(workspace)["memory"]
     assert not found.ok
     assert "engine.memory" in (found.hint or "")

@@ -45,7 +45,7 @@ def workspace(pulled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def arranged_from_the_first_row_on(patch: pytest.MonkeyPatch, home: Path) -> None:
     """Arrange rows however few there are, in a cache of one's own."""
     patch.setenv("HOME", str(home))
-    patch.setattr(worth_arranging, "LEAST_ROWS", 0)
+    patch.setattr(worth_arranging, "MIN_ROWS", 0)
     patch.setattr(worth_arranging, "WORTH", 0)
 
 

@@ -21,7 +21,7 @@ ROWS = ("1 a", "2 a", "3 b"), ("4 b", "5 c"), ("6 a",), ("7 c", "8 d")
 
 @pytest.fixture(autouse=True)
 def arranged_from_the_first_group_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worth_arranging, "LEAST_ROWS", 0)
+    monkeypatch.setattr(worth_arranging, "MIN_ROWS", 0)
     monkeypatch.setattr(worth_arranging, "WORTH", 0)
 
 

@@ -308,7 +308,7 @@ def test_rows_that_many_runs_have_made_are_traced_together(
     assert {offset: cited(row) for offset, row in made_of(answer, "maxima").items()} == {0: [0], 1: [1], 2: [3]}
     assert answer.check is Check.CONFIRMED
     together = [len(question.rows) for question in asked]
-    monkeypatch.setattr(row_questions, "_FEWEST_RUNS", 1_000)
+    monkeypatch.setattr(row_questions, "_MIN_RUNS", 1_000)
     asked.clear()
     assert workspace.provenance("sum", 0) == answer
     assert (together, [len(question.rows) for question in asked]) == ([1, 3, 1], [1, 1, 1, 1])

@@ -75,7 +75,7 @@ def test_rows_are_the_same_in_random_histories(name, most_times, spark):
     case = case_of(QUERIES[name])
 
     def law(pulls):
-        with mock.patch.object(worth_arranging, "MOST_TIMES", most_times):
+        with mock.patch.object(worth_arranging, "MAX_TIMES", most_times):
             both(spark, replace(case, pulls=pulls), pulls)
             appended = only_appended(pulls)
             both(spark, replace(case, pulls=appended), appended)
@@ -134,7 +134,7 @@ def test_pulls_of_most_partitions_read_and_write_all_of_them(rows_new, place, sp
     made = [runner.pull(pull).lines for pull in pulls[:3]]
     before = parts(runner)
     new = mock.patch.object(arranged, "_num_new", return_value=rows_new)
-    with new, within(runner, mock.patch.multiple(worth_arranging, LEAST_ROWS=0, WORTH=100, MOST_TIMES=10_000)):
+    with new, within(runner, mock.patch.multiple(worth_arranging, MIN_ROWS=0, WORTH=100, MAX_TIMES=10_000)):
         made.append(runner.pull(pulls[3]).lines)
     assert (before, parts(runner)) == ((0, 1, 1), place)
     made += [runner.pull(pull).lines for pull in pulls[4:]]
@@ -156,7 +156,7 @@ def test_rows_that_are_kept_are_looked_up(spark, tmp_path):
     for pull in pulls[:2]:
         runner.pull(pull)
     never = mock.patch.object(Arrangement, "write_all", side_effect=AssertionError)
-    with never, mock.patch.object(worth_arranging, "MOST_TIMES", 100):
+    with never, mock.patch.object(worth_arranging, "MAX_TIMES", 100):
         for pull in pulls[2:]:
             runner.pull(pull)
     assert runner.looked_up == len(pulls) - 2
@@ -164,7 +164,7 @@ def test_rows_that_are_kept_are_looked_up(spark, tmp_path):
 
 def test_few_rows_stay_in_the_checkpoint(spark, tmp_path):
     runner, pulls = runner_of(spark, tmp_path)
-    with within(runner, mock.patch.object(worth_arranging, "LEAST_ROWS", 50)):
+    with within(runner, mock.patch.object(worth_arranging, "MIN_ROWS", 50)):
         for pull in pulls:
             runner.pull(pull)
     assert parts(runner) == (1, 0, 0)

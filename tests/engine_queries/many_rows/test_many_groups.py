@@ -82,7 +82,7 @@ def test_rows_are_the_same_in_random_histories(name, most_times, spark):
     case = case_of(QUERIES[name])
 
     def law(pulls):
-        with mock.patch.object(worth_arranging, "MOST_TIMES", most_times):
+        with mock.patch.object(worth_arranging, "MAX_TIMES", most_times):
             both(spark, replace(case, pulls=pulls), pulls)
 
     in_random_histories(case, EXAMPLES or 1, law)
@@ -142,7 +142,7 @@ def test_pulls_of_most_groups_read_and_write_all_of_them(spark, tmp_path):
     runner, pulls = runner_of(spark, tmp_path)
     made = [runner.pull(pull).lines for pull in pulls[:3]]
     before = parts(runner)
-    with mock.patch.object(arranged_groups, "_MOST_NEW", 0):
+    with mock.patch.object(arranged_groups, "_MAX_NEW", 0):
         made.append(runner.pull(pulls[3]).lines)
     assert (before, parts(runner)) == ((0, 1, 1), (1, 0, 0))
     made.append(runner.pull(pulls[4]).lines)
@@ -169,7 +169,7 @@ def test_a_pull_without_rows_reads_no_groups(spark, tmp_path):
 
 def test_few_groups_stay_in_the_checkpoint(spark, tmp_path):
     runner, pulls = runner_of(spark, tmp_path)
-    with within(runner, mock.patch.object(worth_arranging, "LEAST_ROWS", 50)):
+    with within(runner, mock.patch.object(worth_arranging, "MIN_ROWS", 50)):
         for pull in pulls:
             runner.pull(pull)
     assert parts(runner) == (1, 0, 0)
@@ -208,7 +208,7 @@ def test_groups_of_many_rows_are_arranged(way, spark, tmp_path):
 def test_few_groups_of_many_rows_are_kept_without_hashes(spark, tmp_path):
     pulls = told_further(["a"])
     runner = runner_in_tasks(spark, tmp_path / "many")
-    with within(runner, mock.patch.object(worth_arranging, "LEAST_ROWS", 50)):
+    with within(runner, mock.patch.object(worth_arranging, "MIN_ROWS", 50)):
         made = [runner.pull(pull).lines for pull in pulls[:2]]
         assert parts(runner) == (1, 0, 0)
         (kept,) = read_manifest(Path(runner.checkpoint)).rows

@@ -13,7 +13,7 @@ from support.queries.oracle import state_of
 
 pytestmark = pytest.mark.spark
 
-LEAST, MOST = -(1 << 63), (1 << 63) - 1
+LEAST, MAX_COUNT = -(1 << 63), (1 << 63) - 1
 FIELDS = [
     pa.field("k", pa.string()),
     pa.field("v", pa.int64()),
@@ -21,7 +21,7 @@ FIELDS = [
     pa.field("p", pa.decimal128(10, 2)),
 ]
 PULLS = (
-    f"+A 2024-01-01T01:00 low {LEAST} 1e16 1.00\n+A 2024-01-01T01:00 high {MOST} 1.5 1.00",
+    f"+A 2024-01-01T01:00 low {LEAST} 1e16 1.00\n+A 2024-01-01T01:00 high {MAX_COUNT} 1.5 1.00",
     "+A 2024-01-01T01:00 low 1 1.0 2.00\n+A 2024-01-01T01:00 high -1 0.5 2.00",
     "+A 2024-01-01T01:00 low -1 -1e16 3.00\n+A 2024-01-01T01:00 high 1 2.5 3.00",
 )
@@ -59,7 +59,7 @@ def test_a_sum_that_fits_is_there_whatever_stands_beside_it(beside: str, spark: 
     for pull in tried.case.pulls:
         emitted.extend(tried.pull(pull).rows)
     rows = sorted(line.split()[1 : 2 + len(SUMS)] for line in state_of(emitted))
-    assert rows == [["high", *[str(MOST)] * len(SUMS)], ["low", *[str(LEAST)] * len(SUMS)]]
+    assert rows == [["high", *[str(MAX_COUNT)] * len(SUMS)], ["low", *[str(LEAST)] * len(SUMS)]]
     assert tried.compare().obstacle is None
 
 

@@ -17,7 +17,7 @@ from support.engine.spark_jobs import jobs_of
 from odfpy.engine.spark.plan.catalyst import Catalyst, column_id, columns, expression_name, items, operator_name
 from odfpy.engine.spark.plan.types import arrow_schema
 from odfpy.engine.spark.process.calls import Calls, calls_of
-from odfpy.engine.spark.process.deletions import MOST
+from odfpy.engine.spark.process.deletions import MAX_COUNT
 from odfpy.engine.spark.process.session import change_settings, request_session
 
 pytestmark = pytest.mark.spark
@@ -308,7 +308,7 @@ def test_what_is_dropped_before_it_came_to_be_is_let_go(spark, catalyst, calls):
 def test_not_too_many_deletions_wait(spark, catalyst, calls):
     calls.let_go()
     before = len(bindings(spark))
-    for _ in range(MOST // 2 + 2_000):
+    for _ in range(MAX_COUNT // 2 + 2_000):
         catalyst.integer(1)
         catalyst.nothing.isDefined()
-    assert len(bindings(spark)) < before + MOST
+    assert len(bindings(spark)) < before + MAX_COUNT

@@ -103,9 +103,9 @@ def test_columns_of_files_are_found_by_their_names(catalyst, tmp_path):
 def test_large_files_and_those_of_many_rows_are_scanned(spark, catalyst, tmp_path, monkeypatch):
     path, schema = kept(tmp_path, ROWS), spark_schema(ROWS.schema, "rows")
     assert not is_sent(read_kept(Catalyst(request_session(spark)), schema, [path]))
-    monkeypatch.setattr(stored, "_MOST_BYTES", path.stat().st_size)
+    monkeypatch.setattr(stored, "_MAX_BYTES", path.stat().st_size)
     assert is_sent(read_kept(catalyst, schema, [path]))
-    monkeypatch.setattr(stored, "_MOST_BYTES", path.stat().st_size - 1)
+    monkeypatch.setattr(stored, "_MAX_BYTES", path.stat().st_size - 1)
     plan = read_kept(catalyst, schema, [path])
     assert not is_sent(plan)
     assert told(catalyst, plan) == ROWS.to_pylist()
@@ -114,7 +114,7 @@ def test_large_files_and_those_of_many_rows_are_scanned(spark, catalyst, tmp_pat
 def test_small_files_with_much_in_them_are_scanned(catalyst, tmp_path):
     table = pa.table({"text": ["x" * 10_000] * 2_000})
     path = kept(tmp_path, table)
-    assert path.stat().st_size < stored._MOST_BYTES
+    assert path.stat().st_size < stored._MAX_BYTES
     plan = read_kept(catalyst, spark_schema(table.schema, "rows"), [path])
     assert not is_sent(plan)
     assert catalyst.dataframe(plan).count() == 2_000
@@ -127,7 +127,7 @@ def test_a_table_is_sent_or_goes_to_a_file(spark, catalyst, tmp_path, monkeypatc
     assert not path.exists()
     assert told(catalyst, plan) == ROWS.select(["long", "text"]).to_pylist()
     many = table_rows(Catalyst(request_session(spark)), schema, ROWS, path)
-    monkeypatch.setattr(stored, "_MOST_IN_MEMORY", ROWS.nbytes - 1)
+    monkeypatch.setattr(stored, "_MAX_IN_MEMORY", ROWS.nbytes - 1)
     large = table_rows(catalyst, schema, ROWS, path)
     assert [is_sent(many), is_sent(large)] == [False, False]
     assert told(catalyst, large) == told(catalyst, plan)

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from odfpy.federation.errors import AuthenticationFailed, InvalidCertificate
-from odfpy.federation.relay.requesters import AUDIENCE, LONGEST_LIFE, Authorities, Credentials, identity_of
+from odfpy.federation.relay.requesters import AUDIENCE, MAX_LIFE, Authorities, Credentials, identity_of
 
 NOW = 1_800_000_000.0
 KEYS = {
@@ -144,7 +144,7 @@ def test_a_token_is_good_for_a_time(authority: Authority, user: Credentials, lat
 
 def test_no_token_is_good_for_days(authority: Authority, user: Credentials) -> None:
     with pytest.raises(AuthenticationFailed):
-        Authorities(authority.pem).requester(token(user, seconds=LONGEST_LIFE + 10), now=NOW)
+        Authorities(authority.pem).requester(token(user, seconds=MAX_LIFE + 10), now=NOW)
 
 
 def forged(user: Credentials, other: Credentials) -> dict[str, str]:

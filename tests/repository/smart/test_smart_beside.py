@@ -133,7 +133,7 @@ def test_what_a_push_has_left_behind_follows_with_the_next(node: Node, here: Dat
 def test_many_signatures_go_in_several_requests(
     node: Node, here: DatasetLayout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("odfpy.repository.places.node.MOST_SIDE_FILES", 2)
+    monkeypatch.setattr("odfpy.repository.places.node.MAX_SIDE_FILES", 2)
     send_dataset(here, node.url)
     assert_signed(node.layout)
 

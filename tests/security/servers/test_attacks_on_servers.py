@@ -25,7 +25,7 @@ from odfpy.serving.flight.messages import message, unwrap, wrap
 
 pytestmark = pytest.mark.attack
 
-MOST_MEMORY = 300 << 20
+MAX_MEMORY = 300 << 20
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def bearing(server: Running) -> Iterator[None]:
         is_over.set()
         watcher.join()
     print(f"{server.most_memory >> 20} MiB, slowest /health {max(slowest):.2f} s")  # noqa: T201
-    assert server.most_memory < MOST_MEMORY
+    assert server.most_memory < MAX_MEMORY
     assert max(slowest) < 1
     assert len(slowest) > 2
 

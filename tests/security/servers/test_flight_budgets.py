@@ -20,8 +20,8 @@ from support.servers.flight import OPEN, Served, command, fetch, prepare, query,
 from support.servers.serving import PATIENCE, wait_until
 
 from odfpy.serving.flight.errors import FlightSqlError, WrongMessage
-from odfpy.serving.flight.frames import MOST_MESSAGE, PREFACE, Call, Frames, Violation, check_message, payload_of
-from odfpy.serving.flight.like import LONGEST, Like
+from odfpy.serving.flight.frames import MAX_MESSAGE, PREFACE, Call, Frames, Violation, check_message, payload_of
+from odfpy.serving.flight.like import MAX_LENGTH, Like
 from odfpy.serving.flight.messages import message, unwrap, wrap
 from odfpy.serving.flight.statements import Statement, Statements
 from odfpy.serving.flight.tickets import QueryTicket, Ticket
@@ -67,8 +67,8 @@ def test_a_pattern_has_an_end(client: Any) -> None:
 def test_the_time_of_a_pattern_grows_with_its_length() -> None:
     name = "a" * 5000
     begin = time.monotonic()
-    assert not Like("%a" * (LONGEST // 2 - 1) + "b").fits(name)
-    assert not Like("%" + "_" * (LONGEST // 2) + "b%").fits(name)
+    assert not Like("%a" * (MAX_LENGTH // 2 - 1) + "b").fits(name)
+    assert not Like("%" + "_" * (MAX_LENGTH // 2) + "b%").fits(name)
     assert time.monotonic() - begin < 60
 
 
@@ -219,7 +219,7 @@ def test_messages_that_do_not_end_are_counted_and_given_up(served: Served) -> No
 
 def test_a_message_is_refused_before_it_comes(served: Served) -> None:
     with dial(served) as connection:
-        connection.sendall(PREFACE + frame(4, 0, 0, b"") + unfinished(served, announced=MOST_MESSAGE + 1, sent=1))
+        connection.sendall(PREFACE + frame(4, 0, 0, b"") + unfinished(served, announced=MAX_MESSAGE + 1, sent=1))
         assert b"a message has 4194304 bytes at most" in everything(connection)
 
 

@@ -173,7 +173,7 @@ def test_the_bytes_are_hashed_and_compared(looked: Looked) -> None:
 
 
 def test_a_file_that_would_take_long_is_not_hashed(looked: Looked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(details, "MOST_CHECKED", 10)
+    monkeypatch.setattr(details, "MAX_CHECKED", 10)
     answer = looked.ask(looked.of("table.csv", "check"))
     assert answer.status == 400
     assert "odf archive fetch" in answer.json["message"]

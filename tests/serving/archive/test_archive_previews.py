@@ -34,13 +34,13 @@ def test_text_is_text_whatever_is_in_it(looked: Looked) -> None:
 def test_a_long_text_is_cut(looked: Looked) -> None:
     found = preview(looked, "long.log")
     assert found["isWhole"] is False
-    assert len(found["text"]) == previewing.MOST_TEXT
+    assert len(found["text"]) == previewing.MAX_TEXT
 
 
 def test_what_is_packed_is_unpacked_up_to_a_limit(looked: Looked) -> None:
     assert preview(looked, "packed.log.gz")["text"] == "unpacked\n" * 3
     assert preview(looked, "packed.log.gz")["packing"] == "gzip"
-    assert preview(looked, "text-bomb.txt.gz")["text"] == "x" * previewing.MOST_TEXT
+    assert preview(looked, "text-bomb.txt.gz")["text"] == "x" * previewing.MAX_TEXT
     found = preview(looked, "bomb.log.gz")
     assert (found["kind"], found["isWhole"]) == ("bytes", False)
     assert found["text"].startswith("00000000  00 00")
@@ -72,12 +72,12 @@ def test_parquet_that_is_none_says_so_and_names_no_folder(looked: Looked, name: 
 
 
 def test_parquet_whose_rows_are_too_large_says_so(looked: Looked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(previewing, "_MOST_ROW_BYTES", 100)
+    monkeypatch.setattr(previewing, "_MAX_ROW_BYTES", 100)
     assert "too large" in preview(looked, "table.parquet")["problem"]
 
 
 def test_parquet_that_takes_long_is_stopped(looked: Looked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(previewing, "_MOST_SECONDS", 0.0)
+    monkeypatch.setattr(previewing, "_MAX_SECONDS", 0.0)
     assert preview(looked, "table.parquet")["problem"] == "It takes too long to read"
 
 
@@ -124,7 +124,7 @@ def test_a_small_file_that_is_a_huge_picture_is_not_shown(looked: Looked) -> Non
 
 
 def test_a_large_picture_is_not_shown(looked: Looked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(previewing, "MOST_PICTURE", 100)
-    monkeypatch.setattr(previewing, "MOST_DRAWING", 100)
+    monkeypatch.setattr(previewing, "MAX_PICTURE", 100)
+    monkeypatch.setattr(previewing, "MAX_DRAWING", 100)
     for name in ("picture.png", "drawing.svg"):
         assert "more than 100 bytes" in looked.ask(looked.of(name, "picture")).json["message"]

@@ -16,7 +16,7 @@ from support.chains.workspaces import derivative, feed, root, workspace_with
 from support.servers.serving import Answer, ask, serving, wait_until
 
 from odfpy.chain.events import ExecuteTransform, ExecuteTransformInput
-from odfpy.coordinator.maintenance.last_verification import MOST_FINDINGS, last_verification
+from odfpy.coordinator.maintenance.last_verification import MAX_FINDINGS, last_verification
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.timestamp import Timestamp
 from odfpy.engine.datafusion.apart import fork_server
@@ -159,13 +159,13 @@ def test_a_head_that_cannot_be_read_is_a_finding_of_the_report(workspace: Worksp
 
 def test_many_findings_are_counted_and_the_first_are_kept(workspace: Workspace, writer: str) -> None:
     blocks = workspace.storage.get(SOURCE).folder / "blocks"
-    for number in range(MOST_FINDINGS + 20):
+    for number in range(MAX_FINDINGS + 20):
         (blocks / f"no hash {number}").write_text("x")
     with serving(workspace) as server:
         start(server, writer, SOURCE, integrityOnly=True)
         found = report(server, writer, SOURCE)
-    assert found["errors"] + found["warnings"] == MOST_FINDINGS + 20
-    assert len(found["findings"]) == MOST_FINDINGS
+    assert found["errors"] + found["warnings"] == MAX_FINDINGS + 20
+    assert len(found["findings"]) == MAX_FINDINGS
 
 
 def test_one_at_a_time_for_a_dataset_and_two_for_a_server(server: DatasetServer, writer: str) -> None:

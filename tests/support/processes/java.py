@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from odfpy.engine.spark.process.java import LEAST_JAVA, JavaRuntime, find_java
+from odfpy.engine.spark.process.java import MIN_JAVA, JavaRuntime, find_java
 from odfpy.errors import EngineUnavailable
 
 _FOLDER = Path("/usr/lib/jvm")
@@ -29,7 +29,7 @@ def other_java() -> JavaRuntime:
     others = [java for java in found if java.feature != bundled.feature]
     if not others:
         pytest.fail(
-            f"This test needs a Java {LEAST_JAVA} or newer that is not {bundled.feature}. Run .ci/packages, or:"
+            f"This test needs a Java {MIN_JAVA} or newer that is not {bundled.feature}. Run .ci/packages, or:"
             " apt-get install openjdk-17-jre-headless (or 21)"
         )
     return min(others, key=lambda java: (java.feature, java.version, java.home))

@@ -304,7 +304,7 @@ class Runner:
             request = replace(request, prev_checkpoint_path=self.checkpoint)
             if self.arranged:
                 request = self._with_arrangement(request)
-            with mock.patch.multiple(worth_arranging, LEAST_ROWS=0, WORTH=0):
+            with mock.patch.multiple(worth_arranging, MIN_ROWS=0, WORTH=0):
                 response = self.respond(request)
             if not isinstance(response, TransformResponseNeedsHistory):
                 break

@@ -12,7 +12,7 @@ from support.search.relations import (
     Table,
 )
 
-_MOST_COLUMNS = 6
+_MAX_COLUMNS = 6
 
 
 def selected(builder: Builder, expressions: Sequence[Expression]) -> tuple[str, tuple[Column, ...]]:
@@ -39,7 +39,7 @@ def kept_of(builder: Builder, table: Table, least: int = 1) -> list[Column]:
     always = {column.name for column in world_of(builder, table)}
     if table.time is not None and not builder.chance(6):
         always.add(table.time)
-    others = builder.some([c for c in table.columns if c.name not in always], least, _MOST_COLUMNS - len(always))
+    others = builder.some([c for c in table.columns if c.name not in always], least, _MAX_COLUMNS - len(always))
     return [column for column in table.columns if column.name in always or column in others]
 
 

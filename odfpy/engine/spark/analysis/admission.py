@@ -19,7 +19,7 @@ from odfpy.engine.spark.plan.failures import HOW_TO_JOIN_VERSIONS, NO_FILES
 from odfpy.engine.spark.plan.function_names import FUNCTIONS, REFUSED_NAMES, TABLE_FUNCTIONS
 from odfpy.engine.spark.plan.functions import what_instead
 from odfpy.engine.spark.plan.operators import QUERY_OPERATORS, is_query
-from odfpy.engine.sql.source_text import MOST_LEVELS, too_deep
+from odfpy.engine.sql.source_text import MAX_LEVELS, too_deep
 from odfpy.errors import InvalidQuery, NondeterministicQuery, did_you_mean
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class _Admission:
         waiting: list[tuple[_Look, Node, int]] = [(self._operator, parsed, 1)]
         while waiting:
             look, node, level = waiting.pop()
-            if level > MOST_LEVELS:
+            if level > MAX_LEVELS:
                 raise too_deep()
             waiting += reversed([(look, below, level + 1) for look, below in look(node)])
         for relation in self._relations:

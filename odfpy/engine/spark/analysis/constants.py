@@ -26,7 +26,7 @@ from odfpy.errors import InvalidQuery, UnsupportedQuery
 if TYPE_CHECKING:
     from odfpy.engine.sql.source_text import SourceText
 
-MOST_ROWS: Final = 1_000_000
+MAX_ROWS: Final = 1_000_000
 """So many rows a range may have: they are made anew whenever the query runs."""
 
 _QUERIES: Final = frozenset(("ScalarSubquery", "Exists", "ListQuery", "LateralSubquery"))
@@ -58,10 +58,10 @@ def check_ranges(plan: Node, source: SourceText) -> None:
         UnsupportedQuery: one is; the hint says how long they may be.
     """
     for operator in with_subqueries(plan):
-        if operator.name == "Range" and (rows := int(str(operator.node.numElements()))) > MOST_ROWS:
+        if operator.name == "Range" and (rows := int(str(operator.node.numElements()))) > MAX_ROWS:
             raise UnsupportedQuery(
                 f"This range has {rows:,} rows{place(operator.node, source)}",
-                hint=f"A range may have {MOST_ROWS:,}. Longer ones come from a cross join of two, or from a dataset.",
+                hint=f"A range may have {MAX_ROWS:,}. Longer ones come from a cross join of two, or from a dataset.",
             )
 
 

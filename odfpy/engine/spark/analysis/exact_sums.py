@@ -21,7 +21,7 @@ from odfpy.engine.spark.plan.catalyst import Node, children, expression_name
 _BITS: Final = 31
 _MASK: Final = f"{(1 << _BITS) - 1}L"
 _TWO_62: Final = f"{float(1 << 62)!r}D"
-_LEAST: Final = f"{2.0**-10!r}D"
+_MIN_MAGNITUDE: Final = f"{2.0**-10!r}D"
 _NOT_FINITE: Final = {97: "double('infinity')", 98: "double('-infinity')", 99: "double('nan')"}
 """Zones of values that cannot be cut."""
 
@@ -75,7 +75,7 @@ class Summand:
             return [f"{x} as {x}_1"]
         if not self.is_float:
             return [f"shiftright({x}, 32) as {x}_1", f"{x} & 4294967295L as {x}_2"]
-        usual = f"{x} is null or {x} = 0 or (abs({x}) >= {_LEAST} and abs({x}) < {_TWO_62})"
+        usual = f"{x} is null or {x} = 0 or (abs({x}) >= {_MIN_MAGNITUDE} and abs({x}) < {_TWO_62})"
         odd = " ".join(f"when {x} = {value} then {zone}" for zone, value in _NOT_FINITE.items())
         odd_zone = f"{x}_zone in ({', '.join(map(str, _NOT_FINITE))})"
         scaled = f"{x} * pow(2D, -32 * {x}_zone) * pow(2D, -32 * {x}_zone)"

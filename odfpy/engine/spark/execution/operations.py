@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-_MOST_OF_SPARK: Final = (1 << 31) - 1
+_MAX_OF_SPARK: Final = (1 << 31) - 1
 """Rows that Spark can skip or take, at most."""
 
 
@@ -148,7 +148,7 @@ def _sql(spark: SparkSession, request: SqlRequest) -> SqlResponseSuccess:
         names = [table.name for table in request.tables]
         frame = catalyst.dataframe(analyze_query(catalyst, SourceText(request.query), names, shown=source))
         skip = request.skip
-        if skip + (request.limit or 0) <= _MOST_OF_SPARK:
+        if skip + (request.limit or 0) <= _MAX_OF_SPARK:
             frame, skip = frame.offset(skip) if skip else frame, 0
             frame = frame if request.limit is None else frame.limit(request.limit)
         schema = arrow_schema(frame.schema)

@@ -20,7 +20,7 @@ _ADVICE = re.compile(
     r" on search path \[.*?\]|\. Did you mean one of the following\? \[.*?\]|(?<=is malformed)\. Correct the value .*"
     r"|\. Use `try_\w+` .*|, and provide a mapping of .*|\. Please, fix `args` .*"
 )
-_MOST_COLUMNS: Final = 40
+_MAX_COLUMNS: Final = 40
 _OWN_PREFIX: Final = "__odf_"
 _NAME = re.compile(r"`(?:[^`]|``)*`(?:\.`(?:[^`]|``)*`)*")
 _POSITION = re.compile(r"; line \d+ pos \d+$")
@@ -36,7 +36,7 @@ ORDER_THE_WINDOW: Final = "Write OVER (... ORDER BY ...); rows that are equal in
 _FILE = re.compile(r"\bfile:/\S*[\w/]")
 _SETTING = re.compile(r"\bspark\.[a-z]\w*(?:\.\w+)+")
 _LONG_VALUE = re.compile(r"'([^']{200})[^']+'")
-_LONGEST: Final = 4_000
+_MAX_LENGTH: Final = 4_000
 """Characters of a message that are read."""
 _DOTTED_TABLE: Final = "REQUIRES_SINGLE_PART_NAMESPACE"
 _MORE_MEMORY: Final = (
@@ -157,7 +157,7 @@ def _translated(exception: Any, sources: Sequence[SourceText]) -> OdfError:
 
 def _shortened(message: str) -> str:
     """A message without most of a value that it quotes, which may have any length."""
-    return _LONG_VALUE.sub(r"'\1...'", message)[:_LONGEST]
+    return _LONG_VALUE.sub(r"'\1...'", message)[:_MAX_LENGTH]
 
 
 def _without_settings(sentence: str) -> str:
@@ -197,7 +197,7 @@ def _suggestion(cause: Any, condition: str, sources: Sequence[SourceText], hint:
     known = re.findall(_NAME, str(named.get("proposal") or ""))
     last = {_last(path) for path in known}
     wanted = _last(named.get("objectName"))
-    shown = f"{', '.join(columns[:_MOST_COLUMNS])}{', ...' if len(columns) > _MOST_COLUMNS else ''}"
+    shown = f"{', '.join(columns[:_MAX_COLUMNS])}{', ...' if len(columns) > _MAX_COLUMNS else ''}"
     there_are = f"There are {shown}. {hint}" if columns else hint
     if wanted in last:  # of another table
         paths = (_with_dots(path, sources) for path in known if _last(path) == wanted)

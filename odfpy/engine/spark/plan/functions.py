@@ -102,13 +102,13 @@ WINDOW_FUNCTIONS: Final = frozenset(
 )
 
 _SORT = "sort_array({}(...)) has one order."
-_MOST = "{0}(struct(order, value)).value takes the {1} value of those with the {1} order."
+_MAX_BY = "{0}(struct(order, value)).value takes the {1} value of those with the {1} order."
 OF_ORDER: Final[dict[str, str]] = {
-    "aggregate.First": _MOST.format("min", "least"),
-    "aggregate.Last": _MOST.format("max", "greatest"),
+    "aggregate.First": _MAX_BY.format("min", "least"),
+    "aggregate.Last": _MAX_BY.format("max", "greatest"),
     "aggregate.AnyValue": "min(...) or max(...) is one of the values, and always the same.",
-    "aggregate.MinBy": _MOST.format("min", "least"),
-    "aggregate.MaxBy": _MOST.format("max", "greatest"),
+    "aggregate.MinBy": _MAX_BY.format("min", "least"),
+    "aggregate.MaxBy": _MAX_BY.format("max", "greatest"),
     "aggregate.MaxMinByK": "slice(sort_array(collect_list(struct(order, value))), 1, k) has one order.",
     "aggregate.CollectList": _SORT.format("collect_list"),
     "aggregate.CollectSet": _SORT.format("collect_set"),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from odfpy.engine.spark.process.own_classes import OwnClass
 
-_MOST: Final = 1_000
+_MAX_COUNT: Final = 1_000
 """So many calls wait."""
 _LAST: Final = "."
 _CALL: Final = "c"
@@ -76,7 +76,7 @@ class Calls:
         """In the place of the method of py4j that sends a command and returns the answer."""
         calls = self._waiting.calls
         kind, target, method, *_ = command.split("\n", 3)
-        if _may_wait(kind, target, method) and len(calls) < _MOST:
+        if _may_wait(kind, target, method) and len(calls) < _MAX_COUNT:
             name = self._new_name()
             calls.append(f"{name}\n{command}")
             return f"{SUCCESS}{REFERENCE_TYPE}{name}"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Seen = Mapping[str, str | None]
 
-_MOST_TASKS: Final = 1000
+_MAX_TASKS: Final = 1000
 _PROPERTIES: Final = {"java.specification.version": "Java", "user.timezone": "time zone", "file.encoding": "encoding"}
 _PYTHON: Final = "spark.pyspark.python in the file of engine.properties says which Python executors take."
 
@@ -59,7 +59,7 @@ def _views(spark: SparkSession, folder: str | None, token: str) -> tuple[Seen, l
     look = executor_view.look_around
     cloudpickle.register_pickle_by_value(executor_view)  # type: ignore[no-untyped-call]
     try:
-        while (cores := min(context.defaultParallelism, _MOST_TASKS)) > asked:
+        while (cores := min(context.defaultParallelism, _MAX_TASKS)) > asked:
             asked = cores
             found += context.parallelize(range(cores), cores).map(lambda _: look(folder, token)).collect()
     except Exception as error:
@@ -157,7 +157,7 @@ def _check_java(spark: SparkSession, folder: Path, token: str) -> None:
             hint="Packages of Spark for that kind of storage, and its credentials, belong into the file of "
             f"engine.properties. {PAGE}",
         ) from error
-    files = [file] * min(spark.sparkContext.defaultParallelism, _MOST_TASKS)
+    files = [file] * min(spark.sparkContext.defaultParallelism, _MAX_TASKS)
     told = [f"reflect('java.lang.System', 'getProperty', '{name}')" for name in _PROPERTIES]
     system = spark._jvm.java.lang.System  # type: ignore[union-attr]  # noqa: SLF001
     here = [str(system.getProperty(name)) for name in _PROPERTIES]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MOST: Final = 20_000
+MAX_COUNT: Final = 20_000
 """So many wait; a long job holds no more of them."""
 _APART: Final = ","
 
@@ -32,7 +32,7 @@ class Deletions:
     @property
     def are_many(self) -> bool:
         """True if so many wait that Java should be told."""
-        return len(self._waiting) > MOST
+        return len(self._waiting) > MAX_COUNT
 
     def _wait(self, target_id: str, enqueue: bool = True) -> None:
         del enqueue  # whether it is py4j's own thread that asks, makes no difference

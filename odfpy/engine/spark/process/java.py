@@ -16,13 +16,13 @@ from odfpy.errors import EngineUnavailable
 from odfpy.values import dataclass
 
 JAVA_HOME = "JAVA_HOME"
-LEAST_JAVA = 17
+MIN_JAVA = 17
 """The oldest feature release that Spark 4 runs on."""
 
 _RELEASE = re.compile(r'^JAVA_VERSION="([^"]+)"', re.MULTILINE)
 _PRINTED = re.compile(r'version "([^"]+)"')
 _PROBE_SECONDS = 20
-_HINT = f"Set JAVA_HOME to a Java {LEAST_JAVA} or newer, or unset it: odfpy brings its own."
+_HINT = f"Set JAVA_HOME to a Java {MIN_JAVA} or newer, or unset it: odfpy brings its own."
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,9 @@ def _runtime_at(home: Path, source: str) -> JavaRuntime:
     if not (executable.is_file() and os.access(executable, os.X_OK)):
         raise EngineUnavailable(f"No Java at {home} (from {source}): {executable} is not a program", hint=_HINT)
     runtime = JavaRuntime(home, _stated_version(home) or _printed_version(executable, source), source)
-    if runtime.feature < LEAST_JAVA:
+    if runtime.feature < MIN_JAVA:
         raise EngineUnavailable(
-            f"Java {runtime.version} at {home} (from {source}) is too old: Spark needs {LEAST_JAVA} or newer",
+            f"Java {runtime.version} at {home} (from {source}) is too old: Spark needs {MIN_JAVA} or newer",
             hint=_HINT,
         )
     return runtime

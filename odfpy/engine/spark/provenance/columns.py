@@ -26,7 +26,7 @@ from odfpy.engine.spark.plan.lineage import find_column
 from odfpy.engine.spark.plan.step import CARRIED_INPUT, RESERVED_PREFIX
 from odfpy.engine.tracing import ColumnOrigin
 
-_LONGEST_TEXT: Final = 200
+_MAX_TEXT_LENGTH: Final = 200
 _WINDOW: Final = "window"
 _MADE_HERE: Final = {"Project": "projectList", "Aggregate": "aggregateExpressions", "Window": "windowExpressions"}
 
@@ -128,7 +128,7 @@ class _Plan:
         if expression_name(expression) == "AttributeReference":
             yield from self.ways(below, expression)
             return
-        text = name or str(expression.sql())[:_LONGEST_TEXT]
+        text = name or str(expression.sql())[:_MAX_TEXT_LENGTH]
         for read in columns_read(expression):
             yield from (way.made_by(text) for way in self.ways(below, read))
         for kind, node in subtree(expression):

@@ -20,7 +20,7 @@ from odfpy.engine.traced_rows import RowKey, TraceTarget, keys_of
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_MOST_VALUES: Final = 200
+_MAX_VALUES: Final = 200
 """Up to so many values of a column are named one by one; of more, only the least and the greatest."""
 
 _SIMPLE: Final = (int, str, date, Decimal)
@@ -66,10 +66,10 @@ def _condition(frame: DataFrame, name: str, values: Sequence[Any]) -> Column | N
         micros = [(value - _EPOCH) // timedelta(microseconds=1) for value in some]
         least, most = (functions.timestamp_micros(functions.lit(at)) for at in (min(micros), max(micros) + 1_000))
         found = (column >= least) & (column < most)
-        if 1 < len(micros) <= _MOST_VALUES:
+        if 1 < len(micros) <= _MAX_VALUES:
             found &= functions.unix_millis(column).isin([at // 1_000 for at in micros])
     elif isinstance(kind, (IntegralType, StringType, DateType, DecimalType, BooleanType)) and _are_simple(some):
-        if len(some) <= _MOST_VALUES:
+        if len(some) <= _MAX_VALUES:
             found = column == functions.lit(some[0]) if len(some) == 1 else column.isin(some)
         else:
             found = (column >= functions.lit(min(some))) & (column <= functions.lit(max(some)))

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 IDS: Final = "__odf_ids"
 """The column with the identifiers of the rows that a row is made of; some may be there twice."""
 
-MOST_INPUTS: Final = 1 << 10
+MAX_INPUTS: Final = 1 << 10
 
 
 def identifier(offset: Column, source: Column) -> Column:
     """The identifier of a row."""
-    return offset.cast("bigint") * MOST_INPUTS + source.cast("bigint")
+    return offset.cast("bigint") * MAX_INPUTS + source.cast("bigint")
 
 
 def parts_of(number: int) -> tuple[int, int]:
     """Input and offset of an identifier."""
-    return number % MOST_INPUTS, number // MOST_INPUTS
+    return number % MAX_INPUTS, number // MAX_INPUTS
 
 
 class Identifiers:

@@ -25,7 +25,7 @@ from odfpy.engine.spark.process.shared_files import read_parquet
 from odfpy.engine.spark.rows.tables import Table
 
 _BUCKET, _FIRST, _LAST, _INPUT, _LIMIT = "bucket", "first", "last", "input", "limit"
-_LARGEST: Final = 62
+_MAX_SHIFT: Final = 62
 _FILES: Final = count()
 """Numbers of the files with ranges, which may be several in one folder."""
 
@@ -70,7 +70,7 @@ class LateTable:
             scratch: a folder for temporary files.
         """
         mean = sum(one.last + 1 - one.first for one in ranges) // len(ranges)
-        shift = min(mean.bit_length(), _LARGEST)
+        shift = min(mean.bit_length(), _MAX_SHIFT)
         rows = [(bucket, one) for one in ranges for bucket in range(one.first >> shift, (one.last >> shift) + 1)]
         found: dict[str, list[int | None]] = {
             _BUCKET: [bucket for bucket, _ in rows],

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-_MOST_BYTES: Final = 512 << 10
-_MOST_IN_MEMORY: Final = 8 << 20
+_MAX_BYTES: Final = 512 << 10
+_MAX_IN_MEMORY: Final = 8 << 20
 """Files with more bytes, or with rows of more, are read where their rows are wanted."""
 _ROWS_AT_ONCE: Final = 512
 
@@ -56,7 +56,7 @@ def table_rows(catalyst: Catalyst, schema: StructType, table: pa.Table, path: Pa
         table: the rows.
         path: the file.
     """
-    if are_few(catalyst.spark) and table.nbytes <= _MOST_IN_MEMORY:
+    if are_few(catalyst.spark) and table.nbytes <= _MAX_IN_MEMORY:
         wanted = _wanted(schema)
         return _sent(catalyst, schema, table.select(wanted.names).cast(wanted))
     pq.write_table(table, path, compression="zstd", compression_level=1)
@@ -68,7 +68,7 @@ def fetched(frame: DataFrame) -> pa.Table | None:
     if not are_few(frame.sparkSession):
         return None
     found = table_of(frame)
-    return found if found.nbytes <= _MOST_IN_MEMORY else None
+    return found if found.nbytes <= _MAX_IN_MEMORY else None
 
 
 def sent(catalyst: Catalyst, table: pa.Table, schema: StructType | None = None) -> Node:
@@ -94,12 +94,12 @@ def _wanted(schema: StructType) -> pa.Schema:
 def _read_few(paths: Sequence[Path], wanted: pa.Schema) -> pa.Table | None:
     found, size = list[pa.RecordBatch](), 0
     try:
-        if sum(path.stat().st_size for path in paths) > _MOST_BYTES:
+        if sum(path.stat().st_size for path in paths) > _MAX_BYTES:
             return None
         for path in paths:
             for batch in pq.ParquetFile(path).iter_batches(_ROWS_AT_ONCE, columns=wanted.names):
                 size += batch.nbytes
-                if size > _MOST_IN_MEMORY:
+                if size > _MAX_IN_MEMORY:
                     return None
                 found.append(batch.select(wanted.names))
         return pa.Table.from_batches(found).cast(wanted) if found else wanted.empty_table()

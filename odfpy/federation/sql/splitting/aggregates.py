@@ -30,7 +30,7 @@ from odfpy.federation.sql.operators import NULL, all_of, call
 from odfpy.federation.sql.reading import FindColumn, read_tree
 from odfpy.federation.sql.splitting.relations import Relation
 from odfpy.federation.sql.splitting.sketches import ERROR, SketchTable, bucket_of, estimate, least_of, sketch_hash
-from odfpy.federation.sql.types import INT, MOST_DIGITS, kind_of
+from odfpy.federation.sql.types import INT, MAX_DIGITS, kind_of
 
 _GROUPING: Final = ("rollup", "cube", "grouping_sets", "totals", "all")
 
@@ -234,7 +234,7 @@ class _Parts:
                 unsigned = pa.types.is_unsigned_integer(value.dtype) and not self._flavor.zero_fails
                 return exp.cast(found, _unsigned() if unsigned else "BIGINT", copy=False)
             case "decimal":
-                digits = min(MOST_DIGITS, value.dtype.precision + 10)
+                digits = min(MAX_DIGITS, value.dtype.precision + 10)
                 return exp.cast(found, f"DECIMAL({digits}, {value.dtype.scale})", copy=False)
         return found
 
@@ -247,7 +247,7 @@ class _Parts:
             number = exp.func("NULLIF", exp.cast(count, "DOUBLE", copy=False), exp.Literal.number(0))
             return exp.paren(_quotient(exp.cast(total, "DOUBLE", copy=False), number), copy=False)
         precision, scale = value.dtype.precision, value.dtype.scale
-        if scale + 4 > MOST_DIGITS or precision + 10 > MOST_DIGITS:
+        if scale + 4 > MAX_DIGITS or precision + 10 > MAX_DIGITS:
             raise InvalidFragment("A mean has too many digits")
         exact = exp.cast(total, f"DECIMAL({precision + 10}, {scale})", copy=False)
         number = exp.func("NULLIF", exp.cast(count, "DECIMAL(20, 0)", copy=False), exp.Literal.number(0))

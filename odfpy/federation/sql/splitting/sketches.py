@@ -26,7 +26,7 @@ from odfpy.federation.sql.casting import cast
 from odfpy.federation.sql.expressions import Constant, Expression
 from odfpy.federation.sql.fragment import Fragment
 from odfpy.federation.sql.operators import call
-from odfpy.federation.sql.types import INT, MOST_DIGITS, TEXT, kind_of
+from odfpy.federation.sql.types import INT, MAX_DIGITS, TEXT, kind_of
 
 ERROR: Final = 0.02
 """The least relative error that a query may ask for, and still get a sketch."""
@@ -66,9 +66,9 @@ def _text_of(value: Expression) -> Expression | None:
             return value
         case "int" if value.dtype.bit_width > 8:  # there are no more than 256 others
             return cast(value, TEXT)
-        case "decimal" if value.dtype.scale < MOST_DIGITS:
+        case "decimal" if value.dtype.scale < MAX_DIGITS:
             # Some engines leave out a 0 before the point where there is no room for one.
-            return cast(cast(value, pa.decimal128(MOST_DIGITS, value.dtype.scale)), TEXT)
+            return cast(cast(value, pa.decimal128(MAX_DIGITS, value.dtype.scale)), TEXT)
         case "date":
             year, month, day = (cast(call(part, value), TEXT) for part in ("year", "month", "day"))
             dash = Constant("-", TEXT)

@@ -23,7 +23,7 @@ with needs_extra("mqtt", "Mqtt sources"):
     from paho.mqtt.subscribeoptions import SubscribeOptions
 
 _FOR_EVER = 0xFFFFFFFF
-_MOST_UNACKNOWLEDGED = 0xFFFF
+_MAX_UNACKNOWLEDGED = 0xFFFF
 _NO_TOPIC = "odf/no-topic"
 _BAD_CREDENTIALS = ("Bad user name or password", "Not authorized", "Bad authentication method")
 _OLD_BROKER = "Unsupported protocol version"
@@ -168,7 +168,7 @@ class MqttSession:
         if self._is_5:
             properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
             properties.SessionExpiryInterval = _FOR_EVER
-            properties.ReceiveMaximum = min(wanted.most, _MOST_UNACKNOWLEDGED)
+            properties.ReceiveMaximum = min(wanted.most, _MAX_UNACKNOWLEDGED)
             options = {"clean_start": False, "properties": properties}
         try:
             if wanted.is_secure:

@@ -22,12 +22,12 @@ GEOMETRY = "geometry"
 _FEATURE_HINT = "Features have the type Feature, `properties` and a `geometry`, which may be null."
 _COLLECTION_HINT = "GeoJson reads one FeatureCollection; features one a line are read by NdGeoJson."
 _SHOWN = 20
-_LONGEST_PLAIN = 18  # characters of an integer that certainly has 64 bits
+_MAX_PLAIN_LENGTH = 18  # characters of an integer that certainly has 64 bits
 _EXPONENTS = ("e-", "e+")  # as Python writes them, and the reference does not
 
 
 def _plain_integer(text: str) -> int:
-    if len(text) > _LONGEST_PLAIN or text == "-0":
+    if len(text) > _MAX_PLAIN_LENGTH or text == "-0":
         raise ValueError(text)
     return int(text)
 

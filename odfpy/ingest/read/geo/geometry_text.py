@@ -14,7 +14,7 @@ from typing import Any
 
 from odfpy.ingest.read.json_records import Number, Repeated
 
-_SMALLEST, _LARGEST = -(2**63), 2**64 - 1
+_MIN_SIZE, _MAX_SIZE = -(2**63), 2**64 - 1
 _FIXED = -5  # the only exponent that Python writes as one and the reference does not
 
 
@@ -59,8 +59,8 @@ def number_text(number: Number) -> str:
     Raises:
         NoText: it is beyond all floats.
     """
-    is_short = len(number) <= len(str(_LARGEST))
-    if is_short and number != "-0" and number.lstrip("-").isdigit() and _SMALLEST <= int(number) <= _LARGEST:
+    is_short = len(number) <= len(str(_MAX_SIZE))
+    if is_short and number != "-0" and number.lstrip("-").isdigit() and _MIN_SIZE <= int(number) <= _MAX_SIZE:
         return number
     return float_text(float(number))
 

@@ -15,9 +15,9 @@ from odfpy.serving.rest.models import RefusalModel, answers
 
 T = TypeVar("T")
 
-_LONGEST_NAME: Final = 255
-_MOST_OFFSET: Final = 10_000_000
-_MOST_NUMBER: Final = 2**31 - 1
+_MAX_NAME_LENGTH: Final = 255
+_MAX_OFFSET: Final = 10_000_000
+_MAX_NUMBER: Final = 2**31 - 1
 
 
 def _checked(text: str) -> str:
@@ -28,19 +28,19 @@ def _checked(text: str) -> str:
 
 
 IsText = AfterValidator(_checked)
-Name = Annotated[str, Field(max_length=_LONGEST_NAME), IsText]
+Name = Annotated[str, Field(max_length=_MAX_NAME_LENGTH), IsText]
 """A name in a body."""
 
 Line = Annotated[str, Field(max_length=1000), IsText]
 Long = Annotated[str, Field(max_length=20_000), IsText]
 
-ShareName = Annotated[str, Path(max_length=_LONGEST_NAME, description="Name of the share."), IsText]
-SchemaName = Annotated[str, Path(max_length=_LONGEST_NAME, description="Name of the schema."), IsText]
-TableName = Annotated[str, Path(max_length=_LONGEST_NAME, description="Name of the table."), IsText]
+ShareName = Annotated[str, Path(max_length=_MAX_NAME_LENGTH, description="Name of the share."), IsText]
+SchemaName = Annotated[str, Path(max_length=_MAX_NAME_LENGTH, description="Name of the schema."), IsText]
+TableName = Annotated[str, Path(max_length=_MAX_NAME_LENGTH, description="Name of the table."), IsText]
 PrincipalName = Annotated[
-    str, Path(max_length=_LONGEST_NAME, description="Name of the recipient, user or group."), IsText
+    str, Path(max_length=_MAX_NAME_LENGTH, description="Name of the recipient, user or group."), IsText
 ]
-Number = Annotated[int, Path(ge=0, le=_MOST_NUMBER, description="Number, as lists show it.")]
+Number = Annotated[int, Path(ge=0, le=_MAX_NUMBER, description="Number, as lists show it.")]
 
 Lifetime = Annotated[str, Field(max_length=100, description=f"{DURATION_FORM[1].capitalize()}.")]
 
@@ -85,7 +85,7 @@ class Page:
 def _page(
     search: Annotated[str, Query(max_length=200, description="Part of what an item says, whatever the case.")] = "",
     limit: Annotated[int, Query(ge=1, le=1000, description="Items at most.")] = 100,
-    offset: Annotated[int, Query(ge=0, le=_MOST_OFFSET, description="Items to leave out first.")] = 0,
+    offset: Annotated[int, Query(ge=0, le=_MAX_OFFSET, description="Items to leave out first.")] = 0,
 ) -> Page:
     return Page(search.lower(), limit, offset)
 

@@ -23,7 +23,7 @@ from odfpy.sharing.model import Principal, PrincipalKind
 from odfpy.sharing.sharing import Sharing
 from odfpy.sharing.store.principals import PrincipalToken
 
-_MOST_ATTRIBUTES: Final = 100
+_MAX_ATTRIBUTES: Final = 100
 _ACME = {
     "name": "acme",
     "kind": "recipient",
@@ -64,7 +64,7 @@ Kind = Annotated[Kinds, Path(description="recipients, users or groups.")]
 router = APIRouter(prefix="/platform", tags=["administration"], route_class=AdministrationRoute)
 
 Attributes = Annotated[
-    dict[Name, Line], Field(max_length=_MOST_ATTRIBUTES, description="What conditions of grants may name.")
+    dict[Name, Line], Field(max_length=_MAX_ATTRIBUTES, description="What conditions of grants may name.")
 ]
 
 

@@ -26,7 +26,7 @@ from odfpy.sharing.names import SharePath, folded
 
 router = APIRouter(tags=["administration"], route_class=AdministrationRoute)
 
-_MOST_TABLES: Final = 100
+_MAX_TABLES: Final = 100
 _TABLE = {"path": "sales.eu.orders", "shown": "current", "at": None}
 _READER = {
     "name": "acme",
@@ -98,7 +98,7 @@ class ReaderModel(BaseModel):
         bool, Field(description="Whether they see the whole changelog, so that they may also pull and query it.")
     ]
     numTables: int  # noqa: N815
-    tables: Annotated[list[ReadTableModel], Field(description=f"The first {_MOST_TABLES}, by path.")]
+    tables: Annotated[list[ReadTableModel], Field(description=f"The first {_MAX_TABLES}, by path.")]
 
 
 class ReadersModel(BaseModel):
@@ -118,7 +118,7 @@ class ReadersModel(BaseModel):
     tokens: Annotated[list[TokenOfReaderModel], Field(description="Good for the whole workspace.")]
     numTables: int  # noqa: N815
     tables: Annotated[
-        list[PathModel], Field(description=f"As which the dataset is shared: the first {_MOST_TABLES}, by path.")
+        list[PathModel], Field(description=f"As which the dataset is shared: the first {_MAX_TABLES}, by path.")
     ]
     readers: Annotated[list[ReaderModel], Field(description="A page of them, by name.")]
 
@@ -158,7 +158,7 @@ def readers(
             if not one.is_over(now)
         ],
         numTables=len(tables.all),
-        tables=[_path(one) for one in tables.all[:_MOST_TABLES]],
+        tables=[_path(one) for one in tables.all[:_MAX_TABLES]],
         readers=[_reader(who, reach, tables) for who, reach in wanted],
     )
 
@@ -213,7 +213,7 @@ def _reader(who: Principal, reach: CallerAccess, tables: _Tables) -> ReaderModel
                     for grant in reach.grants_on(one)
                 ],
             )
-            for one, view in seen[:_MOST_TABLES]
+            for one, view in seen[:_MAX_TABLES]
         ],
     )
 

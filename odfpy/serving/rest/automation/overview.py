@@ -20,7 +20,7 @@ from odfpy.serving.rest.models import answers
 
 router = APIRouter(prefix="/platform", tags=["automation"])
 
-_MOST: Final = 100
+_MAX_COUNT: Final = 100
 """Datasets that are late, and runs that fail, which one answer lists."""
 
 Time = Annotated[str | None, Query(max_length=40, examples=["2026-03-15T06:00:00Z"])]
@@ -31,14 +31,14 @@ def automation(request: Request, caller: AnyCaller) -> AutomationModel:
     """Return whether a scheduler works, and what is late or failing among the datasets that the caller may read."""
     known: Automations = request.app.state.automations
     now, scheduled = Timestamp.now(), _scheduled(request, caller)
-    newest = _last_runs(request, caller, _MOST)
+    newest = _last_runs(request, caller, _MAX_COUNT)
     failing = {run_id for workspace in known.workspaces for run_id in known.failing(workspace)}
-    failed = _last_runs(request, caller, _MOST, only_failed=True) if failing else []
+    failed = _last_runs(request, caller, _MAX_COUNT, only_failed=True) if failing else []
     return AutomationModel(
         scheduler=_scheduler(known, caller),
         numSchedules=len(scheduled),
         running=[run for run in newest if run.outcome == "running"],
-        late=[_late(one) for one in scheduled if one.is_late(now)][:_MOST],
+        late=[_late(one) for one in scheduled if one.is_late(now)][:_MAX_COUNT],
         failing=[run for run in failed if run.id in failing],
     )
 

@@ -41,10 +41,10 @@ from odfpy.stages import stage
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_MOST_NEW_ROWS: Final = 2_000_000
+_MAX_NEW_ROWS: Final = 2_000_000
 """More are not added to an arrangement, which would have them in memory: it is made again when it is missed."""
 
-_MOST_UNUSED: Final = 50
+_MAX_UNUSED: Final = 50
 """Rows that were not looked up in so many pulls are not arranged any more."""
 
 
@@ -147,7 +147,7 @@ class ArrangedInputs:
         if arrangement is None or kept is None or known is None or not known.runs:
             return None
         rows = known.num_rows + self._rows_new(stateful_input, arrangement)
-        if stateful_input.number in self._too_many or rows > worth_arranging.MOST_TIMES * kept.arranged[name].count:
+        if stateful_input.number in self._too_many or rows > worth_arranging.MAX_TIMES * kept.arranged[name].count:
             return None
         left = self._extended(arrangement, known, stateful_input, self.rows.new(stateful_input))
         if not left.runs:
@@ -190,7 +190,7 @@ class ArrangedInputs:
     ) -> ArrangedRows:
         if stateful_input.number in self._too_many:
             return replace(known, runs=(), too_many=known.num_rows)
-        if known.unused > _MOST_UNUSED or self._rows_new(stateful_input, arrangement) > _MOST_NEW_ROWS:
+        if known.unused > _MAX_UNUSED or self._rows_new(stateful_input, arrangement) > _MAX_NEW_ROWS:
             return replace(known, runs=())
         if new is None:
             return known

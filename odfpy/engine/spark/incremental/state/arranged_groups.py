@@ -28,7 +28,7 @@ from odfpy.engine.spark.process.shared_files import on_cluster
 from odfpy.stages import stage
 from odfpy.state.fingerprints import Entries
 
-_MOST_NEW: Final = 1_000_000
+_MAX_NEW: Final = 1_000_000
 """A pull that touches more groups than that had better read and write all: those that it touches are in memory."""
 
 
@@ -140,4 +140,4 @@ class ArrangedGroups:
 
 
 def _are_most(touched: int, count: int) -> bool:
-    return touched > _MOST_NEW or worth_arranging.are_most(touched, count)
+    return touched > _MAX_NEW or worth_arranging.are_most(touched, count)

@@ -15,7 +15,7 @@ from odfpy.engine.contract import TransformRequest
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-_MOST_BYTES: Final = 1 << 20
+_MAX_BYTES: Final = 1 << 20
 _last: list[Attempt] = []
 """Of this process, at most one: whatever comes next is the same request, or this one was given up."""
 
@@ -59,7 +59,7 @@ class Attempt:
             schema: the schema of the rows.
             count: number of rows.
         """
-        if source not in self.done and (count == 0 or path.stat().st_size <= _MOST_BYTES):
+        if source not in self.done and (count == 0 or path.stat().st_size <= _MAX_BYTES):
             self.done[source] = FinishedFragment(path.read_bytes() if count else b"", schema, count)
 
     def interrupt(self) -> None:

@@ -311,7 +311,7 @@ class GroupRows:
         new = self._new_stored if self._looked_up_groups is not None else None
         rows = known.num_rows + (0 if new is None else new.count)
         with stage("arrangement"):
-            are_many = rows > worth_arranging.MOST_TIMES * kept.count
+            are_many = rows > worth_arranging.MAX_TIMES * kept.count
             if are_many and self.new is not None and self._all_arranged is not None:
                 name = f"all-groups-{self._name}"
                 whole = self._merged(self._catalyst.union([self._all_arranged, self.new]))

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import Final
 
-LEAST_ROWS: Final = 50_000
+MIN_ROWS: Final = 50_000
 """Fewer rows or groups are read, and where they are kept written again, as fast as they are looked up."""
 
 WORTH: Final = 4
 """A pull that looks up more than this part of all rows had better read them all."""
 
-MOST_TIMES: Final = 2
+MAX_TIMES: Final = 2
 """Once there are more than this times those that are of use, these are put together without the others."""
 
 
 def are_most(looked_up: int, count: int) -> bool:
     """Return whether a pull looks up so many of all rows that it had better read them all."""
-    return looked_up > LEAST_ROWS and looked_up * WORTH > count
+    return looked_up > MIN_ROWS and looked_up * WORTH > count
 
 
 def pays(count: int, too_many: int) -> bool:
@@ -31,4 +31,4 @@ def pays(count: int, too_many: int) -> bool:
         too_many: how many there were when a pull last looked up too many of them, 0 for never: then it pays again when
             they are twice as many.
     """
-    return count >= max(LEAST_ROWS, 2 * too_many)
+    return count >= max(MIN_ROWS, 2 * too_many)
