@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from odfpy.engine.spark.analysis.order import may_hide
+from odfpy.engine.spark.analysis.normal_form import has_forms
 from odfpy.engine.spark.incremental.state.changes import same_nulls
 from odfpy.engine.spark.plan.builder import Builder
-from odfpy.engine.spark.plan.catalyst import Catalyst, Node, asked_once, columns, selected, type_of
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, selected, type_of
 from odfpy.engine.spark.plan.step import CARRIED_INPUT, CARRIED_OFFSET, CARRIED_OPERATION, RESERVED_PREFIX
 from odfpy.engine.spark.plan.types import struct_of
 
@@ -41,7 +41,7 @@ def no_source_rows(catalyst: Catalyst, wanted: Sequence[Node]) -> Node:
 def leaf_over(catalyst: Catalyst, leaf: Node, rows: SourceRows | None) -> Node:
     """A source over other rows: columns and marks keep their identities.
 
-    Numbers come in one form (0.0 for -0.0), since that is what a group of equal rows has, and no query may see whether
+    Values come in one form (0.0 for -0.0), since that is what a group of equal rows has, and no query may see whether
     rows have been grouped on their way.
 
     Args:
@@ -58,14 +58,10 @@ def leaf_over(catalyst: Catalyst, leaf: Node, rows: SourceRows | None) -> Node:
     made = []
     for below, column in zip(found, data, strict=False):
         same = same_nulls(catalyst, below, column)
-        made.append(same.withNewChildren(catalyst.seq([build.one_form(same.child())])) if _may_hide(column) else same)
+        made.append(same.withNewChildren(catalyst.seq([build.one_form(same.child())])) if has_forms(column) else same)
     marks = [
         source,
         catalyst.alias(found[-2], CARRIED_OFFSET),
         catalyst.alias(found[-1], CARRIED_OPERATION),
     ]
     return catalyst.project(made + marks, plan)
-
-
-def _may_hide(column: Node) -> bool:
-    return asked_once(column, "hides", lambda: may_hide(column.dataType()))
