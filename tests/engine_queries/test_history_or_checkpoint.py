@@ -180,6 +180,37 @@ STORIES = {
         [TWO_KEYS, UNRELATED, PARTNER],
         ["-R 2024-01-01T02:00 x 0.0 -", "+A 2024-01-01T02:00 x 0.0 1"],
     ),
+    "a row that was wrong, corrected in time": Story(
+        "SELECT max(event_time) AS event_time, k, sum(CAST(10 / v AS INT)) AS s FROM a GROUP BY k",
+        {"a": VALUES},
+        [
+            ({"a": "+A 2024-01-01T01:00 x 2"}, {}),
+            (
+                {
+                    "a": "+A 2024-01-01T02:00 x 0\n-C 2024-01-01T02:00 x 0\n+C 2024-01-01T02:00 x 5\n"
+                    "+A 2024-01-01T02:00 x 5"
+                },
+                {},
+            ),
+        ],
+        ["-C 2024-01-01T01:00 x 5", "+C 2024-01-01T02:00 x 9"],
+    ),
+    "a row that was wrong, before DISTINCT": Story(
+        [
+            ("d", "SELECT DISTINCT event_time, k FROM a WHERE CAST(if(v = 0, 'bad', '1') AS INT) = 1"),
+            (None, "SELECT event_time, k, row_number() OVER (PARTITION BY k ORDER BY event_time) AS n FROM d"),
+        ],
+        {"a": VALUES},
+        [
+            (
+                {
+                    "a": "+A 2024-01-01T01:00 x 2\n+A 2024-01-01T02:00 x 0\n-R 2024-01-01T02:00 x 0\n+A 2024-01-01T03:00 y 5"
+                },
+                {},
+            )
+        ],
+        ["+A 2024-01-01T01:00 x 1", "+A 2024-01-01T03:00 y 1"],
+    ),
     "a row taken back that was not late": Story(
         TOTALS,
         {"a": VALUES},
