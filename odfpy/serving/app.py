@@ -73,7 +73,7 @@ from odfpy.serving.rest.administration import ROUTERS as ADMINISTRATION
 from odfpy.serving.rest.administration import readers
 from odfpy.serving.rest.automation import overview as automation_overview
 from odfpy.serving.rest.automation import schedule as dataset_schedule
-from odfpy.serving.rest.automation.known import Automations
+from odfpy.serving.rest.automation.schedulers import Automations
 from odfpy.serving.rest.catalog import Catalog
 from odfpy.serving.rest.ingest import Ingests
 from odfpy.serving.rest.login import Logins

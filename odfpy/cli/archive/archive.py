@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from odfpy.cli.archive import files, imports, keeping, queue, reports, translate
-from odfpy.cli.archive.described import described
+from odfpy.cli.archive.new_files import described
 from odfpy.cli.archive.options import (
     ArchiveName,
     End,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from odfpy.cli.archive.described import described
+from odfpy.cli.archive.new_files import described
 from odfpy.cli.archive.options import (
     ArchiveName,
     End,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of, whole_number
-from odfpy.cli.relay.kept import tell_kept, verify
+from odfpy.cli.relay.verify import tell_kept, verify
 from odfpy.errors import ResultTooLarge, UsageError
 from odfpy.extras import needs_extra
 

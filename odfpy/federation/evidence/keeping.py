@@ -28,8 +28,8 @@ from odfpy.federation.asking.options import MEMORY
 from odfpy.federation.asking.parts import ReadPart
 from odfpy.federation.asking.plan import Plan
 from odfpy.federation.errors import AnswerNotKept, AuthenticationFailed
-from odfpy.federation.evidence.again import AnswerRows, counted
 from odfpy.federation.evidence.place import AnswerPlace
+from odfpy.federation.evidence.recompute import AnswerRows, counted
 from odfpy.federation.evidence.record import AnswerRecord, KeptPart, PartsDataset, signed_text
 from odfpy.federation.evidence.rows import SYSTEM, PartFiles, batches_of, write_parts
 from odfpy.federation.evidence.statements import Statements

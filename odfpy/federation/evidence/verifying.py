@@ -23,7 +23,7 @@ from odfpy.errors import DatasetNotFound, OdfError, UsageError
 from odfpy.federation.asking.options import MEMORY
 from odfpy.federation.asking.plan import planned
 from odfpy.federation.errors import AuthenticationFailed
-from odfpy.federation.evidence.again import AnswerRows, counted
+from odfpy.federation.evidence.recompute import AnswerRows, counted
 from odfpy.federation.evidence.record import ATTACHMENT, SignedRecord
 from odfpy.federation.evidence.rows import PartFiles, rows_of
 from odfpy.federation.evidence.statements import SignedPart, Statements

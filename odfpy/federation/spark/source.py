@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from odfpy.federation.relay.question import AnswerOptions, MissingRelay, Part
+from odfpy.federation.spark.fragments import fragment_of, picked
 from odfpy.federation.spark.options import WebOptions
 from odfpy.federation.spark.scan import Scan, incomplete
-from odfpy.federation.spark.wishes import fragment_of, picked
 from odfpy.federation.sql.fragment import Fragment
 from odfpy.flight.spark.schema import arrow_schema, spark_schema, told
 

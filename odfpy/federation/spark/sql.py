@@ -22,11 +22,11 @@ from odfpy.federation.asking.plan import Asked
 from odfpy.federation.client import Web
 from odfpy.federation.relay.question import AnswerOptions, Part
 from odfpy.federation.spark.access import Access
+from odfpy.federation.spark.broadcast import SMALL, small_answers
+from odfpy.federation.spark.fragments import DIALECT
 from odfpy.federation.spark.options import READING_SECONDS, SECONDS
 from odfpy.federation.spark.scan import Scan, incomplete
-from odfpy.federation.spark.small import SMALL, small_answers
 from odfpy.federation.spark.source import PartsReader
-from odfpy.federation.spark.wishes import DIALECT
 from odfpy.flight.conversion import plain_batch
 from odfpy.flight.spark.schema import arrow_schema, spark_schema
 

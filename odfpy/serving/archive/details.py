@@ -29,7 +29,7 @@ from odfpy.serving.archive.history import RecordedVersion, changed_fields, scan_
 from odfpy.serving.archive.served import ReadableArchive
 from odfpy.serving.callers.access import AnyCaller
 from odfpy.serving.http.errors import Refused
-from odfpy.serving.http.replies import reply
+from odfpy.serving.http.json_responses import reply
 from odfpy.serving.rest.models import answers
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from odfpy.engine.control import Control
 from odfpy.query.service import QueryService
 from odfpy.serving.callers.access import AnyCaller, Readable, registry_of
 from odfpy.serving.callers.resolver import CallerResolver
-from odfpy.serving.http.replies import not_modified, reply, tag_of
+from odfpy.serving.http.json_responses import not_modified, reply, tag_of
 from odfpy.serving.rest.models import HASH, NOT_MODIFIED, Rows, Skipped, answers, with_headers
 from odfpy.serving.settings import ServeSettings
 

@@ -26,7 +26,7 @@ from odfpy.query.wire.response import ResponseLimits, too_many_rows
 from odfpy.query.wire.schema_formats import SchemaFormat, write_schema
 from odfpy.serving.callers.access import AnyCaller, Readable
 from odfpy.serving.http.errors import Refused
-from odfpy.serving.http.replies import limits_of, not_modified, reply, tag_of
+from odfpy.serving.http.json_responses import limits_of, not_modified, reply, tag_of
 from odfpy.serving.rest.models import (
     NOT_MODIFIED,
     AnyDataFormat,

@@ -33,7 +33,7 @@ from odfpy.repository.places.http import MAX_SIDE_FILES, SIDE_FILES
 from odfpy.serving.callers.access import Readable
 from odfpy.serving.callers.reachable_objects import readable_references
 from odfpy.serving.callers.visibility import Visibility, visibility_of
-from odfpy.serving.http.pieces import PIECE, FileInPieces, is_known, streamed
+from odfpy.serving.http.ranges import PIECE, FileInPieces, is_known, streamed
 from odfpy.serving.rest.models import HASH, ID, with_example
 
 router = APIRouter(tags=["Simple Transfer Protocol"])

@@ -25,8 +25,8 @@ from odfpy.errors import AlreadyExists, OdfError, UsageError
 from odfpy.federation.asking.options import AskOptions
 from odfpy.federation.authority import Issued
 from odfpy.federation.errors import AnswerNotKept
-from odfpy.federation.evidence.again import counted
 from odfpy.federation.evidence.place import AnswerPlace
+from odfpy.federation.evidence.recompute import counted
 from odfpy.federation.evidence.rows import PartFiles, write_parts
 from odfpy.federation.evidence.verifying import verify
 from odfpy.federation.relay.errors import IncompleteAnswer

@@ -1,4 +1,4 @@
-"""Wishes for rows as fragments. What cannot travel is an error: rows of a wish that was lost in part would be wrong."""
+"""Fragments of what Spark asks for. What cannot travel is an error: if a part of it was lost, the rows would be wrong."""
 
 from __future__ import annotations
 
