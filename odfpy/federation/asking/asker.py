@@ -63,14 +63,14 @@ class Asker(ABC):
 
     @abstractmethod
     def ask(
-        self, query: str, fragments: Mapping[str, Fragment], wants: AnswerOptions, seconds: float
+        self, query: str, fragments: Mapping[str, Fragment], options: AnswerOptions, seconds: float
     ) -> Mapping[str, Answer]:
         """The answers to the fragments of a query, which are asked at the same time.
 
         Args:
             query: its id, which was never used before.
             fragments: by name.
-            wants: what is wished for beside the rows.
+            options: what is to come beside the rows.
             seconds: to wait.
 
         Raises:

@@ -46,7 +46,7 @@ def asked(
     asker: Asker,
     sql: str,
     ends: float,
-    wants: AnswerOptions,
+    options: AnswerOptions,
     query: str | None = None,
     *,
     dialect: str = "datafusion",
@@ -58,7 +58,7 @@ def asked(
         asker: the way to the relays.
         sql: over the entities.
         ends: when the time is over, by the monotonic clock.
-        wants: what is wished for beside the rows.
+        options: what is to come beside the rows.
         query: its id; that of its plan by default.
         dialect: of the query: `datafusion` or `spark`.
         prefix: names of fragments begin with it.
@@ -68,17 +68,17 @@ def asked(
         OdfError: the relay does not answer, or refuses.
     """
     plan = planned(sql, asker.entities(_left(ends)), dialect=dialect, prefix=prefix)
-    return asked_plan(asker, plan, ends, wants, query)
+    return asked_plan(asker, plan, ends, options, query)
 
 
-def asked_plan(asker: Asker, plan: Plan, ends: float, wants: AnswerOptions, query: str | None = None) -> Asked:
+def asked_plan(asker: Asker, plan: Plan, ends: float, options: AnswerOptions, query: str | None = None) -> Asked:
     """Ask the fragments of a query.
 
     Args:
         asker: the way to the relays.
         plan: the query.
         ends: when the time is over, by the monotonic clock.
-        wants: what is wished for beside the rows.
+        options: what is to come beside the rows.
         query: its id; that of the plan by default.
 
     Raises:
@@ -86,7 +86,7 @@ def asked_plan(asker: Asker, plan: Plan, ends: float, wants: AnswerOptions, quer
     """
     query = query or plan.query
     seconds = min(_left(ends) * (1 - MARGIN), MAX_WAIT)
-    answers = asker.ask(query, plan.fragments, wants, seconds) if plan.fragments else {}
+    answers = asker.ask(query, plan.fragments, options, seconds) if plan.fragments else {}
     return Asked(plan, query, answers)
 
 
@@ -115,7 +115,7 @@ def answered(
     """
     sql, how = without_explain(sql)
     ends = time.monotonic() + options.seconds
-    wants = AnswerOptions(explained=how is not None, single_use=options.single_use, signed=options.signed)
+    beside = AnswerOptions(explained=how is not None, single_use=options.single_use, signed=options.signed)
     with ExitStack() as stack:
         inner = stack.enter_context(Control(options.seconds, within=control))
         plan = planned(sql, asker.entities(_left(ends)))
@@ -125,7 +125,7 @@ def answered(
         with _TellingRelays(asker, plan.query, inner):
             try:
                 inner.check()
-                found = asked_plan(asker, plan, ends, wants)
+                found = asked_plan(asker, plan, ends, beside)
             except OdfError:
                 inner.check()  # relays refuse what was cancelled
                 raise

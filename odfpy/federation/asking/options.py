@@ -13,7 +13,7 @@ MEMORY: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class AskOptions:
-    """The bounds of a query, and what it wants beside the rows.
+    """The bounds of a query, and what is to come beside the rows.
 
     Attributes:
         require_complete: whether an answer without the rows of a relay is an error.

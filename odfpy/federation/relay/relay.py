@@ -175,15 +175,17 @@ class Relay:
     def _own(self, question: Question, fragment: Fragment, requester: Requester, key: str) -> list[Part]:
         """The parts that are read here."""
         parts = []
-        wants = question.wants
-        sql = explained(fragment) if wants.explained else None
+        options = question.options
+        sql = explained(fragment) if options.explained else None
         for rows in self._catalog.local(fragment.entity):
             if self.view(rows.source, requester.seen_by) is None:
                 continue
             if not self._catalog.is_first(f"{key} source {rows.source}", KEPT):
                 continue
             ends = self._clock() + LIFE
-            ticket = Ticket(rows.source, fragment, requester.seen_by, question.id, ends, wants.single_use, wants.signed)
+            ticket = Ticket(
+                rows.source, fragment, requester.seen_by, question.id, ends, options.single_use, options.signed
+            )
             parts.append(Part(self.name, self._location, self._tickets.close(ticket), sql))
         return parts
 

@@ -77,9 +77,9 @@ class WebReader(PartsReader):
         """Ask the relay, and through it all others."""
         with told():
             options = self._options
-            wants = AnswerOptions(single_use=options.single_use)
+            beside = AnswerOptions(single_use=options.single_use)
             query = secrets.token_hex(16)
-            [answer] = options.access.user.ask(query, {"f1": self._fragment}, wants, options.seconds).values()
+            [answer] = options.access.user.ask(query, {"f1": self._fragment}, beside, options.seconds).values()
             if answer.missing:
                 self._tell(answer.missing)
         self._parts = answer.parts

@@ -79,14 +79,14 @@ class RelayAsker(Asker):
         return entities_of(self._catalog, "", self._caller)
 
     def ask(
-        self, query: str, fragments: Mapping[str, Fragment], wants: AnswerOptions, seconds: float
+        self, query: str, fragments: Mapping[str, Fragment], options: AnswerOptions, seconds: float
     ) -> Mapping[str, Answer]:
         """The answers of the relay to the fragments of a query, which are asked at the same time.
 
         Args:
             query: its id.
             fragments: by name.
-            wants: what is wished for beside the rows.
+            options: what is to come beside the rows.
             seconds: to wait.
 
         Raises:
@@ -96,7 +96,7 @@ class RelayAsker(Asker):
         def ask(item: tuple[str, Fragment]) -> Answer:
             name, fragment = item
             question = Question(
-                f"{query} {name}", SentFragment.of(fragment), seconds=min(seconds, PATIENCE), wants=wants
+                f"{query} {name}", SentFragment.of(fragment), seconds=min(seconds, PATIENCE), options=options
             )
             return self._relay.answer(question, self._caller)
 
@@ -150,10 +150,10 @@ class SchemaOnlyAsker(Asker):
         return self._entities
 
     def ask(
-        self, query: str, fragments: Mapping[str, Fragment], wants: AnswerOptions, seconds: float
+        self, query: str, fragments: Mapping[str, Fragment], options: AnswerOptions, seconds: float
     ) -> Mapping[str, Answer]:
         """Implement `Asker`: there are no parts."""
-        del query, wants, seconds
+        del query, options, seconds
         return dict.fromkeys(fragments, Answer())
 
     def rows(self, part: Part, seconds: float) -> AbstractContextManager[PartRows]:
