@@ -9,8 +9,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from odfpy.errors import OdfError
-from odfpy.federation.asking.asker import Asker, PartRows
-from odfpy.federation.asking.at_once import at_once
+from odfpy.federation.execution.at_once import at_once
+from odfpy.federation.execution.relay_client import PartRows, RelayClient
 from odfpy.federation.relay.actions import (
     CANCEL_RESULT,
     KEEP_QUERY,
@@ -30,7 +30,7 @@ _PATIENCE: Final = 20.0
 """Seconds to wait for an action."""
 
 
-class User(Asker):
+class User(RelayClient):
     """A user who asks a relay over Flight, known to all others by a token of their own signing."""
 
     def __init__(self, relay: str, credentials: Credentials, connections: Connections) -> None:

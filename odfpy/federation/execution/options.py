@@ -12,7 +12,7 @@ MEMORY: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class AskOptions:
+class QueryOptions:
     """The bounds of a query, and what is to come beside the rows.
 
     Attributes:
@@ -32,4 +32,4 @@ class AskOptions:
     signed: bool = False
 
 
-DEFAULTS: Final = AskOptions()
+DEFAULTS: Final = QueryOptions()

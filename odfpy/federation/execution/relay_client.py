@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
-from odfpy.federation.asking.at_once import at_once
+from odfpy.federation.execution.at_once import at_once
 from odfpy.federation.relay.errors import RelayUnavailable
 from odfpy.federation.relay.question import Answer, AnswerOptions, Part
 from odfpy.federation.sql.fragment import Fragment
@@ -47,7 +47,7 @@ class Chunk:
     app_metadata: pa.Buffer | None = None
 
 
-class Asker(ABC):
+class RelayClient(ABC):
     """Whoever asks a relay, and reads what it names; used by several threads at once."""
 
     @abstractmethod
