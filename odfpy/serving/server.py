@@ -84,7 +84,7 @@ def serve(
         )
         set_up_logging(quiet=quiet)
         if flight_port is not None:
-            from odfpy.serving.flight.beside import serving_flight
+            from odfpy.serving.flight.lifecycle import serving_flight
 
             flight = stack.enter_context(
                 serving_flight(
