@@ -189,8 +189,8 @@ async def summary(request: Request, caller: AnyCaller, served: ReadableArchive) 
         known = not_modified(request, tag)
         if known is not None:
             return known
-        engines = request.app.state.engines.of(caller)
-        tally = tallies.of(dataset, engines, control)
+        engines = request.app.state.engines.get(caller)
+        tally = tallies.get(dataset, engines, control)
         found = served.archive.index.names()
         return reply(
             request,

@@ -54,7 +54,7 @@ async def details(request: Request, caller: AnyCaller, served: ReadableArchive, 
         archive = served.archive
         with refused_with_codes():
             record = archive.get(id)
-            history = _history(archive, id, request.app.state.engines.of(caller), control)
+            history = _history(archive, id, request.app.state.engines.get(caller), control)
         signers = Signers(archive.dataset)
         head = archive.dataset.chain.block(archive.dataset.chain.head())
         return reply(

@@ -309,7 +309,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         middleware: Middleware = context.get_middleware(MIDDLEWARE)
         caller = middleware.session.caller
         resolver = CallerResolver(self._served, self._reaches, caller)
-        return CallContext(middleware, resolver, QueryService(resolver, self._engines.of(caller)))
+        return CallContext(middleware, resolver, QueryService(resolver, self._engines.get(caller)))
 
     def _planned(self, call: CallContext, command: Any) -> PlannedStatement:
         """Return how the question in a command is answered."""

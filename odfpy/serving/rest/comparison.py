@@ -109,7 +109,7 @@ async def compared(
         known = not_modified(request, tag)
         if known is not None:
             return known
-        service = QueryService(CallerResolver(registry_of(request), state.reaches, caller), state.engines.of(caller))
+        service = QueryService(CallerResolver(registry_of(request), state.reaches, caller), state.engines.get(caller))
         with compare(storage, service, name, fixed[0], fixed[1], columns, control) as found:
             page = found.page(skip, most, settings.max_answer)
         tree = {"dataset": name, "old": places[0].model_dump(), "new": places[1].model_dump(), **_tree(found, page)}

@@ -157,7 +157,7 @@ async def _answer(request: Request, caller: Caller, asked: QueryRequest, *, with
 
 def _service(request: Request, caller: Caller) -> QueryService:
     state = request.app.state
-    return QueryService(CallerResolver(registry_of(request), state.reaches, caller), state.engines.of(caller))
+    return QueryService(CallerResolver(registry_of(request), state.reaches, caller), state.engines.get(caller))
 
 
 def _tag(bound: QueryRequest) -> str:

@@ -134,7 +134,7 @@ class TableQuestion:
             return None
         return FileAction(
             served,
-            self.urls.of(served, file.version.number),
+            self.urls.url_for(served, file.version.number),
             self.urls.expires,
             file.version,
             self._partition(file, schema),

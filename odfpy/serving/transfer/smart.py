@@ -93,7 +93,7 @@ _Versioned = Depends(_require_version)
 async def pull(socket: WebSocket, caller: AnyCaller, dataset: Readable) -> None:
     """Let a client pull."""
     urls = _urls(socket, dataset.workspace_folder)
-    reach: ReachableObjects = socket.app.state.reaches.of(dataset.folder)
+    reach: ReachableObjects = socket.app.state.reaches.get(dataset.folder)
 
     def locate(file: ObjectFile) -> TransferUrl | None:
         store = file.object_type.store(dataset.layout)
