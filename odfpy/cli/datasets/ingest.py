@@ -21,7 +21,7 @@ from odfpy.cli.grammar import (
     group,
     session_of,
 )
-from odfpy.cli.screen.plans import tell_plans
+from odfpy.cli.screen.plans import print_plans
 from odfpy.cli.screen.profile import measure
 from odfpy.cli.screen.results import NO_DATASETS, report
 from odfpy.errors import UsageError
@@ -133,7 +133,7 @@ def pull(
             allow_future=allow_future,
         )
         if dry_run:
-            return tell_plans(workspace.updates.plan_pull(request, session.progress), output, session.progress)
+            return print_plans(workspace.updates.plan_pull(request, session.progress), output, session.progress)
         if follow:
             return _follow(session, request, output, measured)
         results = workspace.updates.pull(request, session.progress)

@@ -122,7 +122,7 @@ def export(
 
         if name is not None or to is not None or query is not None:
             raise UsageError("--verify goes alone", hint="odf export --verify PATH")
-        _tell("As exported", check_export(Path(verify)), output)
+        _print("As exported", check_export(Path(verify)), output)
         return
     if not to:
         raise UsageError("Where to?", hint="`odf export NAME --to rates.parquet`, or `--to -` for standard output.")
@@ -161,7 +161,7 @@ def export(
         session.progress.clear()
         if to == _STDOUT:
             _print_file(done.to)
-    _tell("Exported", done, output, name=to)
+    _print("Exported", done, output, name=to)
 
 
 @contextmanager
@@ -214,7 +214,7 @@ def _character(text: str) -> str:
     return one
 
 
-def _tell(what: str, done: Exported, output: Output, *, name: str | None = None) -> None:
+def _print(what: str, done: Exported, output: Output, *, name: str | None = None) -> None:
     if not output.for_people:
         output.tree({"path": str(done.to), "sidecar": str(done.sidecar), **done.manifest})
         return

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of, whole_number
-from odfpy.cli.relay.verify import tell_kept, verify
+from odfpy.cli.relay.verify import print_kept, verify
 from odfpy.errors import ResultTooLarge, UsageError
 from odfpy.extras import needs_extra
 
@@ -87,7 +87,7 @@ def sql(
             output.say(f"Parts to fetch until {begun.expires}: {len(begun.parts)}. See: odf web status {begun.query}")
             return
         if into is not None:
-            tell_kept(output, web.sql_into(query, session.workspace, into, options))
+            print_kept(output, web.sql_into(query, session.workspace, into, options))
             return
         with web.sql(query, require_complete=require_complete, seconds=seconds) as answer:
             _show(output, answer)
@@ -167,7 +167,7 @@ def fetch(
             if into is None:
                 _show(output, answer)
             else:
-                tell_kept(output, web.keep(answer, session.workspace, into, options))
+                print_kept(output, web.keep(answer, session.workspace, into, options))
         if target is None:
             web.later.forget_files(query)
 

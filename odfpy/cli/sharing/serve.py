@@ -83,7 +83,7 @@ def serve(
     output = session.output
     unconfined = warning(workspaces[0])
 
-    def tell(url: str, flight_url: str | None) -> None:
+    def print_urls(url: str, flight_url: str | None) -> None:
         output.text(f"Serving {_counted(workspaces)} at {url}")
         if flight_url is not None:
             output.text(f"Flight SQL at {flight_url}")
@@ -107,7 +107,7 @@ def serve(
         quiet=quiet,
         mounted_apps=mounted_apps,
         listener=logged_runs() if scheduled else None,
-        on_listening=tell,
+        on_listening=print_urls,
     )
 
 

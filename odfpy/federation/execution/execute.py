@@ -124,7 +124,7 @@ def execute(
         check(plan)
         if how is None:
             fork_server(options.memory).begin()  # it is there when the parts are
-        with _TellingRelays(client, plan.query, inner):
+        with _NotifyingRelays(client, plan.query, inner):
             try:
                 inner.check()
                 found = start_plan(client, plan, ends, beside)
@@ -216,18 +216,18 @@ def rows_of_files(plan: Plan, files: Mapping[str, Sequence[Path]], memory: int, 
     return IsolatedQuery(fork_server(memory), FilesRequest(with_own_names(plan.rest), tables), control)
 
 
-class _TellingRelays:
+class _NotifyingRelays:
     """Tell the relays when a query is stopped, as long as the block lasts. Of Ctrl-C, whoever asks them tells."""
 
     def __init__(self, client: RelayClient, query: str, control: Control) -> None:
-        self._tell = lambda: client.cancel(query)
+        self._notify = lambda: client.cancel(query)
         self._control = control
 
     def __enter__(self) -> None:
-        self._control.on_stop(self._tell)
+        self._control.on_stop(self._notify)
 
     def __exit__(self, *_: object) -> None:
-        self._control.forget(self._tell)
+        self._control.forget(self._notify)
 
 
 def missing_relays(

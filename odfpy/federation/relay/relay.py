@@ -126,7 +126,7 @@ class Relay:
                 # A relay that hangs up may just have run out of time, and use what the others say. One that knows that
                 # the query is not wanted any more tells everybody itself.
                 if caller.fingerprint == requester.holder.fingerprint:
-                    self._tell_peers(key, Cancellation(question.query, token, question.hops))
+                    self._notify_peers(key, Cancellation(question.query, token, question.hops))
                 raise
         answers, missing = self._collected(waited)
         theirs = [part for answer in answers for part in answer.parts]
@@ -152,11 +152,11 @@ class Relay:
         key = QueryKey(requester.holder.fingerprint, cancellation.query)
         token = self._queries.cancel(key) or cancellation.requester
         if token is not None:
-            self._tell_peers(key, replace(cancellation, requester=token))
+            self._notify_peers(key, replace(cancellation, requester=token))
         return key
 
-    def _tell_peers(self, key: QueryKey, cancellation: Cancellation) -> None:
-        """Tell all peers, once, that a query is not wanted any more, and wait for none of them."""
+    def _notify_peers(self, key: QueryKey, cancellation: Cancellation) -> None:
+        """Notify all peers, once, that a query is not wanted any more, and wait for none of them."""
         if cancellation.hops <= 0 or not self._catalog.is_first(f"{key} cancelled", KEPT):
             return
         further = replace(cancellation, hops=cancellation.hops - 1)

@@ -81,11 +81,11 @@ class WebReader(PartsReader):
             query = secrets.token_hex(16)
             [answer] = options.access.user.ask(query, {"f1": self._fragment}, beside, options.seconds).values()
             if answer.missing:
-                self._tell(answer.missing)
+                self._report(answer.missing)
         self._parts = answer.parts
         return super().partitions()
 
-    def _tell(self, missing: Sequence[MissingRelay]) -> None:
+    def _report(self, missing: Sequence[MissingRelay]) -> None:
         error = incomplete(missing, _REMEDY)
         if self._options.require_complete:
             raise error

@@ -74,14 +74,14 @@ def spark_sql(
     prefix = f"odf_web_{secrets.token_hex(8)}_"
     found = start_query(web.asker, query, time.monotonic() + seconds, AnswerOptions(), dialect=DIALECT, prefix=prefix)
     if found.missing:
-        _tell(incomplete(found.missing, "require_complete=False gives the rows of all others."), require_complete)
+        _report(incomplete(found.missing, "require_complete=False gives the rows of all others."), require_complete)
     if not found.fragments:
         return session.sql(found.rest)
     read = small_answers(web.asker, found, small) if small else {}
     return session.sql(_as_format(found), **_frames(session, web, found, reading_seconds, read))
 
 
-def _tell(error: OdfError, require_complete: bool) -> None:
+def _report(error: OdfError, require_complete: bool) -> None:
     if require_complete:
         raise error
     warnings.warn(error.message, stacklevel=3)

@@ -179,8 +179,8 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
             token = call.middleware.session.caller.token
             peer = client_of(context.peer())
             fields: dict[str, Any] = {"path": answer.path, "peer": peer, "token": token.name if token else None}
-            tell = lambda rows: log("query", rows=rows, seconds=_since(began), **fields)  # noqa: E731
-            return CallBatches(answer, self.running, control, stack.pop_all(), tell)
+            report = lambda rows: log("query", rows=rows, seconds=_since(began), **fields)  # noqa: E731
+            return CallBatches(answer, self.running, control, stack.pop_all(), report)
 
     @guarded
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:

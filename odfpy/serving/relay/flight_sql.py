@@ -201,12 +201,12 @@ class FlightSql:
             stack.callback(answer.close)
             missing = _missing_text(answer.missing)
 
-            def tell(rows: int) -> None:
+            def report(rows: int) -> None:
                 took = round(time.monotonic() - began, 4)
                 log("relay query", query=answer.query, rows=rows, seconds=took, missing=len(answer.missing))
 
             rows = _MarkedRows(answer, missing) if ticket.allows_incomplete else answer
-            batches = CallBatches(rows, self._running, control, stack.pop_all(), tell)
+            batches = CallBatches(rows, self._running, control, stack.pop_all(), report)
             statement = f'{{"missing":{missing}}}' if answer.missing else None
             return fl.GeneratorStream(
                 batches.schema, StatedRows(batches, lambda: statement, partial(self._check, caller))

@@ -190,8 +190,8 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
                 statement = lambda: self._signer.signed(opened, *hashed.found) if hashed.found else None  # noqa: E731
             else:
                 rows, statement = self._reader.read(opened, control), lambda: None
-            tell = lambda count: log("relay read", query=opened.id, rows=count)  # noqa: E731
-            batches = CallBatches(rows, self.running, control, stack.pop_all(), tell)
+            report = lambda count: log("relay read", query=opened.id, rows=count)  # noqa: E731
+            batches = CallBatches(rows, self.running, control, stack.pop_all(), report)
             return fl.GeneratorStream(batches.schema, StatedRows(batches, statement, partial(self._check, caller)))
 
     @guarded
