@@ -323,7 +323,7 @@ def without_secrets(arguments: Sequence[str]) -> list[str]:
     Args:
         arguments: what follows the name of the program.
     """
-    secret = {key for key, setting in SETTINGS.items() if setting.meaning.is_secret}
+    secret = {key for key, setting in SETTINGS.items() if setting.help.is_secret}
     shown = []
     for before, argument in zip(("", *arguments), arguments, strict=False):
         name, is_joined, _ = argument.partition("=")

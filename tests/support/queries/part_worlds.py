@@ -101,8 +101,8 @@ class World:
         return self.catalyst.plan(self.catalyst.dataframe(self.catalyst.union(found)).distinct())
 
     def _stateful_inputs(self, fragment: Fragment) -> StatefulRows:
-        effort = Parallelism(self.catalyst, ROWS_IN_ONE_TASK)
-        pull = Pull(self.catalyst, effort, self._streams, self.clock, self.clock, self.scratch, is_first=True)
+        parallelism = Parallelism(self.catalyst, ROWS_IN_ONE_TASK)
+        pull = Pull(self.catalyst, parallelism, self._streams, self.clock, self.clock, self.scratch, is_first=True)
         return StatefulRows(pull, fragment)
 
 

@@ -124,13 +124,13 @@ def _look(spark: SparkSession, request: PreprocessRequest, *, in_order: bool) ->
     tables = request.tables
     num_rows = tuple(_name_table(catalyst, table, at, in_order=in_order) for at, table in enumerate(tables))
 
-    def look(step: Step, *, is_last: bool) -> tuple[Step, bool]:  # noqa: ARG001  its order is kept in any case
+    def visit(step: Step, *, is_last: bool) -> tuple[Step, bool]:  # noqa: ARG001  its order is kept in any case
         check_no_hints(catalyst, step.source)
         _check(catalyst, step)
         in_their_order = all(found.name not in ARRANGING for found in step.operators)
         return step, in_their_order and row_by_row_reason(step) is not None
 
-    steps = each_step(catalyst, request.transform, [table.name for table in tables], look)
+    steps = each_step(catalyst, request.transform, [table.name for table in tables], visit)
     return _Looked(catalyst, steps[-1][0], all(row_by_row for _, row_by_row in steps), num_rows)
 
 

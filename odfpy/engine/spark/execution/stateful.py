@@ -172,7 +172,7 @@ class FragmentRuns:
         kept = CheckpointRows()
         for run, count in zip(self.fragments, self.counts, strict=True):
             with stage("kept rows"):
-                self.pull.effort.set(count)
+                self.pull.parallelism.set(count)
                 kept.update(run.keep())
         with stage("checkpoint"):
             rows = (rows for _, rows in kept.files.values())
@@ -222,11 +222,11 @@ def run_fragments(
     with stage("checkpoint"):
         kept = kept_rows(request, engine, ready.scratch)
     with stage("settings"):
-        effort = Parallelism(catalyst, rows_in_one_task, (path for path, _ in kept.files.values()) if kept else ())
+        parallelism = Parallelism(catalyst, rows_in_one_task, (path for path, _ in kept.files.values()) if kept else ())
     limit = Correctable.of(catalyst, ready.late, sources, ready.scratch)
-    arrangement = None if request.new_arrangement_path is None else Arrangement(request, engine, effort)
+    arrangement = None if request.new_arrangement_path is None else Arrangement(request, engine, parallelism)
     late = set[int]() if unfinished is None else unfinished.late
-    pull = Pull(catalyst, effort, streams, before, after, ready.scratch, is_first, kept, limit, arrangement, late)
+    pull = Pull(catalyst, parallelism, streams, before, after, ready.scratch, is_first, kept, limit, arrangement, late)
     runs = tuple(FragmentRun(pull, fragment) for fragment in ready.steps.fragments)
     rows = []
     for run in runs:
@@ -238,7 +238,7 @@ def run_fragments(
             )
         )
         with stage("settings", again=True):
-            effort.set(rows[-1])
+            parallelism.set(rows[-1])
         if run.fragment is not ready.steps.output:
             path = ready.scratch / f"fragment-{run.fragment.source}.parquet"
             made = _changes_of(run, path, rows[-1], unfinished)
@@ -273,7 +273,7 @@ def _count(source: TransformRequestInput) -> int:
 def _write_last_step(ready: Stateful, request: TransformRequest, runs: FragmentRuns) -> tuple[SliceDescription, ...]:
     """The last step is row by row: what changes in its sources passes through it."""
     new = [source.new() for source in runs.pull.streams]
-    runs.pull.effort.set(sum(rows.count for rows in new if rows is not None))
+    runs.pull.parallelism.set(sum(rows.count for rows in new if rows is not None))
     catalyst, info = ready.catalyst, ready.steps.last.info
     delta = carry(catalyst, info.free, lambda number, leaf: leaf_over(catalyst, leaf, new[number]))
     aliases = {fragment.source: fragment.alias or "a step" for fragment in ready.steps.fragments}

@@ -130,7 +130,7 @@ class FragmentStream:
     def old(self) -> SourceRows | None:
         """The result of the fragment before this pull, which goes into a file: others look at it several times."""
         catalyst, path = self.run.pull.catalyst, self.path.with_name(f"before-{self.path.name}")
-        with self.run.pull.effort.within(self.rows):
+        with self.run.pull.parallelism.within(self.rows):
             before = self.run.before()
             if before is None:
                 return None

@@ -217,7 +217,7 @@ class StatefulRows:
     def _as_few_as_new(self, stateful_input: StatefulInput) -> AbstractContextManager[None]:
         """Let the new rows of a stateful input be few, if they are, even where those of before are many."""
         found = [self._new_rows(number) for number in sources_read(stateful_input.plan)]
-        return self.pull.effort.within(sum(rows.count for rows in found if rows is not None))
+        return self.pull.parallelism.within(sum(rows.count for rows in found if rows is not None))
 
     def _is_late(self, stateful_input: StatefulInput) -> bool:
         """Return whether a stateful input has a change that rows which are kept no more have to do with."""
