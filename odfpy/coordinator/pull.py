@@ -169,7 +169,7 @@ class Puller:
         except OdfError as damage:
             return PullResult(name=name, outcome=PullOutcome.FAILED, error=damage)
 
-        with self.engines.heard_by(engine_listener(name, self.progress)):
+        with self.engines.reporting_to(engine_listener(name, self.progress)):
             return with_time(name, partial(self._pull_existing, dataset))
 
     # --- Pulling one ---

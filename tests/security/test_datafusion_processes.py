@@ -19,8 +19,8 @@ from odfpy.chain.encoding import load_snapshots
 from odfpy.cli.app import run
 from odfpy.coordinator.workspace import Workspace
 from odfpy.dataset.transform import TransformSql
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.engine.contract import SqlRequest, SqlResponseSuccess
-from odfpy.engine.control import Control
 from odfpy.engine.datafusion import apart
 from odfpy.engine.datafusion.apart import ForkServer, fork_server
 from odfpy.engine.datafusion.engine import DataFusionEngine
@@ -77,7 +77,7 @@ def test_a_query_that_breaks_datafusion_is_told_in_plain_words() -> None:
     text = "select " + "+".join(["1"] * 40_000)
     rows = DataFusionEngine(fork_server(1 << 30))
     with pytest.raises(QueryEnded, match=r"broke down over the query \(SIG(SEGV|BUS)\)") as told:
-        list(rows.stream(SqlRequest(text, (), ""), Control()))
+        list(rows.stream(SqlRequest(text, (), ""), CancellationToken()))
     assert told.value.hint is not None
     assert told.value.code == "E450"
     assert is_well(rows)
@@ -126,7 +126,7 @@ def test_planning_ends_with_its_time_too(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_queries_without_rows_are_planned_in_a_process_as_well(engine: DataFusionEngine) -> None:
-    rows = engine.stream(SqlRequest("select 1 as one", (), "", limit=0), Control())
+    rows = engine.stream(SqlRequest("select 1 as one", (), "", limit=0), CancellationToken())
     assert rows.schema.names == ["one"]
     assert list(rows) == []
     rows.close()

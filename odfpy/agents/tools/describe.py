@@ -15,7 +15,7 @@ from odfpy.coordinator.manifests import snapshot_of
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.schemas.arrow import to_arrow
 from odfpy.data.timestamp import Timestamp
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.serving.rest.catalog import CatalogEntry
 
 _MAKERS: Final = ("SetPollingSource", "AddPushSource", "SetTransform")
@@ -100,7 +100,7 @@ class DescribeAnswer(ToolAnswer):
         return f"A dataset of {counted(self.rows, 'row')} in {counted(columns, 'column')}; {checked}."
 
 
-def _describe(reader: Reader, asked: DescribeArguments, control: Control) -> DescribeAnswer:
+def _describe(reader: Reader, asked: DescribeArguments, control: CancellationToken) -> DescribeAnswer:
     control.check()
     return describe(reader, reader.dataset(asked.dataset))
 

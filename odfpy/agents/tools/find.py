@@ -11,7 +11,7 @@ from odfpy.agents.readers import Reader
 from odfpy.agents.tool import Arguments, Tool, ToolAnswer, counted
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.names import speaks_of
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.serving.rest.catalog import CatalogEntry
 
 _MAX_DESCRIPTION_LENGTH = 300
@@ -53,7 +53,7 @@ class FindAnswer(ToolAnswer):
         return f"{len(self.datasets)} of {counted(self.total, 'dataset')}.{more}"
 
 
-def _find(reader: Reader, asked: FindArguments, control: Control) -> FindAnswer:
+def _find(reader: Reader, asked: FindArguments, control: CancellationToken) -> FindAnswer:
     control.check()
     search = asked.search or ""
     fitting = [

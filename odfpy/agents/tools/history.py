@@ -13,7 +13,7 @@ from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import AddData, ExecuteTransform
 from odfpy.coordinator.storage.signers import BlockSigners, Signers
 from odfpy.data.timestamp import Timestamp
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 
 
 class HistoryArguments(Arguments):
@@ -55,7 +55,7 @@ class HistoryAnswer(ToolAnswer):
         return f"{counted(self.num_blocks, 'block')} with {counted(self.new_rows, 'row')}.{listed}"
 
 
-def _history(reader: Reader, asked: HistoryArguments, control: Control) -> HistoryAnswer:
+def _history(reader: Reader, asked: HistoryArguments, control: CancellationToken) -> HistoryAnswer:
     dataset = reader.dataset(asked.dataset)
     since = None if asked.since is None else Timestamp.parse(asked.since)
     signers = Signers(dataset)

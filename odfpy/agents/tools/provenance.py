@@ -14,7 +14,7 @@ from odfpy.coordinator.provenance.guarded_rows import RowGuard
 from odfpy.coordinator.provenance.trace import row_provenance
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.dataset.identity import DatasetId
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import OdfError, QueryCancelled, QueryTimedOut, ResultTooLarge
 from odfpy.provenance.errors import NoSuchColumn, NoSuchRow, UnknownProvenance
 from odfpy.provenance.model import Origin, Provenance, TracedDataset, TracedRow
@@ -79,7 +79,7 @@ class ProvenanceAnswer(ToolAnswer):
         return f"{counted(len(self.datasets), 'dataset')} on the way; replay: {self.replay}.{hidden}"
 
 
-def _provenance(reader: Reader, asked: ProvenanceArguments, control: Control) -> ProvenanceAnswer:
+def _provenance(reader: Reader, asked: ProvenanceArguments, control: CancellationToken) -> ProvenanceAnswer:
     control.check()
     dataset = reader.dataset(asked.dataset)
     workspace = reader.workspace_of(dataset)
@@ -87,7 +87,7 @@ def _provenance(reader: Reader, asked: ProvenanceArguments, control: Control) ->
     try:
         found = row_provenance(
             workspace.storage,
-            reader.engines_of(workspace).within(control),
+            reader.engines_of(workspace).with_cancellation(control),
             str(dataset.handle.id),
             asked.offset,
             column=asked.column,

@@ -10,7 +10,7 @@ from odfpy.agents.readers import Reader
 from odfpy.agents.tool import Arguments, DatasetName, Tool, ToolAnswer, counted
 from odfpy.agents.tools.find import text_or_none
 from odfpy.coordinator.requests import PullRequest
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import UsageError
 from odfpy.serving.callers.tokens import Scope
 
@@ -37,7 +37,7 @@ class PullAnswer(ToolAnswer):
         return f"{self.outcome}: {counted(self.new_blocks, 'new block')} with {counted(self.new_rows, 'row')}."
 
 
-def _pull(reader: Reader, asked: PullArguments, control: Control) -> PullAnswer:
+def _pull(reader: Reader, asked: PullArguments, control: CancellationToken) -> PullAnswer:
     control.check()
     dataset = reader.dataset(asked.dataset)
     if not reader.caller.may(Scope.WRITE, dataset.workspace_folder):

@@ -14,7 +14,7 @@ from odfpy.agents.shown_rows import ShownRows, shown_rows
 from odfpy.agents.tool import Arguments, Tool, ToolAnswer, counted
 from odfpy.agents.tools.describe import Column
 from odfpy.data.multihash import Multihash
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import OdfError
 from odfpy.query.wire.layouts import DataFormat
 from odfpy.query.wire.reproducible import NotReproducible, check_reproducible
@@ -98,7 +98,7 @@ class QueryAnswer(ToolAnswer):
         return " ".join(parts)
 
 
-def _query(reader: Reader, asked: QueryArguments, control: Control) -> QueryAnswer:
+def _query(reader: Reader, asked: QueryArguments, control: CancellationToken) -> QueryAnswer:
     request, no_proof = _request(reader, asked), None if asked.proof else "None was asked for."
     if no_proof is None:
         try:
@@ -158,7 +158,7 @@ def _request(reader: Reader, asked: QueryArguments) -> QueryRequest:
     return replace(request, skip=asked.skip, datasets=tuple(states) or None)
 
 
-def _page(reader: Reader, request: QueryRequest, control: Control) -> _Page:
+def _page(reader: Reader, request: QueryRequest, control: CancellationToken) -> _Page:
     limits = reader.served.limits
     wanted = replace(request, limit=request.limit + _BEYOND).to_query(max_bytes=limits.bytes)
     with reader.service.run(wanted, control) as answer:

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfpy.chain.stores.object_store import LocalObjectStore
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import OdfError, ResultTooLarge, UsageError
 from odfpy.federation.asking.answer import WebAnswer
 from odfpy.federation.asking.asker import PartRows
@@ -134,7 +134,7 @@ class LaterQueries:
         options: AskOptions = DEFAULTS,
         *,
         folder: Path | None = None,
-        control: Control | None = None,
+        control: CancellationToken | None = None,
         tell: Callable[[LaterQuery], object] = lambda _: None,
     ) -> WebAnswer:
         """Wait until all parts are made, fetch them, and put the answer together.
@@ -153,7 +153,7 @@ class LaterQueries:
         """
         ends = time.monotonic() + options.seconds
         with ExitStack() as stack:
-            inner = stack.enter_context(Control(options.seconds, within=control))
+            inner = stack.enter_context(CancellationToken(options.seconds, parent=control))
             found = self._finished(query, ends, inner, tell)
             target = folder or _cached(query)
             received = Received(options.received)
@@ -186,7 +186,9 @@ class LaterQueries:
         """
         shutil.rmtree(_cached(query), ignore_errors=True)
 
-    def _finished(self, query: str, ends: float, control: Control, tell: Callable[[LaterQuery], object]) -> LaterQuery:
+    def _finished(
+        self, query: str, ends: float, control: CancellationToken, tell: Callable[[LaterQuery], object]
+    ) -> LaterQuery:
         pause = _LOOK
         while True:
             found = self.find(query)
@@ -203,7 +205,9 @@ class LaterQueries:
             time.sleep(pause)
             pause = min(_MAX_LOOK, pause * 1.5)
 
-    def _fetched(self, part: LaterPart, folder: Path, ends: float, control: Control, received: Received) -> ReadPart:
+    def _fetched(
+        self, part: LaterPart, folder: Path, ends: float, control: CancellationToken, received: Received
+    ) -> ReadPart:
         """The files of a part; those that are here already are not fetched again."""
         if part.state != "done":
             return _missing(part, part.why or f"its part is {part.state}")
@@ -266,7 +270,7 @@ def _bytes_of(rows: PartRows, received: Received, result: str) -> Iterator[bytes
 class _Pieces(io.RawIOBase):
     """A file on its way, as a stream of bytes."""
 
-    def __init__(self, pieces: Iterator[bytes], control: Control) -> None:
+    def __init__(self, pieces: Iterator[bytes], control: CancellationToken) -> None:
         super().__init__()
         self._left = pieces
         self._control = control

@@ -15,7 +15,7 @@ from odfpy.federation.asking.plan import Plan
 from odfpy.federation.evidence.rows import kept_batch, kept_schema
 
 if TYPE_CHECKING:
-    from odfpy.engine.control import Control
+    from odfpy.engine.cancellation import CancellationToken
 
 
 class AnswerRows:
@@ -25,7 +25,9 @@ class AnswerRows:
         schema: their columns.
     """
 
-    def __init__(self, plan: Plan, files: Mapping[str, Sequence[Path]], memory: int, control: Control) -> None:
+    def __init__(
+        self, plan: Plan, files: Mapping[str, Sequence[Path]], memory: int, control: CancellationToken
+    ) -> None:
         """Begin.
 
         Args:

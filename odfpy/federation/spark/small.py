@@ -12,7 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import OdfError
 from odfpy.federation.asking.asker import Asker, PartRows
 from odfpy.federation.asking.asking import AT_ONCE
@@ -57,7 +57,7 @@ class _Try:
         self._asker = asker
         self._received = Received(most)
         self._seconds = seconds
-        self._control = Control()
+        self._control = CancellationToken()
 
     def read(self, part: Part) -> list[pa.RecordBatch]:
         """The rows of a part.

@@ -13,8 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.engine.contract import SqlRequest
-from odfpy.engine.control import Control
 from odfpy.engine.datafusion.ad_hoc import DataFusionRows
 from odfpy.engine.datafusion.apart import ForkServer, fork_server
 from odfpy.engine.datafusion.engine import DataFusionEngine
@@ -31,15 +31,17 @@ def request(query: str, **more: int) -> SqlRequest:
     return SqlRequest(query, (), "", **more)
 
 
-def run(engine: DataFusionEngine, what: SqlRequest, control: Control | None = None) -> pa.Table:
-    rows = engine.stream(what, control or Control())
+def run(engine: DataFusionEngine, what: SqlRequest, control: CancellationToken | None = None) -> pa.Table:
+    rows = engine.stream(what, control or CancellationToken())
     try:
         return pa.Table.from_batches(rows, rows.schema)
     finally:
         rows.close()
 
 
-def asked(engine: DataFusionEngine, what: SqlRequest, control: Control | None = None) -> pa.Table | tuple[type, str]:
+def asked(
+    engine: DataFusionEngine, what: SqlRequest, control: CancellationToken | None = None
+) -> pa.Table | tuple[type, str]:
     """The rows, or the error."""
     try:
         return run(engine, what, control)
@@ -83,21 +85,21 @@ def test_errors_are_what_they_were(apart):
 
 
 def test_a_query_that_hears_nothing_ends_with_its_time(apart):
-    with Control(0.3) as control:
+    with CancellationToken(0.3) as control:
         kind, _ = asked(apart, request(ENDLESS), control)
     assert kind is QueryTimedOut
     wait_until(lambda: not queries())
 
 
 def test_a_query_ends_when_it_is_cancelled_or_dropped(apart):
-    control = Control()
+    control = CancellationToken()
     rows = apart.stream(request(ENDLESS), control)
     wait_until(queries)
     control.cancel()
     with pytest.raises(QueryCancelled):
         list(rows)
     rows.close()
-    dropped = apart.stream(request(LARGE), Control())
+    dropped = apart.stream(request(LARGE), CancellationToken())
     assert next(iter(dropped)).num_rows
     dropped.close()
     wait_until(lambda: not queries())
@@ -122,9 +124,9 @@ def test_the_process_that_starts_them_may_be_killed():
 
 def test_all_of_them_end_with_whoever_has_asked():
     program = (
-        "from odfpy.engine.contract import SqlRequest; from odfpy.engine.control import Control\n"
+        "from odfpy.engine.contract import SqlRequest; from odfpy.engine.cancellation import CancellationToken\n"
         "from odfpy.engine.datafusion.apart import fork_server, IsolatedQuery\n"
-        f"rows = IsolatedQuery(fork_server({MEMORY}), SqlRequest({ENDLESS!r}, (), ''), Control()); print('begun', flush=True); list(rows)"
+        f"rows = IsolatedQuery(fork_server({MEMORY}), SqlRequest({ENDLESS!r}, (), ''), CancellationToken()); print('begun', flush=True); list(rows)"
     )
     client = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     assert client.stdout is not None
@@ -150,7 +152,7 @@ def test_what_nobody_asks_for_a_while_gives_its_memory_back_and_starts_anew():
 
 def test_it_stays_as_long_as_a_query_runs():
     server = ForkServer(MEMORY, idle=0.05)
-    rows = DataFusionEngine(server).stream(request(LARGE), Control())
+    rows = DataFusionEngine(server).stream(request(LARGE), CancellationToken())
     until = time.monotonic() + 20 * server.idle
     while time.monotonic() < until:
         assert next(iter(rows)).num_rows
