@@ -546,12 +546,12 @@ def test_a_process_that_goes_on_signs_with_a_revoked_key_no_more(workspace: Work
     (entry,) = workspace.add(load_snapshots(root("new"), "manifest"))
     for ref in (NAME, str(entry.handle.alias)):
         newest = next(workspace.datasets.log(ref))
-        signers = {signer.key for signer in workspace.datasets.signers(ref).of(newest).signers}
+        signers = {signer.key for signer in workspace.datasets.signers(ref).get(newest).signers}
         assert stolen not in signers
         assert UserKeys().own().actor in signers
     assert odf("config", "set", "signatures.sign", "false") == 0
     feed(workspace, NAME, "4 d")
-    assert not workspace.datasets.signers(NAME).of(next(workspace.datasets.log(NAME))).signers
+    assert not workspace.datasets.signers(NAME).get(next(workspace.datasets.log(NAME))).signers
 
 
 def test_remarks_are_on_the_commits_of_the_own_thread(workspace: Workspace) -> None:
@@ -724,7 +724,7 @@ def test_a_signature_after_the_revocation_is_found_by_verify(workspace: Workspac
     )
     (report,) = workspace.verify([NAME], integrity_only=True)
     assert [(finding.code, finding.block) for finding in report.findings] == [("E471", head.hash)]
-    signers = Workspace.open(workspace.root).datasets.signers(NAME).of(head).signers
+    signers = Workspace.open(workspace.root).datasets.signers(NAME).get(head).signers
     assert "does not count" in signers[0].name
 
 

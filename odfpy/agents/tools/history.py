@@ -70,7 +70,7 @@ def _history(reader: Reader, asked: HistoryArguments, control: CancellationToken
         count += 1
         rows += _rows_of(hashed)
         if len(found) < asked.limit:
-            found.append(_block(hashed, signers.of(hashed)))
+            found.append(_block(hashed, signers.get(hashed)))
     return HistoryAnswer(
         dataset=str(dataset.handle), blocks=found, num_blocks=count, new_rows=rows, block_before=before
     )

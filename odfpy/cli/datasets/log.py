@@ -68,7 +68,7 @@ def log(
             raise UsageError("--oneline is for people; -o chooses another form", hint="Leave out one of them.")
         _print_lines(session, name, wanted)
         return
-    blocks = ((hashed, signers.of(hashed)) for hashed in wanted)
+    blocks = ((hashed, signers.get(hashed)) for hashed in wanted)
     match output.form:
         case Format.TABLE:
             for hashed, signed in blocks:

@@ -252,7 +252,7 @@ def require_valid_key(
     """
     statements: list[tuple[DatasetId | None, KeyRevocation]] = [(None, one) for one in revoked.everywhere()]
     for state in states:
-        statements += [(state.id, one) for one in revoked.of(state.id)]
+        statements += [(state.id, one) for one in revoked.get(state.id)]
         with suppress(DatasetNotFound):
             side = None if service is None else service.resolver.find(state.id).layout.side
             statements += [(state.id, one) for one in honoured_in(side, state.id, [key])]

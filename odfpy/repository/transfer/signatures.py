@@ -128,7 +128,7 @@ def _revoked(
     required: RequiredSigners | None,
     target: DatasetLayout | None,
 ) -> RevokedKeys:
-    known = required.revoked.of(dataset_id) if required is not None else ()
+    known = required.revoked.get(dataset_id) if required is not None else ()
     there = honoured_in(target.side, dataset_id, _keys_to_ask(target.side, keys)) if target is not None else ()
     before = blocks[0].block.prev_block_hash
     older = target.chain.iter_blocks(before) if target is not None and before is not None else ()

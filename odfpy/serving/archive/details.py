@@ -63,13 +63,13 @@ async def details(request: Request, caller: AnyCaller, served: ReadableArchive, 
                 "file": file_tree(record),
                 "place": place_of(archive, record),
                 "history": [
-                    _version_tree(version, before, signers.of(version.block))
+                    _version_tree(version, before, signers.get(version.block))
                     for version, before in zip(history, [None, *history], strict=False)
                 ],
                 "head": {
                     "block": str(head.hash),
                     "sequenceNumber": head.block.sequence_number,
-                    "signedBy": _names_of(signers.of(head)),
+                    "signedBy": _names_of(signers.get(head)),
                 },
             },
         )

@@ -133,7 +133,7 @@ class Steps:
             self._name_versions(self._temporal[name], log.fields, event_time, known, self._carried.log(name))
             return
         state = state_of(self.catalyst, log)
-        self._states[name] = None if log.only_grew else state
+        self._states[name] = None if log.is_append_only else state
         rows, fields = repeated(state, self._sign), log.fields
         if self._all_columns:
             rows, fields = _with_empty_columns(rows, log)

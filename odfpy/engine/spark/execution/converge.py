@@ -100,7 +100,7 @@ def _from_beginning(source: TransformRequestInput) -> TransformRequestInput:
 
 def _fragment_of_rows(info: PlanInfo, source: int) -> Fragment:
     """A part that is row by row as a fragment, which gives the state of its rows."""
-    stateful_input = StatefulInput(0, info.free, info.columns, ())
+    stateful_input = StatefulInput(0, info.stateless_plan, info.columns, ())
     return Fragment(
         source,
         PlanInfo(
@@ -177,7 +177,7 @@ def _state_of(ready: Stateful, table: Table, result: _Result) -> DataFrame | Non
     seen = visible_columns(schema, table.vocab)
     weight = weight_of(catalyst, found[schema.names.index(table.vocab.operation_type_column)])
     rows = catalyst.project([*(found[at] for at in seen), weight], plan)
-    state = catalyst.dataframe(net(catalyst, Changes(rows, only_appends=False)))
+    state = catalyst.dataframe(net(catalyst, Changes(rows, is_append_only=False)))
     position = {schema.names[at]: f"c{number}" for number, at in enumerate(seen)}
     recorded = {field.name: field.dataType for field in state.schema.fields}
     wanted = {field.name: field.dataType for field in result.rows.schema.fields}

@@ -88,7 +88,7 @@ def primary_key(ready: PreparedTransform | Stateful) -> tuple[str, ...] | None:
 
 
 def _stateful_step(alias: str | None, text: str, info: PlanInfo) -> StepAnalysis:
-    if info.free is not None:
+    if info.stateless_plan is not None:
         return StepAnalysis(alias, text, ROW_BY_ROW, "every result row comes from one row", "nothing")
     if info.is_constant:
         return StepAnalysis(alias, text, "constants", "every result row comes from the query itself", "nothing")

@@ -12,7 +12,7 @@ import pyarrow as pa
 from odfpy.data.timestamp import Timestamp
 from odfpy.engine.contract import SliceDescription, TransformRequest
 from odfpy.engine.corrections import CarriedRows, mend_pairs
-from odfpy.engine.floats import in_one_form
+from odfpy.engine.floats import normalize_floats
 from odfpy.engine.output import OutputForm, OutputSlice
 from odfpy.engine.spark.plan.catalyst import Catalyst
 from odfpy.engine.spark.plan.step import CARRIED_INPUT
@@ -85,7 +85,7 @@ class _SliceWork:
         output = OutputSlice(path, self.form, next_offset=self.next_offset, system_time=self.system_time)
         with output:
             for rows, operation_types, where in self.final(batches):
-                output.write(in_one_form(rows), operation_types, where)
+                output.write(normalize_floats(rows), operation_types, where)
             return output.finish()
 
 

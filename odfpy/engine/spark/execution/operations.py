@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from odfpy.engine.bounds import only_appends
+from odfpy.engine.bounds import is_append_only
 from odfpy.engine.contract import (
     AnalyzeRequest,
     AnalyzeResponse,
@@ -108,7 +108,7 @@ def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task:
             slices = write(ready, request, version_of(spark), rows_in_one_task)
         else:
             if ready.plan.star is not None and not all(
-                only_appends(table.data_paths, table.vocab.operation_type_column) for table in tables
+                is_append_only(table.data_paths, table.vocab.operation_type_column) for table in tables
             ):
                 raise refuse_star(ready.plan.star, tables)
             known = [input_watermark(source) for source in request.query_inputs]

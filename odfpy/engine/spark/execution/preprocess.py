@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfpy.engine.contract import PreprocessRequest, PreprocessResponse, PreprocessResponseSuccess, PreprocessTable
-from odfpy.engine.floats import in_one_form
+from odfpy.engine.floats import normalize_floats
 from odfpy.engine.ipc import write_stream
 from odfpy.engine.responses import respond
 from odfpy.engine.spark.analysis.analysis import check_names, each_step
@@ -242,7 +242,7 @@ def _sortable(frame: DataFrame, at: int) -> Column:
 def _result(rows: pa.RecordBatch, schema: pa.Schema, exact: Collection[int]) -> pa.RecordBatch:
     """The columns of the result; computed floating point numbers in one form, as processors differ in their NaN."""
     batch = pa.record_batch(rows.columns[: len(schema)], schema=schema)
-    one_form = in_one_form(batch)
+    one_form = normalize_floats(batch)
     return pa.record_batch(
         [(batch if at in exact else one_form).column(at) for at in range(len(schema))], schema=schema
     )

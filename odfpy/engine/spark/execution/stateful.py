@@ -210,7 +210,7 @@ def run_fragments(
         [
             rule.limit
             for stateful_input in stateful_inputs
-            for rule in (*stateful_input.complete_when, *stateful_input.forget, *stateful_input.late)
+            for rule in (*stateful_input.complete_when, *stateful_input.drop_when, *stateful_input.late_when)
         ],
         before,
         after,
@@ -275,7 +275,7 @@ def _write_last_step(ready: Stateful, request: TransformRequest, runs: FragmentR
     new = [source.new() for source in runs.pull.streams]
     runs.pull.parallelism.set(sum(rows.count for rows in new if rows is not None))
     catalyst, info = ready.catalyst, ready.steps.last.info
-    delta = carry(catalyst, info.free, lambda number, leaf: leaf_over(catalyst, leaf, new[number]))
+    delta = carry(catalyst, info.stateless_plan, lambda number, leaf: leaf_over(catalyst, leaf, new[number]))
     aliases = {fragment.source: fragment.alias or "a step" for fragment in ready.steps.fragments}
     names = [source.query_alias for source in request.query_inputs]
     names += [aliases[number] for number in range(len(names), len(new))]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from odfpy.engine.floats import in_one_form
+from odfpy.engine.floats import normalize_floats
 from odfpy.engine.output import OutputForm, final_columns
 from odfpy.engine.traced_rows import RowKey, TraceTarget, keys_of
 
@@ -48,7 +48,7 @@ def narrow(frame: DataFrame, wanted: TraceTarget, *, by_time: bool = True) -> Da
 def result_keys(form: OutputForm, batch: pa.RecordBatch) -> list[RowKey]:
     """Return what tells the rows of a batch of a result apart."""
     names = [f"c{at}" for at in range(1 + max(form.sources))]
-    return list(keys_of(final_columns(in_one_form(batch.select(names)), form)))
+    return list(keys_of(final_columns(normalize_floats(batch.select(names)), form)))
 
 
 def _condition(frame: DataFrame, name: str, values: Sequence[Any]) -> Column | None:

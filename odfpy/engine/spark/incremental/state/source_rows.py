@@ -19,13 +19,13 @@ class SourceRows:
 
     Attributes:
         plan: its columns as queries see them, of an input also the system time; then offset and operation type.
-        only_appends: whether all of them are known to be appended.
+        is_append_only: whether all of them are known to be appended.
         count: how many there are.
         least_time: no row has an event time before it, in microseconds; None when that is not known.
     """
 
     plan: Node
-    only_appends: bool
+    is_append_only: bool
     count: int
     least_time: int | None = None
 

@@ -14,7 +14,7 @@ from odfpy.data.schemas.schema import DataField, DataSchema
 from odfpy.data.slices.slice import read_slice
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY, DatasetVocabulary
-from odfpy.engine.floats import in_one_form
+from odfpy.engine.floats import normalize_floats
 from odfpy.engine.output import OutputSlice, output_form
 from odfpy.errors import InvalidQuery, UnsupportedQuery
 
@@ -110,7 +110,7 @@ def test_floats_have_one_form_at_every_level():
     rows = pa.record_batch({"x": odd, "l": nested, "s": struct, "n": [1, 2, 3, 4]})
     for start in (0, 1):  # a slice of a batch has buffers that begin before it
         part = rows.slice(start)
-        done = in_one_form(part)
+        done = normalize_floats(part)
         assert done.schema == part.schema
         assert repr(done.to_pylist()) == repr(part.to_pylist()).replace("-0.0", "0.0")
 
