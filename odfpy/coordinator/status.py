@@ -15,7 +15,7 @@ from odfpy.coordinator.storage.last_failure import LastFailure, last_failure
 from odfpy.coordinator.storage.results import DamagedDataset, Progress, ProgressSink
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transfer.known_places import KnownPlaces, was_head_here
-from odfpy.coordinator.transform.changed_query import is_to_be_taken_up
+from odfpy.coordinator.transform.changed_query import has_unapplied_query
 from odfpy.coordinator.transform.intervals import InputDiverged, InputInterval, new_intervals
 from odfpy.data.data_warning import count_of
 from odfpy.data.duration import Duration
@@ -162,7 +162,7 @@ class StatusReader:
         else:
             if new := [text for item in intervals if (text := _new(item))]:
                 yield StatusRemark(Condition.BEHIND, ", ".join(new), f"odf pull {name}")
-            if is_to_be_taken_up(dataset, state):
+            if has_unapplied_query(dataset, state):
                 yield StatusRemark(Condition.BEHIND, "the query has changed", f"odf pull {name}")
 
     def _beside_its_origin(self, dataset: StoredDataset) -> Iterator[StatusRemark]:

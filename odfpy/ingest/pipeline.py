@@ -35,7 +35,7 @@ from odfpy.ingest.fit import fit_rows
 from odfpy.ingest.local_merge import MergedRows, merge_locally
 from odfpy.ingest.normalize import normalize_rows, rows_with_no_event_time
 from odfpy.ingest.retractions import RetractionLimit, StateChange, check_retractions
-from odfpy.ingest.write import OrderedRows, SliceForm, WrittenSlice, write_slices
+from odfpy.ingest.write import OrderedRows, SliceLayout, WrittenSlice, write_slices
 from odfpy.stages import stage
 from odfpy.state.current import KeyedState, ScannedState
 from odfpy.values import dataclass
@@ -165,7 +165,7 @@ def ingest_rows(
     if limit is not None and isinstance(strategy, MergeSnapshot):
         change = StateChange(new.num_rows, statistics.appended, statistics.retracted)
         warnings += check_retractions(change, limit, lambda most: _retracted_keys(merged.rows, strategy, most))
-    form = SliceForm(extended, vocab, system_time)
+    form = SliceLayout(extended, vocab, system_time)
     with stage("write"):
         written = write_slices(out, merged.rows, form, next_offset, threads=threads, slice_rows=slice_rows)  # (4)
     return IngestedData(written, extended, extended != schema, statistics, warnings)

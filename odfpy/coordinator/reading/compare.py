@@ -206,7 +206,7 @@ def compare(
     """
     from odfpy.query.service import Query
 
-    dataset = storage.look(ref)
+    dataset = storage.get_at(ref)
     state = dataset.state
     primary = state.primary_key or ()
     tables = [table_of(storage, ref, _DIALECT, as_at=text) for text in (old, new)]

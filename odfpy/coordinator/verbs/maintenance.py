@@ -76,7 +76,7 @@ class Maintenance:
         if request.all:
             datasets, nameless = self._storage.scan()
         else:
-            datasets, nameless = self._storage.match(list(request.refs), to_look_at=True), []
+            datasets, nameless = self._storage.match(list(request.refs), allow_at_block=True), []
         lineage = Lineage(self._storage)
         datasets = lineage.in_order(datasets, with_inputs=request.recursive)
         registry = engines or self._context.engines

@@ -47,7 +47,7 @@ class Queries:
         """
         from odfpy.coordinator.reading.read import tail
 
-        return tail(self._storage.look(ref), num_records, skip)
+        return tail(self._storage.get_at(ref), num_records, skip)
 
     def sql(self, query: Query) -> pa.Table:
         """Return all rows of the answer to a read-only query; `service.run` gives them in pieces."""

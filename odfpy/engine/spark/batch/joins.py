@@ -12,7 +12,7 @@ from typing import Final
 
 from odfpy.engine.spark.batch.closed import ClosedPlan, PlanWalk
 from odfpy.engine.spark.batch.conditions import NotAfter, has_query, not_after, parts_of, reads_only
-from odfpy.engine.spark.batch.known import ColumnTimes, RowForm, ValidityColumn, has_passed, least, together
+from odfpy.engine.spark.batch.time_bounds import ColumnTimes, RowLineage, ValidityColumn, has_passed, least, together
 from odfpy.engine.spark.batch.uses import is_inner
 from odfpy.engine.spark.plan.catalyst import Node, children, column_id, columns, columns_read, expression_name
 from odfpy.engine.spark.plan.monotone import never_decreases, shift_of
@@ -61,14 +61,14 @@ def _kind_of(plan: Node) -> str:
 
 def _beside_constants(walk: PlanWalk, plan: Node, kind: str, left: ClosedPlan, right: ClosedPlan) -> ClosedPlan | None:
     """A join of rows with constants in which the rows stay one by one; None if it is none, or constants stay, too."""
-    if right.form is RowForm.CONSTANT and left.form.is_row_by_row and kind in _FACTS_LEFT:
+    if right.lineage is RowLineage.CONSTANT and left.lineage.is_row_by_row and kind in _FACTS_LEFT:
         rows = left
-    elif left.form is RowForm.CONSTANT and right.form.is_row_by_row and kind in _FACTS_RIGHT:
+    elif left.lineage is RowLineage.CONSTANT and right.lineage.is_row_by_row and kind in _FACTS_RIGHT:
         rows = right
     else:
         return None
     validity = rows.validity if kind in _ONE_SIDE else {}
-    return ClosedPlan(walk.above(plan, left, right), tuple(columns(plan)), rows.times, validity, rows.form)
+    return ClosedPlan(walk.above(plan, left, right), tuple(columns(plan)), rows.times, validity, rows.lineage)
 
 
 def _side(walk: PlanWalk, node: Node, where: Sequence[Node]) -> ClosedPlan:
@@ -154,8 +154,8 @@ class _Pairs:
             plan = plan if left is None else self.walk.where([left], plan)
         else:
             plan = with_unmatched_rows(self.walk, plan, self.left, self.right, left, right)
-        form = together([self.left.form, self.right.form])
-        return ClosedPlan(plan, tuple(columns(self.plan)), self._times(), form=form)
+        lineage = together([self.left.lineage, self.right.lineage])
+        return ClosedPlan(plan, tuple(columns(self.plan)), self._times(), lineage=lineage)
 
     def _left_is_unmatched(self) -> Node | None:
         """The condition that a row of the left side that has no partner will find none; None if it is given at once."""

@@ -122,7 +122,7 @@ def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task:
             if not any(branch.fans_out for branch in ready.delta.branches):
                 gather_few(ready.catalyst.spark, sum(rows))
             with stage("output"):
-                slices = write_delta(ready.catalyst, ready.delta, ready.form, request, rows, names, rows_in_one_task)
+                slices = write_delta(ready.catalyst, ready.delta, ready.layout, request, rows, names, rows_in_one_task)
         with stage("late rows"):
             late, ignored = tally(ready, request)
         with stage("answer"):

@@ -18,7 +18,7 @@ from odfpy.dataset.transform import TransformSql
 from odfpy.engine.checkpoint import CheckpointRows, kept_rows, manifest_after, write_checkpoint
 from odfpy.engine.contract import SliceDescription, TransformRequest, TransformRequestInput
 from odfpy.engine.lateness.policy import LatePolicy
-from odfpy.engine.output import OutputForm, output_form
+from odfpy.engine.output import OutputLayout, output_layout
 from odfpy.engine.spark.execution.emit import FinalRow, write_delta, write_slice
 from odfpy.engine.spark.incremental.operators.steps import Steps, steps_of
 from odfpy.engine.spark.incremental.properties.keys import sources_read
@@ -56,14 +56,14 @@ class Stateful:
     Attributes:
         catalyst: the session of this request.
         steps: what the queries are, and the fragments they are processed in.
-        form: the columns of the output.
+        layout: the columns of the output.
         late: what becomes of late rows.
         scratch: a folder for temporary files.
     """
 
     catalyst: Catalyst
     steps: Steps
-    form: OutputForm
+    layout: OutputLayout
     late: LatePolicy
     scratch: Path
 
@@ -71,7 +71,7 @@ class Stateful:
     def watermark(self) -> DerivedWatermark | None:
         """The watermark of the output, None when it does not advance."""
         info = self.steps.last.info
-        time = info.times.get(column_id(info.columns[self.form.sources[0]]))
+        time = info.times.get(column_id(info.columns[self.layout.sources[0]]))
         return None if time is None or time.windows else time.watermark
 
 
@@ -107,15 +107,15 @@ def stateful(
 
     steps, result = _KNOWN.get(key, analyzed)
     check_correctable(policy, steps.fragments, len(tables))
-    form = output_form(result, vocab, recorded)
-    if form.operation_type is not None:
+    layout = output_layout(result, vocab, recorded)
+    if layout.operation_type is not None:
         name = vocab.operation_type_column
         raise InvalidQuery(
             f"The column `{name}` of the result is made by the engine, which finds out what has changed",
             hint="Leave it out, or give the column another name with AS.",
         )
-    form = replace(form, key=frozenset(key_positions(steps.last.info) or ()))
-    return Stateful(catalyst, steps, form, policy, scratch)
+    layout = replace(layout, key=frozenset(key_positions(steps.last.info) or ()))
+    return Stateful(catalyst, steps, layout, policy, scratch)
 
 
 def write_changes(
@@ -150,8 +150,8 @@ def write_changes(
             with stage("plan"):
                 changes = runs.fragments[-1].changes()
             with stage("output"):
-                changed = in_final_order(ready.catalyst, changes, key_of(output.info), ready.form.sources[0])
-                slices = write_rows(request, ready.form, changed)
+                changed = in_final_order(ready.catalyst, changes, key_of(output.info), ready.layout.sources[0])
+                slices = write_rows(request, ready.layout, changed)
         runs.keep(request, engine)
     except HistoryNeeded:
         unfinished.interrupt()
@@ -279,7 +279,9 @@ def _write_last_step(ready: Stateful, request: TransformRequest, runs: FragmentR
     aliases = {fragment.source: fragment.alias or "a step" for fragment in ready.steps.fragments}
     names = [source.query_alias for source in request.query_inputs]
     names += [aliases[number] for number in range(len(names), len(new))]
-    return write_delta(catalyst, delta, ready.form, request, [0 if rows is None else rows.count for rows in new], names)
+    return write_delta(
+        catalyst, delta, ready.layout, request, [0 if rows is None else rows.count for rows in new], names
+    )
 
 
 def watermark_of(ready: Stateful, request: TransformRequest) -> Timestamp | None:
@@ -323,15 +325,15 @@ def in_final_order(catalyst: Catalyst, changed: Node, key: list[str] | None, eve
     return in_order(catalyst, changed, None if event_time is None else f"c{event_time}", key)
 
 
-def write_rows(request: TransformRequest, form: OutputForm, frame: DataFrame) -> tuple[SliceDescription, ...]:
+def write_rows(request: TransformRequest, layout: OutputLayout, frame: DataFrame) -> tuple[SliceDescription, ...]:
     """Write ordered changes to the slice of a request.
 
     Args:
         request: the request.
-        form: the form of the output.
+        layout: the layout of the output.
         frame: the rows in their order.
     """
-    return write_slice(frame, request, _changed_rows, form)
+    return write_slice(frame, request, _changed_rows, layout)
 
 
 def _changed_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[FinalRow]:
