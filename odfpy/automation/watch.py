@@ -62,7 +62,7 @@ class Watched:
     trouble: str | None = None
 
 
-class Watch:
+class WorkspaceWatcher:
     """Looks at a workspace again and again.
 
     Attributes:

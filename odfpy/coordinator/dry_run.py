@@ -172,7 +172,7 @@ class DryRun:
             return PullPlan(name=str(dataset.handle), expectation=Expectation.UP_TO_DATE, notes=(note,))
         check_steps(source.prepare)
         request, limits, storage = self.puller.request, self.puller.limits, self.puller.storage
-        clock = SourceClock(any_time=request.allowed.future)
+        clock = SourceClock(any_time=request.overrides.future)
         context = FetchContext(
             now=Timestamp.now(),
             root=storage.root,

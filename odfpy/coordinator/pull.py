@@ -223,7 +223,7 @@ class Puller:
         check_steps(source.prepare)  # what cannot be prepared need not be fetched
         memory = FolderMemory.of_source(dataset, source)
         with self.storage.scratch() as scratch, saving(memory):
-            clock = SourceClock(any_time=self.request.allowed.future)
+            clock = SourceClock(any_time=self.request.overrides.future)
             context = self._fetch_context(dataset, scratch, clock)
             with closing(fetch(source.fetch, context)) as files:
                 for number, fetched in enumerate(staged("fetch", files)):
@@ -245,7 +245,7 @@ class Puller:
                     file = SourceFile(prepared, fetched.name, time, fetched.state)
                     with rows_told(self.progress, str(dataset.handle), fetched.name):
                         result = ingest_file(
-                            dataset.reloaded(), source, file, self.engines, folder, self.request.allowed
+                            dataset.reloaded(), source, file, self.engines, folder, self.request.overrides
                         )
                     notes = () if fetched.remark is None else (fetched.remark,)
                     results.append(replace(result, notes=(*result.notes, *notes)))

@@ -33,7 +33,7 @@ from odfpy.data.vocabulary import DatasetVocabulary, OperationType
 from odfpy.ingest.evolve import untyped_columns
 from odfpy.ingest.fit import fit_rows
 from odfpy.ingest.local_merge import MergedRows, merge_locally
-from odfpy.ingest.normalize import normalize_rows, rows_with_no_event_time
+from odfpy.ingest.normalize import count_null_event_times, normalize_rows
 from odfpy.ingest.retractions import RetractionLimit, StateChange, check_retractions
 from odfpy.ingest.write import OrderedRows, SliceLayout, WrittenSlice, write_slices
 from odfpy.stages import stage
@@ -157,7 +157,7 @@ def ingest_rows(
             scratch=out.parent / f"{out.name}.scratch",
         )
     untimed = rows.event_time_given.length() - (pc.sum(rows.event_time_given).as_py() or 0)
-    lacking = rows_with_no_event_time(new, rows, strategy, vocab.event_time_column)
+    lacking = count_null_event_times(new, rows, strategy, vocab.event_time_column)
     statistics = replace(_statistics(new.num_rows, merged, vocab, watermark), untimed=untimed, lacking=lacking)
     if len(merged.rows.operations) == 0:
         return IngestedData((), extended if schema is None else schema, schema is None, statistics, merged.warnings)

@@ -127,7 +127,7 @@ def _take_in(dataset: StoredDataset, given: Ingest, engines: EngineRegistry, scr
     source = with_format(push_source(dataset, request.source_name), request.input_format)
     event_time = request.event_time or Timestamp.now()
     taken = SourceFile(path, given.name, event_time, is_dated=request.event_time is not None)
-    result = ingest_file(dataset.reloaded(), source, taken, engines, scratch, request.allowed)
+    result = ingest_file(dataset.reloaded(), source, taken, engines, scratch, request.overrides)
     return result if result.num_records else with_idle_watermark(dataset, result)
 
 

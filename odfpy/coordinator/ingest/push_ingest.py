@@ -95,7 +95,7 @@ def ingest(
                 rows_told(progress, str(dataset.handle), name),
             ):
                 try:
-                    result = ingest_file(dataset.reloaded(), source, taken, engines, folder, request.allowed)
+                    result = ingest_file(dataset.reloaded(), source, taken, engines, folder, request.overrides)
                 except OdfError as error:
                     raise _failed(error, str(dataset.handle), [name for _, name in inputs[number + 1 :]]) from error
             has_rows = has_rows or result.num_records > 0

@@ -54,7 +54,7 @@ _OF_THE_FILE = (IngestError, SchemaError, MalformedData, EngineError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watch:
+class FolderWatcher:
     """A folder, and the dataset that its files go into.
 
     Attributes:
@@ -129,7 +129,7 @@ class Watch:
             event_time = self.request.event_time or Timestamp.now()
             file = SourceFile(path, str(path), event_time, state, is_dated=self.request.event_time is not None)
             with rows_told(self.progress, str(dataset.handle), stamp.name):
-                return ingest_file(dataset, source, file, self.engines, scratch, self.request.allowed)
+                return ingest_file(dataset, source, file, self.engines, scratch, self.request.overrides)
 
     def _advance_idle_watermark(self) -> PullResult | None:
         dataset = self.storage.get(self.request.ref)

@@ -158,7 +158,7 @@ class _Lane:
             warnings = check_retractions(change, request.limit, lambda most: self._retracted_keys(places, schema, most))
         if plan.merge.needs_state is StateNeed.SEEN_KEYS and read > places.rows:
             merge = MergeHere(request, tuple(runs), schema, plan, str(self.folder))
-            warnings = self._once(partial(merge.known_otherwise, places))
+            warnings = self._once(partial(merge.warn_conflicting_rows, places))
         looks_up = plan.merge.needs_state is StateNeed.CURRENT_ROWS
         work = _WritePicked(request, schema, tuple(runs), places, looks_up)
         with stage("write"):
