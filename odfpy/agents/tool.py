@@ -27,16 +27,6 @@ class ToolAnswer(BaseModel):
         raise NotImplementedError
 
 
-def counted(count: int, what: str) -> str:
-    """Return a number of things: `1 row`, `2 rows`.
-
-    Args:
-        count: how many.
-        what: one of them is called.
-    """
-    return f"{count} {what}{'s' * (count != 1)}"
-
-
 DatasetName = Annotated[
     str,
     Field(

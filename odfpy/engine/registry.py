@@ -99,7 +99,7 @@ class EngineRegistry:
         self._factories = dict(factories)
         self._engines: dict[str, Engine] = {}
         self._listener: Callable[[JobProgress], None] | None = None
-        self._apart: int | None = None
+        self._isolated_memory: int | None = None
 
     @classmethod
     def standard(cls, run_dir: Path, settings: EngineSettings | None = None) -> EngineRegistry:
@@ -143,7 +143,7 @@ class EngineRegistry:
         datafusion = partial(_datafusion, memory, seconds)
 
         found = EngineRegistry({**{name: partial(self.get, name) for name in self.names}, "datafusion": datafusion})
-        found._apart = memory
+        found._isolated_memory = memory
         return found
 
     def scan(self, request: ScanRequest, control: CancellationToken) -> RowStream | None:
@@ -152,11 +152,11 @@ class EngineRegistry:
         Raises:
             OdfError: it was stopped, or a slice cannot be read.
         """
-        if self._apart is None:
+        if self._isolated_memory is None:
             return None
-        from odfpy.engine.datafusion.apart import IsolatedQuery, fork_server
+        from odfpy.engine.datafusion.isolated import IsolatedQuery, fork_server
 
-        return IsolatedQuery(fork_server(self._apart), request, control)
+        return IsolatedQuery(fork_server(self._isolated_memory), request, control)
 
     def sandboxed_only(self) -> EngineRegistry:
         """The same engines for queries of strangers: Spark answers them in a whole sandbox, or refuses to."""
@@ -168,7 +168,7 @@ class EngineRegistry:
             return engine.sandboxed_only() if isinstance(engine, SparkEngine) else engine
 
         found = EngineRegistry({**{name: partial(self.get, name) for name in self.names}, "spark": spark})
-        found._apart = self._apart
+        found._isolated_memory = self._isolated_memory
         return found
 
     def with_cancellation(self, token: CancellationToken) -> EngineRegistry:
@@ -182,7 +182,7 @@ class EngineRegistry:
             return self.get(name).with_cancellation(token)
 
         found = EngineRegistry({name: partial(bound, name) for name in self.names})
-        found._apart = self._apart
+        found._isolated_memory = self._isolated_memory
         return found
 
     def expect(self, name: str) -> None:
@@ -211,8 +211,8 @@ class EngineRegistry:
 
 
 def _datafusion(memory: int | None, seconds: float | None) -> Engine:
-    from odfpy.engine.datafusion.apart import fork_server
     from odfpy.engine.datafusion.engine import DataFusionEngine
+    from odfpy.engine.datafusion.isolated import fork_server
     from odfpy.sandbox.limits import most_memory
 
     processes = fork_server(memory or most_memory())

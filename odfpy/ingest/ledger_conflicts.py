@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from odfpy.data.data_warning import MAX_EXAMPLES, DataWarning, WarningKind, count_of
+from odfpy.data.amounts import count_of
+from odfpy.data.data_warning import MAX_EXAMPLES, DataWarning, WarningKind
 from odfpy.ingest.merge_plan import MergePlan
 from odfpy.ingest.retractions import key_text
 from odfpy.state.comparable import comparable

@@ -24,9 +24,9 @@ from odfpy.engine.contract import (
     TransformResponseInternalError,
     TransformResponseInvalidQuery,
 )
-from odfpy.engine.datafusion import apart
-from odfpy.engine.datafusion.apart import ForkServer
+from odfpy.engine.datafusion import isolated
 from odfpy.engine.datafusion.engine import DataFusionEngine
+from odfpy.engine.datafusion.isolated import ForkServer
 from odfpy.engine.jobs import result_of
 from odfpy.engine.responses import as_error
 from odfpy.engine.worker.job_profile import JobProfile
@@ -89,7 +89,7 @@ def datafusion() -> Iterator[DataFusionEngine]:
         return python_command(PROGRAM, "datafusion", memory, idle)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(apart, "python_command", command)
+        patch.setattr(isolated, "python_command", command)
         server = ForkServer(1 << 30)
         server.begin()
         yield DataFusionEngine(server)

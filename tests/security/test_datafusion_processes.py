@@ -21,9 +21,9 @@ from odfpy.coordinator.workspace import Workspace
 from odfpy.dataset.transform import TransformSql
 from odfpy.engine.cancellation import CancellationToken
 from odfpy.engine.contract import SqlRequest, SqlResponseSuccess
-from odfpy.engine.datafusion import apart
-from odfpy.engine.datafusion.apart import ForkServer, fork_server
+from odfpy.engine.datafusion import isolated
 from odfpy.engine.datafusion.engine import DataFusionEngine
+from odfpy.engine.datafusion.isolated import ForkServer, fork_server
 from odfpy.errors import InvalidQuery, OdfError, QueryEnded, QueryTimedOut, QueryTooDeep
 from odfpy.sandbox.landlock import landlock_version
 from odfpy.serving.callers.tokens import Scope, Tokens
@@ -201,7 +201,7 @@ def test_a_process_that_breaks_down_over_a_replay_is_a_finding(
     assert pulled.error is None
 
     def ended(*_: object, **__: object) -> SqlResponseSuccess:
-        raise apart._ended(None, MEMORY, is_planning=False)
+        raise isolated._ended(None, MEMORY, is_planning=False)
 
     monkeypatch.setattr("odfpy.engine.datafusion.engine.ask", ended)
     (report,) = workspace.verify(["derived"])

@@ -40,10 +40,10 @@ from odfpy.chain.signatures import (
     SignatureReport,
     SignedBlock,
     encode,
+    has_signatures,
     path_of,
     read_head_signatures,
     read_signatures,
-    says_signed,
 )
 from odfpy.chain.state import ChainState
 from odfpy.chain.stores.ref_store import LocalRefStore
@@ -60,7 +60,7 @@ from odfpy.repository.exchange import fetch_dataset, send_dataset
 from odfpy.repository.peer_errors import PeerFailed
 from odfpy.repository.places.http import http_dataset
 from odfpy.repository.transfer.incoming_signatures import IncomingSignatures
-from odfpy.repository.transfer.simple import HistoryTakenBack, transfer
+from odfpy.repository.transfer.simple import HistoryRewritten, transfer
 from odfpy.serving.callers.tokens import Scope, Tokens
 
 OWNER, CAROL = KeyPair(b"o" * 32), KeyPair(b"c" * 32)
@@ -228,7 +228,7 @@ def test_an_old_head_that_is_replayed_is_noticed(there: DatasetLayout, here: Dat
     there.side.write(HEAD_PATH, old_signature)
     assert read_head_signatures(there.side, ID, there.chain.in_order()[-1]) is None, "it is of another head"
     there.refs.compare_and_swap("head", seen, old.hash)
-    with pytest.raises(HistoryTakenBack):
+    with pytest.raises(HistoryRewritten):
         transfer(there, here, seen=seen)
     with pytest.raises(NotSigned):
         transfer(there, DatasetLayout.in_memory(), required=BY_ALICE)
@@ -491,7 +491,7 @@ def test_no_head_is_there_unsigned_for_a_moment(
     monkeypatch.setattr(LocalRefStore, "compare_and_swap", looked)
     assert send_dataset(there, node.url).signatures == SignatureReport(1, 0, (ALICE.actor,))
     assert moves == [True, True]
-    assert says_signed(http_dataset(node.http).side)  # type: ignore[arg-type]
+    assert has_signatures(http_dataset(node.http).side)  # type: ignore[arg-type]
 
 
 # --- From the command line ---

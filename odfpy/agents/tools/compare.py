@@ -9,8 +9,9 @@ from pydantic import BaseModel, Field
 
 from odfpy.agents.readers import Reader
 from odfpy.agents.shown_rows import shown_rows
-from odfpy.agents.tool import Arguments, DatasetName, Tool, ToolAnswer, counted
+from odfpy.agents.tool import Arguments, DatasetName, Tool, ToolAnswer
 from odfpy.coordinator.reading.compare import RowChange, compare
+from odfpy.data.amounts import count_of
 from odfpy.engine.cancellation import CancellationToken
 
 _MOMENT = "A time (2024-03-01T12:00:00Z), a date, a block, a tag or a branch."
@@ -47,7 +48,7 @@ class CompareAnswer(ToolAnswer):
 
     def summary(self) -> str:
         more = " THERE ARE MORE." if self.has_more else ""
-        return f"{counted(len(self.changes), 'change')}.{more}"
+        return f"{count_of(len(self.changes), 'change')}.{more}"
 
 
 def _compare(reader: Reader, asked: CompareArguments, control: CancellationToken) -> CompareAnswer:

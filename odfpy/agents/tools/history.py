@@ -7,11 +7,12 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from odfpy.agents.readers import Reader
-from odfpy.agents.tool import Arguments, DatasetName, Tool, ToolAnswer, counted
+from odfpy.agents.tool import Arguments, DatasetName, Tool, ToolAnswer
 from odfpy.agents.tools.find import text_or_none
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import AddData, ExecuteTransform
 from odfpy.coordinator.storage.signers import BlockSigners, Signers
+from odfpy.data.amounts import count_of
 from odfpy.data.timestamp import Timestamp
 from odfpy.engine.cancellation import CancellationToken
 
@@ -52,7 +53,7 @@ class HistoryAnswer(ToolAnswer):
 
     def summary(self) -> str:
         listed = "" if len(self.blocks) == self.num_blocks else f" The newest {len(self.blocks)} are listed."
-        return f"{counted(self.num_blocks, 'block')} with {counted(self.new_rows, 'row')}.{listed}"
+        return f"{count_of(self.num_blocks, 'block')} with {count_of(self.new_rows, 'row')}.{listed}"
 
 
 def _history(reader: Reader, asked: HistoryArguments, control: CancellationToken) -> HistoryAnswer:

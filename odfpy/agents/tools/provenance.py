@@ -9,10 +9,11 @@ from pydantic import BaseModel, Field
 
 from odfpy.agents.limits import MAX_CELL_LENGTH, cut
 from odfpy.agents.readers import Reader
-from odfpy.agents.tool import Arguments, DatasetName, Tool, ToolAnswer, counted
+from odfpy.agents.tool import Arguments, DatasetName, Tool, ToolAnswer
 from odfpy.coordinator.provenance.guarded_rows import RowGuard
 from odfpy.coordinator.provenance.trace import row_provenance
 from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.data.amounts import count_of
 from odfpy.dataset.identity import DatasetId
 from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import OdfError, QueryCancelled, QueryTimedOut, ResultTooLarge
@@ -75,8 +76,8 @@ class ProvenanceAnswer(ToolAnswer):
     replay: Annotated[str, Field(description="checked: the cited rows alone give the row again.")]
 
     def summary(self) -> str:
-        hidden = f" Hidden: {counted(self.hidden_datasets, 'dataset')} on the way." if self.hidden_datasets else ""
-        return f"{counted(len(self.datasets), 'dataset')} on the way; replay: {self.replay}.{hidden}"
+        hidden = f" Hidden: {count_of(self.hidden_datasets, 'dataset')} on the way." if self.hidden_datasets else ""
+        return f"{count_of(len(self.datasets), 'dataset')} on the way; replay: {self.replay}.{hidden}"
 
 
 def _provenance(reader: Reader, asked: ProvenanceArguments, control: CancellationToken) -> ProvenanceAnswer:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of
-from odfpy.data.data_warning import count_of
+from odfpy.data.amounts import count_of
 from odfpy.errors import NotFound, OdfError, UsageError, WorkspaceNotFound
 from odfpy.files import replace_file
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.cli.screen.output import Format, Output
 from odfpy.cli.screen.progress import ProgressLine
-from odfpy.data.data_warning import count_of
+from odfpy.data.amounts import count_of
 
 if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace

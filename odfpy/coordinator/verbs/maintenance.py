@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.maintenance.batch import BatchVerifier
     from odfpy.coordinator.maintenance.compact import CompactOptions, CompactResult
     from odfpy.coordinator.maintenance.gc import GcReport
-    from odfpy.coordinator.maintenance.let_go import RemovalPolicy
+    from odfpy.coordinator.maintenance.removable_objects import RemovalPolicy
     from odfpy.coordinator.maintenance.repair import Repair
     from odfpy.coordinator.maintenance.report import VerifyReport
     from odfpy.coordinator.maintenance.reset import ResetResult
@@ -69,7 +69,7 @@ class Maintenance:
         """
         from odfpy.coordinator.maintenance.fsck import with_files
         from odfpy.coordinator.maintenance.last_verification import remember_verification
-        from odfpy.coordinator.maintenance.lost_names import restore_names
+        from odfpy.coordinator.maintenance.restore_names import restore_names
         from odfpy.coordinator.maintenance.verify import verify, with_circle
 
         named = restore_names(self._storage, None if request.all else request.refs) if request.repair else {}

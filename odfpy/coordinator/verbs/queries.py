@@ -104,7 +104,7 @@ class Queries:
 
         The query stays as it is where no such block has a schema: before the first data, or since a compaction.
         """
-        from odfpy.query.pins import pinned_as_at
+        from odfpy.query.pinning import pinned_as_at
 
         resolver = self.service.resolver
         with suppress(UsageError):

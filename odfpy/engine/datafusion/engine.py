@@ -29,7 +29,7 @@ from odfpy.engine.contract import (
     TransformResponseInternalError,
     TransformResponseInvalidQuery,
 )
-from odfpy.engine.datafusion.apart import PLANNING_SECONDS, ForkServer, IsolatedQuery, ask, fork_server
+from odfpy.engine.datafusion.isolated import PLANNING_SECONDS, ForkServer, IsolatedQuery, ask, fork_server
 from odfpy.engine.datafusion.version import engine_version
 from odfpy.engine.responses import as_error
 from odfpy.engine.row_stream import RowStream

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from odfpy.engine.cancellation import CancellationToken
-from odfpy.engine.datafusion.apart import IsolatedQuery, fork_server
+from odfpy.engine.datafusion.isolated import IsolatedQuery, fork_server
 from odfpy.engine.row_stream import RowStream
 from odfpy.engine.sql.files import FilesRequest, FileTable
 from odfpy.errors import OdfError

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from odfpy.engine.datafusion.apart import IsolatedQuery, fork_server
+from odfpy.engine.datafusion.isolated import IsolatedQuery, fork_server
 from odfpy.engine.sql.files import FilesRequest, FileTable
 from odfpy.federation.errors import SourceFailed
 from odfpy.federation.model import connections

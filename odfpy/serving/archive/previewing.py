@@ -249,7 +249,7 @@ def _first_rows_of(path: Path, control: CancellationToken) -> tuple[pa.Table, in
 def _asked(query: str, path: Path, control: CancellationToken) -> pa.Table:
     import pyarrow as pa
 
-    from odfpy.engine.datafusion.apart import IsolatedQuery, fork_server
+    from odfpy.engine.datafusion.isolated import IsolatedQuery, fork_server
 
     request = FilesRequest(query, (FileTable("file", "parquet", (str(path),)),), _MAX_ROW_BYTES)
     with closing(IsolatedQuery(fork_server(_MAX_MEMORY), request, control)) as rows:

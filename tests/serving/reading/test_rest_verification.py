@@ -19,7 +19,7 @@ from odfpy.chain.events import ExecuteTransform, ExecuteTransformInput
 from odfpy.coordinator.maintenance.last_verification import MAX_FINDINGS, last_verification
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.timestamp import Timestamp
-from odfpy.engine.datafusion.apart import fork_server
+from odfpy.engine.datafusion.isolated import fork_server
 from odfpy.errors import SandboxRequired
 from odfpy.serving.callers.tokens import Scope, Tokens
 from odfpy.serving.callers.visibility import Visibility, set_visibility
