@@ -1,4 +1,4 @@
-"""`odf status`: what there is to do in a workspace, found without a lock, and without a network unless asked for."""
+"""`odf status`: datasets that need attention, found without a lock, and without a network unless asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A part of a query that lets through what is closed, and what the rules of its operators share.
+"""A part of a query that keeps only closed rows, and what the rules of its operators share.
 
 The rules are in `odfpy.engine.spark.batch.closing`, those of joins in `odfpy.engine.spark.batch.joins`.
 """
@@ -25,7 +25,7 @@ class NotComparable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ClosedPlan:
-    """A part of a plan that lets through what is closed.
+    """A part of a plan that keeps only rows that later input can no longer change (closed rows).
 
     Attributes:
         plan: the part.

@@ -1,4 +1,4 @@
-"""A query with filters that let through what is closed at this moment.
+"""A query with filters that keep only rows that later input can no longer change (closed rows).
 
 Its plan, as Spark has analyzed it, is walked from the inputs up. On the way it is known what the watermarks say of each
 column; where an operator has to wait for them, a filter lets through what it has not to wait for any more:
@@ -162,7 +162,7 @@ class ClosedPlanner(PlanWalk):
         return replace(child, plan=self.catalyst.filter(condition, child.plan))
 
     def _closed_queries(self, expressions: Sequence[Node], child: ClosedPlan) -> tuple[list[Node], RowLineage]:
-        """Expressions over a part whose queries let through what is closed, and how rows are made with them."""
+        """Expressions over a part whose queries keep only closed rows, and how rows are made with them."""
         lineages = [child.lineage]
 
         def closed(expression: Node) -> Node:

@@ -1,4 +1,4 @@
-"""Comparison of the state of an output with the answer of the batch: by key where it has one, else by rows.
+"""Comparison of the state of an output with the expected output: by key where it has one, else by rows.
 
 Both are brought to the types of the output and counted row by row, in Spark; only rows that are not there equally often
 come here. Of these, such as differ in nothing but the last digits of fractions are the same.

@@ -26,7 +26,7 @@ _FACTS_RIGHT: Final = ("Inner", "Cross", "RightOuter")
 
 
 def join(walk: PlanWalk, plan: Node, where: Sequence[Node] = ()) -> ClosedPlan:
-    """A join that lets through what is closed.
+    """A join that keeps only closed rows.
 
     Args:
         walk: the walk.

@@ -1,4 +1,4 @@
-"""The first run of another query with state: it emits what makes the output its own.
+"""The first run of a changed stateful query: emits the difference between its result and the output so far.
 
 What consumers have is what the output stands for, whatever queries have made its rows. The new query is run over the
 inputs from their beginning, and the difference between the two is emitted. So nothing needs to be known of the queries

@@ -38,7 +38,7 @@ from odfpy.stages import stage
 
 
 class FragmentRun:
-    """One fragment in one pull."""
+    """Processes one fragment in one pull."""
 
     def __init__(self, pull: Pull, fragment: Fragment) -> None:
         self.pull = pull
@@ -48,7 +48,7 @@ class FragmentRun:
 
     def changes(self) -> Node:
         """Return what the fragment emits: columns `c0`, `c1`... of its part, and a weight."""
-        # Four ways, the cheapest first. All give the same rows: nothing of before can change; nothing is new; a product
+        # Four ways, the cheapest first. All give the same rows: no earlier result can change; nothing is new; a product
         # only grows; or the results over touched keys are compared.
         if self._only_settles():
             return self._result(_InputsAt(self, self.pull.after, None, is_after=True, only_complete=True))
