@@ -41,12 +41,12 @@ from pydantic import ValidationError
 
 from odfpy import __version__
 from odfpy.agents import prompts, resources
+from odfpy.agents.data_markers import as_data
 from odfpy.agents.limits import cut
-from odfpy.agents.marks import as_data
 from odfpy.agents.readers import Reader
 from odfpy.agents.tool import Tool, ToolAnswer
-from odfpy.agents.tools.every import tools_of
 from odfpy.agents.tools.query import QueryAnswer
+from odfpy.agents.tools.registry import tools_of
 from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import DatasetNotFound, OdfError
 from odfpy.serving.http.budget import BudgetHolder

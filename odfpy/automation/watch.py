@@ -71,12 +71,12 @@ class WorkspaceWatcher:
         swept: when all schedules were looked at last.
     """
 
-    def __init__(self, storage: Storage, seen_rows: Callable[[JobKey], int], tell: Callable[[str], object]) -> None:
+    def __init__(self, storage: Storage, seen_rows: Callable[[JobKey], int], report: Callable[[str], object]) -> None:
         """
         Args:
             storage: the workspace.
             seen_rows: returns how many rows of its dataset a job has seen.
-            tell: is told, once, of schedules that cannot be read.
+            report: is told, once, of schedules that cannot be read.
         """
         self.watched: dict[str, Watched] = {}
         self.stamps: tuple[Stamp, Stamp] = (None, None)
@@ -84,7 +84,7 @@ class WorkspaceWatcher:
         self._next_look = 0.0
         self._storage = storage
         self._seen_rows = seen_rows
-        self._tell = tell
+        self._report = report
         self._folder = str(storage.odf / "datasets")
         self._changed = str(changed_path(storage))
 
@@ -187,7 +187,7 @@ class WorkspaceWatcher:
         except OdfError as error:
             watched.trouble = f"not scheduled: {error.message}"
             if watched.trouble != told:
-                self._tell(watched.trouble)
+                self._report(watched.trouble)
             return watched
         if schedule is None or stamp is None:  # gone since
             return watched

@@ -90,7 +90,7 @@ def test_a_cluster_is_no_sandbox(workspace: Workspace, tmp_path: Path) -> None:
 
 def test_callers_of_flight_are_told_the_same(workspace: Workspace) -> None:
     served = ServedEngines(workspace, 1 << 30, 60.0)
-    engine = served.of(Caller()).get("spark")
+    engine = served.get(Caller()).get("spark")
     with pytest.raises(SandboxRequired) as caught:
         engine.sql(SqlRequest("SELECT 1", (), str(workspace.root / "result")))
     assert isinstance(as_flight(caught.value), fl.FlightUnauthorizedError)
@@ -101,7 +101,7 @@ def test_an_admin_of_another_workspace_is_a_stranger(workspace: Workspace, tmp_p
     text = Tokens(other.odf).new("admin", Scope.ADMIN)
     served = ServedEngines(workspace, 1 << 30, 60.0)
     stranger = Caller(Tokens(other.odf).find(text), other.storage, text)
-    assert served.of(stranger) is served.of(Caller())
+    assert served.get(stranger) is served.get(Caller())
 
 
 def test_an_operator_is_told_before_he_serves(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

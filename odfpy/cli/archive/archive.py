@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from odfpy.cli.archive import files, imports, keeping, queue, reports, translate
-from odfpy.cli.archive.described import described
+from odfpy.cli.archive.new_files import described
 from odfpy.cli.archive.options import (
     ArchiveName,
     End,
@@ -115,7 +115,7 @@ def push(
     said = {"what": what, "where": where, "start": start, "end": end, "work_id": work_id, "path": path, "hash": hash_}
     results = reports.push_and_report(session, opened, described(session, _files(names, recursive=recursive), **said))
     session.progress.clear()
-    return tell_pushed(results, output)
+    return print_pushed(results, output)
 
 
 def _files(names: list[str], *, recursive: bool) -> list[Path]:
@@ -130,7 +130,7 @@ def _files(names: list[str], *, recursive: bool) -> list[Path]:
     return found
 
 
-def tell_pushed(results: list[Pushed], output: Output) -> int:
+def print_pushed(results: list[Pushed], output: Output) -> int:
     """Print what became of files; gives the exit code."""
     from odfpy.archive import PushOutcome
 

@@ -86,7 +86,7 @@ def import_(
             if is_tree
             else _layout(opened, source, records, scratch, limits, on_push)
         )
-        return _tell(found, output, dry_run=dry_run)
+        return _print(found, output, dry_run=dry_run)
 
 
 def _tree(archive: Archive, source: str, given: dict[str, str | None], limits: ImportLimits, on_push: Any) -> Any:
@@ -126,7 +126,7 @@ def _scratch(session: Session) -> Iterator[Path]:
             yield folder
 
 
-def _tell(found: Iterator[Imported], output: Output, *, dry_run: bool) -> int:
+def _print(found: Iterator[Imported], output: Output, *, dry_run: bool) -> int:
     """Print what becomes of files; gives the exit code."""
     from odfpy.archive.imports.outcome import ImportOutcome
     from odfpy.cli.screen.output import error_tree

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from odfpy.cli.archive.described import described
+from odfpy.cli.archive.new_files import described
 from odfpy.cli.archive.options import (
     ArchiveName,
     End,
@@ -117,7 +117,7 @@ def uploader(
         if ingest.error is not None:
             output.warn(f"{ingest.error.message}; again in {ingest.again:.1f} s")
         for result in ingest.results:
-            _tell_pushed(result, output)
+            _print_pushed(result, output)
         output.flush()
 
     def on_refused(bundle: Path, error: OdfError) -> None:
@@ -149,7 +149,7 @@ def _opener(session: Session, name: str | None, limits: UploadLimits) -> Callabl
     return open_archive
 
 
-def _tell_pushed(result: Pushed, output: Output) -> None:
+def _print_pushed(result: Pushed, output: Output) -> None:
     record = result.record
     if record is None:  # it is told when it is in the poison folder
         return

@@ -84,8 +84,8 @@ class FolderWatcher:
         if not self.folder.is_dir():
             raise UsageError(f"{self.folder} is no folder", hint="Name the folder in which files will come.")
         dataset = self.storage.get(self.request.ref)
-        self._source(dataset)
-        seen = WatchedFolder(self.settle, _taken_in(dataset))
+        source = self._source(dataset)
+        seen = WatchedFolder(self.settle, _taken_in(dataset, source.source_name))
         while True:
             try:
                 self.progress(Progress(str(dataset.handle), f"watching {self.folder}"))
@@ -121,7 +121,8 @@ class FolderWatcher:
             if seen.was_taken_in_before(stamp) and isinstance(source.merge, MergeAppend | MergeChangelogStream):
                 raise IngestError(
                     f"{stamp.name} has changed since it was taken in, and its rows would come in twice",
-                    hint="Bring new rows in new files, or use a merge strategy that knows rows by their keys.",
+                    hint="Bring new rows in new files, or use a merge strategy that knows rows by their keys. Files of"
+                    " several folders need names of their own, or a source for each folder.",
                 )
             self.progress(Progress(str(dataset.handle), f"ingesting {stamp.name}"))
             path = self.folder / stamp.name
@@ -148,11 +149,11 @@ class FolderWatcher:
         return PullResult(name=self.request.ref, outcome=PullOutcome.FAILED, error=error)
 
 
-def _taken_in(dataset: StoredDataset) -> Iterator[FileStamp]:
-    """The files of earlier watches, as the chain has them."""
+def _taken_in(dataset: StoredDataset, source_name: str) -> Iterator[FileStamp]:
+    """The files that earlier watches have taken in through a source, as the chain has them."""
     for hashed in dataset.chain.iter_blocks():
         event = hashed.block.event
         if isinstance(event, AddData) and event.new_source_state is not None:
             stamp = FileStamp.of_state(event.new_source_state)
-            if stamp is not None:
+            if stamp is not None and event.new_source_state.source_name == source_name:
                 yield stamp

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Final
 
 from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import DatasetNotFound, OdfError, UsageError
-from odfpy.federation.asking.options import MEMORY
-from odfpy.federation.asking.plan import planned
 from odfpy.federation.errors import AuthenticationFailed
-from odfpy.federation.evidence.again import AnswerRows, counted
+from odfpy.federation.evidence.recompute import AnswerRows, counted
 from odfpy.federation.evidence.record import ATTACHMENT, SignedRecord
 from odfpy.federation.evidence.rows import PartFiles, rows_of
 from odfpy.federation.evidence.statements import SignedPart, Statements
+from odfpy.federation.execution.options import MEMORY
+from odfpy.federation.execution.plan import planned
 from odfpy.federation.model.certificates import subject_of
 from odfpy.federation.relay.question import MissingRelay
 from odfpy.federation.relay.requesters import Authorities

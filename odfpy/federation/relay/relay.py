@@ -126,7 +126,7 @@ class Relay:
                 # A relay that hangs up may just have run out of time, and use what the others say. One that knows that
                 # the query is not wanted any more tells everybody itself.
                 if caller.fingerprint == requester.holder.fingerprint:
-                    self._tell_peers(key, Cancellation(question.query, token, question.hops))
+                    self._notify_peers(key, Cancellation(question.query, token, question.hops))
                 raise
         answers, missing = self._collected(waited)
         theirs = [part for answer in answers for part in answer.parts]
@@ -152,11 +152,11 @@ class Relay:
         key = QueryKey(requester.holder.fingerprint, cancellation.query)
         token = self._queries.cancel(key) or cancellation.requester
         if token is not None:
-            self._tell_peers(key, replace(cancellation, requester=token))
+            self._notify_peers(key, replace(cancellation, requester=token))
         return key
 
-    def _tell_peers(self, key: QueryKey, cancellation: Cancellation) -> None:
-        """Tell all peers, once, that a query is not wanted any more, and wait for none of them."""
+    def _notify_peers(self, key: QueryKey, cancellation: Cancellation) -> None:
+        """Notify all peers, once, that a query is not wanted any more, and wait for none of them."""
         if cancellation.hops <= 0 or not self._catalog.is_first(f"{key} cancelled", KEPT):
             return
         further = replace(cancellation, hops=cancellation.hops - 1)
@@ -175,15 +175,17 @@ class Relay:
     def _own(self, question: Question, fragment: Fragment, requester: Requester, key: str) -> list[Part]:
         """The parts that are read here."""
         parts = []
-        wants = question.wants
-        sql = explained(fragment) if wants.explained else None
+        options = question.options
+        sql = explained(fragment) if options.explained else None
         for rows in self._catalog.local(fragment.entity):
             if self.view(rows.source, requester.seen_by) is None:
                 continue
             if not self._catalog.is_first(f"{key} source {rows.source}", KEPT):
                 continue
             ends = self._clock() + LIFE
-            ticket = Ticket(rows.source, fragment, requester.seen_by, question.id, ends, wants.single_use, wants.signed)
+            ticket = Ticket(
+                rows.source, fragment, requester.seen_by, question.id, ends, options.single_use, options.signed
+            )
             parts.append(Part(self.name, self._location, self._tickets.close(ticket), sql))
         return parts
 

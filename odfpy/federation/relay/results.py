@@ -131,7 +131,7 @@ class ResultMaker:
 
     def _check_room(self, owner: str) -> None:
         """Check that somebody may have one more result."""
-        kept = [one for one in self._results.of(owner) if "ticket" in one.detail]
+        kept = [one for one in self._results.owned_by(owner) if "ticket" in one.detail]
         size = sum(file["bytes"] for one in kept for file in one.detail.get("files", []))
         if len(kept) >= _MAX_COUNT or size >= self._largest:
             raise ResultTooLarge(
@@ -184,7 +184,7 @@ class ResultMaker:
             raise WebObjectNotFound("The result has no such file", hint="`odf web status` tells what it has.")
         if self._seen(self._tickets.reopen(found.detail["ticket"])) != found.detail["seen"]:
             raise TicketRefused("What you may see has changed since the result was made", hint="Ask again.")
-        return self._store.of(name).open(ResultFile.parse(files[number]).hash)
+        return self._store.get(name).open(ResultFile.parse(files[number]).hash)
 
     def _seen(self, ticket: Ticket | PassedTicket) -> str | None:
         """A hash of what the holder of a ticket may see; None where another relay decides."""
@@ -220,7 +220,7 @@ class ResultMaker:
 
     def _made(self, result: Result, control: CancellationToken) -> Mapping[str, Any]:
         ticket = self._tickets.reopen(result.detail["ticket"])
-        store = self._store.of(result.id)
+        store = self._store.get(result.id)
 
         def keep(path: Path, made: ResultFile) -> None:
             store.insert_file(path, made.hash)

@@ -28,7 +28,7 @@ from odfpy.serving.archive.browsing_models import DayModel, FilesModel, NameMode
 from odfpy.serving.archive.served import ReadableArchive, archives_of
 from odfpy.serving.callers.access import AnyCaller
 from odfpy.serving.http.errors import Refused
-from odfpy.serving.http.replies import not_modified, reply, tag_of
+from odfpy.serving.http.json_responses import not_modified, reply, tag_of
 from odfpy.serving.rest.datasets import TOTAL
 from odfpy.serving.rest.models import NOT_MODIFIED, answers, with_headers
 
@@ -189,8 +189,8 @@ async def summary(request: Request, caller: AnyCaller, served: ReadableArchive) 
         known = not_modified(request, tag)
         if known is not None:
             return known
-        engines = request.app.state.engines.of(caller)
-        tally = tallies.of(dataset, engines, control)
+        engines = request.app.state.engines.get(caller)
+        tally = tallies.get(dataset, engines, control)
         found = served.archive.index.names()
         return reply(
             request,

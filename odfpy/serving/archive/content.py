@@ -20,7 +20,7 @@ from odfpy.archive.local import LocalArchive
 from odfpy.archive.record import FileRecord, Status
 from odfpy.serving.archive.content_type import GZIP_MAGIC, content_headers
 from odfpy.serving.archive.refusals import refusal
-from odfpy.serving.http.pieces import Unsatisfiable, is_known, span_of, spanned
+from odfpy.serving.http.ranges import Unsatisfiable, is_known, span_of, spanned
 
 _PRESIGNED: Final = 3600
 """Seconds that a URL of a bucket is good for."""

@@ -29,7 +29,7 @@ from odfpy.serving.archive.history import RecordedVersion, changed_fields, scan_
 from odfpy.serving.archive.served import ReadableArchive
 from odfpy.serving.callers.access import AnyCaller
 from odfpy.serving.http.errors import Refused
-from odfpy.serving.http.replies import reply
+from odfpy.serving.http.json_responses import reply
 from odfpy.serving.rest.models import answers
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ async def details(request: Request, caller: AnyCaller, served: ReadableArchive, 
         archive = served.archive
         with refused_with_codes():
             record = archive.get(id)
-            history = _history(archive, id, request.app.state.engines.of(caller), control)
+            history = _history(archive, id, request.app.state.engines.get(caller), control)
         signers = Signers(archive.dataset)
         head = archive.dataset.chain.block(archive.dataset.chain.head())
         return reply(

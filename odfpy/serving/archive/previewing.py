@@ -44,7 +44,7 @@ from odfpy.serving.archive.details import FileId
 from odfpy.serving.archive.served import ReadableArchive
 from odfpy.serving.callers.access import AnyCaller, registry_of
 from odfpy.serving.http.errors import Refused
-from odfpy.serving.http.replies import reply
+from odfpy.serving.http.json_responses import reply
 from odfpy.serving.rest.models import answers
 
 if TYPE_CHECKING:

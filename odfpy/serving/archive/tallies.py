@@ -43,7 +43,7 @@ class Tallies:
         self._known: dict[Path, tuple[Multihash, Tally]] = {}
         self._lock = Lock()
 
-    def of(self, dataset: StoredDataset, engines: EngineRegistry, control: CancellationToken) -> Tally:
+    def get(self, dataset: StoredDataset, engines: EngineRegistry, control: CancellationToken) -> Tally:
         """The tally of an archive.
 
         Args:

@@ -107,7 +107,7 @@ class CallerResolver:
         return None
 
     def _has(self, dataset: StoredDataset, block: Multihash) -> bool:
-        return self.reaches.of(dataset.folder).has(dataset.on(None).layout, None, block)
+        return self.reaches.get(dataset.folder).has(dataset.on(None).layout, None, block)
 
     def _require(self, dataset: StoredDataset, block: Multihash) -> None:
         if not self._has(dataset, block):

@@ -17,8 +17,8 @@ from odfpy.engine.contract import AnalyzeResponseSuccess
 from odfpy.errors import OdfError
 from odfpy.serving.callers.access import AnyCaller, Caller, Readable, is_readable, registry_of
 from odfpy.serving.http.errors import Refused
+from odfpy.serving.http.json_responses import not_modified, reply, tag_of
 from odfpy.serving.http.query_limiter import refusal
-from odfpy.serving.http.replies import not_modified, reply, tag_of
 from odfpy.serving.rest.models import NOT_MODIFIED, answers, with_headers
 
 router = APIRouter(tags=["queries"])

@@ -15,7 +15,7 @@ from odfpy.engine.cancellation import CancellationToken
 from odfpy.query.service import QueryService
 from odfpy.serving.callers.access import AnyCaller, Readable, registry_of
 from odfpy.serving.callers.resolver import CallerResolver
-from odfpy.serving.http.replies import not_modified, reply, tag_of
+from odfpy.serving.http.json_responses import not_modified, reply, tag_of
 from odfpy.serving.rest.models import HASH, NOT_MODIFIED, Rows, Skipped, answers, with_headers
 from odfpy.serving.settings import ServeSettings
 
@@ -109,7 +109,7 @@ async def compared(
         known = not_modified(request, tag)
         if known is not None:
             return known
-        service = QueryService(CallerResolver(registry_of(request), state.reaches, caller), state.engines.of(caller))
+        service = QueryService(CallerResolver(registry_of(request), state.reaches, caller), state.engines.get(caller))
         with compare(storage, service, name, fixed[0], fixed[1], columns, control) as found:
             page = found.page(skip, most, settings.max_answer)
         tree = {"dataset": name, "old": places[0].model_dump(), "new": places[1].model_dump(), **_tree(found, page)}

@@ -26,7 +26,7 @@ from odfpy.query.wire.response import ResponseLimits, too_many_rows
 from odfpy.query.wire.schema_formats import SchemaFormat, write_schema
 from odfpy.serving.callers.access import AnyCaller, Readable
 from odfpy.serving.http.errors import Refused
-from odfpy.serving.http.replies import limits_of, not_modified, reply, tag_of
+from odfpy.serving.http.json_responses import limits_of, not_modified, reply, tag_of
 from odfpy.serving.rest.models import (
     NOT_MODIFIED,
     AnyDataFormat,
@@ -83,7 +83,7 @@ async def tail(
         tree: dict[str, Any] = {"data": {} if dataFormat is DataFormat.STRUCTURE_OF_ARRAYS else []}
         if state.schema is not None:
             wanted = tail_scan(seen, limit, skip, limits.bytes)
-            tree = {"data": laid_out(_read(request.app.state.engines.of(caller), wanted, control, limits), dataFormat)}
+            tree = {"data": laid_out(_read(request.app.state.engines.get(caller), wanted, control, limits), dataFormat)}
         tree["dataFormat"] = dataFormat.value
         if schemaFormat is not None:
             schema = to_arrow(state.schema or DataSchema(()))
@@ -212,6 +212,6 @@ def dataset_as_of(request: Request, dataset: StoredDataset, block: str | None) -
         found = Multihash.parse(block)
     except InvalidValue as error:
         raise Refused(400, f"asOfBlockHash: {error.message}\nWrite the whole hash of a block.") from error
-    if not request.app.state.reaches.of(dataset.folder).has(dataset.layout, None, found):
+    if not request.app.state.reaches.get(dataset.folder).has(dataset.layout, None, found):
         raise Refused(404, f"{dataset.handle} has no block {block}")
     return dataset.at(found)

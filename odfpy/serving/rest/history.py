@@ -14,7 +14,7 @@ from odfpy.coordinator.manifests import snapshot_of
 from odfpy.coordinator.reading.history import block_tree, days_of
 from odfpy.coordinator.storage.signers import Signers
 from odfpy.serving.callers.access import Readable
-from odfpy.serving.http.replies import not_modified, reply, tag_of
+from odfpy.serving.http.json_responses import not_modified, reply, tag_of
 from odfpy.serving.rest.dataset import AsOfBlock, dataset_as_of
 from odfpy.serving.rest.models import HASH, NOT_MODIFIED, Records, answers, with_headers
 

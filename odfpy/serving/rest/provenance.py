@@ -21,8 +21,8 @@ from odfpy.provenance.report import tree
 from odfpy.serving.callers.access import AnyCaller, Caller, Readable, is_readable, registry_of
 from odfpy.serving.callers.tokens import Scope
 from odfpy.serving.http.errors import Refused
+from odfpy.serving.http.json_responses import not_modified, reply, tag_of
 from odfpy.serving.http.query_limiter import refusal
-from odfpy.serving.http.replies import not_modified, reply, tag_of
 from odfpy.serving.rest.models import HASH, ID, NOT_MODIFIED, answers, with_headers
 from odfpy.serving.settings import ServeSettings
 

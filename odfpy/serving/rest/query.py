@@ -26,7 +26,7 @@ from odfpy.query.wire.verification import CommittedAnswer, VerificationFailed, v
 from odfpy.serving.callers.access import AnyCaller, Caller, registry_of
 from odfpy.serving.callers.resolver import CallerResolver
 from odfpy.serving.http.errors import Refused
-from odfpy.serving.http.replies import limits_of, not_modified, reply, tag_of
+from odfpy.serving.http.json_responses import limits_of, not_modified, reply, tag_of
 from odfpy.serving.rest.models import (
     DIALECTS,
     NOT_MODIFIED,
@@ -157,7 +157,7 @@ async def _answer(request: Request, caller: Caller, asked: QueryRequest, *, with
 
 def _service(request: Request, caller: Caller) -> QueryService:
     state = request.app.state
-    return QueryService(CallerResolver(registry_of(request), state.reaches, caller), state.engines.of(caller))
+    return QueryService(CallerResolver(registry_of(request), state.reaches, caller), state.engines.get(caller))
 
 
 def _tag(bound: QueryRequest) -> str:

@@ -123,13 +123,13 @@ class Verifications:
             job.thread.start()
         return job
 
-    def of(self, dataset: StoredDataset) -> VerificationJob | None:
+    def get(self, dataset: StoredDataset) -> VerificationJob | None:
         """The last verification of a dataset that was begun here, under way or not; None if there is none."""
         return self._jobs.get(dataset.folder)
 
     def cancel(self, dataset: StoredDataset) -> bool:
         """End the verification of a dataset; gives back whether one was under way."""
-        job = self.of(dataset)
+        job = self.get(dataset)
         if job is None or not job.is_under_way:
             return False
         job.control.cancel()

@@ -55,7 +55,7 @@ class FileUrls:
         }
         self.expires = int(time.time()) + state.url_lifetime
 
-    def of(self, file: ServedFile, version: int) -> str:
+    def url_for(self, file: ServedFile, version: int) -> str:
         """Return where a file can be had until `expires`.
 
         Args:

@@ -188,7 +188,7 @@ def test_a_ticket_is_for_its_holder_for_a_time_and_perhaps_once() -> None:
 def test_parts_are_explained_in_the_words_of_their_relay_if_that_is_wanted() -> None:
     with web(LINE) as made:
         question = Question(
-            "1 item", SentFragment.of(ALL), requester=token(ASKER, "1"), wants=AnswerOptions(explained=True)
+            "1 item", SentFragment.of(ALL), requester=token(ASKER, "1"), options=AnswerOptions(explained=True)
         )
         found = {part.relay: part.sql or "" for part in made.relays["a"].answer(question, ASKER).parts}
         assert {part.sql for part in ask(made, "a", "2").parts} == {None}

@@ -242,9 +242,9 @@ class WholeWeb:
         tables = {}
         for name, fragment in parts.fragments.items():
             token = me.credentials.token(query, seconds=60) if self.web.signs else None
-            wants = AnswerOptions(explained=True)
+            options = AnswerOptions(explained=True)
             sent = Question(
-                f"{query} {name}", SentFragment.of(fragment), seconds=60, requester=token, wants=wants
+                f"{query} {name}", SentFragment.of(fragment), seconds=60, requester=token, options=options
             ).to_json()
             answer = self.nodes["r0"].relay.answer(Question.parse(json.loads(json.dumps(sent))), me.identity)
             seen.missing.update((one.relay, one.why) for one in answer.missing)

@@ -66,7 +66,7 @@ def differences(
     try:
         ((here, there),) = counted.agg(functions.sum(_FOUND), functions.sum(_EXPECTED)).collect()
         tally = _Tally(log, primary_key_of(run.recorded_schema) if run.recorded_schema else None, most)
-        tally.look_at(counted.where(f"{_FOUND} <> {_EXPECTED}"))
+        tally.look_at(counted.where(f"{_FOUND} <> {_EXPECTED}"), counted)
     finally:
         counted.unpersist()
     return BatchAnswer(
@@ -132,12 +132,12 @@ class _Tally:
     counts: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))
     listed: list[Difference] = field(default_factory=list)
 
-    def look_at(self, differing: DataFrame) -> None:
-        """Look at rows that are not there equally often."""
+    def look_at(self, differing: DataFrame, rows: DataFrame) -> None:
+        """Look at rows that are not there equally often, out of all rows of both sides."""
         names, schema = differing.columns[:-2], arrow_schema(differing.schema)
         nearness = ApproximateComparison(pa.schema(list(schema)[: len(names)]), [None] * len(names))
         if nearness.fractions and not differing.isEmpty():
-            nearness = ApproximateComparison(pa.schema(list(schema)[: len(names)]), _greatest(differing, names))
+            nearness = ApproximateComparison(pa.schema(list(schema)[: len(names)]), _greatest(rows, names))
         named = self.log.names
         keys = nearness.exact if self.key is None else [named.index(name) for name in self.key]
         by = [at for at in keys if at in nearness.exact]

@@ -10,6 +10,7 @@ from odfpy.dataset.transform import TemporalTable, TransformSql
 from odfpy.engine.contract import TransformRequest
 from odfpy.engine.spark.analysis.analysis import analyzed_step
 from odfpy.engine.spark.analysis.hints import late_policy
+from odfpy.engine.spark.analysis.normal_form import in_normal_form
 from odfpy.engine.spark.analysis.star_arguments import has_star_in_function
 from odfpy.engine.spark.batch.closed import TABLE, ClosedPlan, NotComparable
 from odfpy.engine.spark.batch.closing import ClosedPlanner
@@ -113,6 +114,8 @@ class Steps:
                     raise NotRowByRow
                 self.has_star = self.has_star or has_star_in_function(step.plan, text)
                 plan = without_inner_queries(self.catalyst, step.plan)
+                if not self._only_row_by_row:
+                    plan = in_normal_form(self.catalyst, plan)
                 found = ClosedPlanner(self.catalyst, self._named).of(plan)
             if query is not steps[-1] and query.alias is not None:
                 if found.lineage in (RowLineage.CONSTANT, RowLineage.ENTRIES) and self._carried is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +15,7 @@ from odfpy.engine.contract import (
     AnalyzeRequest,
     AnalyzeResponse,
     AnalyzeResponseSuccess,
+    SliceDescription,
     SqlRequest,
     SqlResponse,
     SqlResponseSuccess,
@@ -44,8 +46,9 @@ from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK
 from odfpy.engine.spark.rows.parallelism import gather_few
 from odfpy.engine.spark.rows.tables import Table, name_projected
 from odfpy.engine.spark.rows.write import batches_of
-from odfpy.engine.sql.source_text import SourceText
+from odfpy.engine.sql.source_text import SourceText, step_texts
 from odfpy.engine.watermark import input_watermark
+from odfpy.errors import InvalidQuery
 from odfpy.stages import stage
 
 if TYPE_CHECKING:
@@ -104,8 +107,7 @@ def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task:
         if isinstance(ready, Stateful):
             with stage("watermark"):
                 watermark = watermark_of(ready, request)
-            write = write_difference if request.query_changed else write_changes
-            slices = write(ready, request, version_of(spark), rows_in_one_task)
+            slices = _write_stateful(ready, request, version_of(spark), rows_in_one_task)
         else:
             if ready.plan.star is not None and not all(
                 is_append_only(table.data_paths, table.vocab.operation_type_column) for table in tables
@@ -136,6 +138,34 @@ def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task:
             late_rows=late,
             ignored_rows=ignored,
         )
+
+
+def _write_stateful(
+    ready: Stateful, request: TransformRequest, engine: str, rows_in_one_task: int
+) -> tuple[SliceDescription, ...]:
+    """Write what changes in the result of a query with state.
+
+    Where that fails for a row, the row may have been taken back since. Then it is none of the query's, and so it is
+    run once more over rows without it. The other way is the usual one, since it need not look for such rows.
+    """
+    write = write_difference if request.query_changed else write_changes
+    try:
+        with spark_errors(step_texts(request.transform)):
+            return write(ready, request, engine, rows_in_one_task)
+    except InvalidQuery:
+        if not _takes_back(request):
+            raise
+        scratch = ready.scratch / "net"
+        scratch.mkdir()
+        return write(replace(ready, scratch=scratch, nets_rows=True), request, engine, rows_in_one_task)
+
+
+def _takes_back(request: TransformRequest) -> bool:
+    """Return whether a request has rows that are not appended."""
+    return not all(
+        is_append_only([*source.data_paths, *(source.history_paths or ())], source.vocab.operation_type_column)
+        for source in request.query_inputs
+    )
 
 
 def _sql(spark: SparkSession, request: SqlRequest) -> SqlResponseSuccess:

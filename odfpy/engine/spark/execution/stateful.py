@@ -59,6 +59,7 @@ class Stateful:
         layout: the columns of the output.
         late: what becomes of late rows.
         scratch: a folder for temporary files.
+        nets_rows: whether rows that are taken back are left out before anything is computed of them.
     """
 
     catalyst: Catalyst
@@ -66,6 +67,7 @@ class Stateful:
     layout: OutputLayout
     late: LatePolicy
     scratch: Path
+    nets_rows: bool = False
 
     @property
     def watermark(self) -> DerivedWatermark | None:
@@ -226,7 +228,20 @@ def run_fragments(
     limit = Correctable.of(catalyst, ready.late, sources, ready.scratch)
     arrangement = None if request.new_arrangement_path is None else Arrangement(request, engine, parallelism)
     late = set[int]() if unfinished is None else unfinished.late
-    pull = Pull(catalyst, parallelism, streams, before, after, ready.scratch, is_first, kept, limit, arrangement, late)
+    pull = Pull(
+        catalyst,
+        parallelism,
+        streams,
+        before,
+        after,
+        ready.scratch,
+        is_first,
+        kept,
+        limit,
+        arrangement,
+        late,
+        nets_rows=ready.nets_rows and limit is None,
+    )
     runs = tuple(FragmentRun(pull, fragment) for fragment in ready.steps.fragments)
     rows = []
     for run in runs:

@@ -10,6 +10,7 @@ from odfpy.dataset.transform import TemporalTable, TransformSql
 from odfpy.engine.lateness.policy import Late, LatePolicy
 from odfpy.engine.spark.analysis.analysis import analyzed_step, check_aliases, check_step
 from odfpy.engine.spark.analysis.determinism import place
+from odfpy.engine.spark.analysis.normal_form import in_normal_form
 from odfpy.engine.spark.incremental.operators.joined_conditions import with_joined_conditions
 from odfpy.engine.spark.incremental.operators.planner import Planner
 from odfpy.engine.spark.incremental.operators.registry import OPERATORS
@@ -92,7 +93,8 @@ def steps_of(
             planner = Planner(catalyst, text, known.sources, known.fragments, OPERATORS)
             # What is taken back and was never here is known among rows only: a sum would be less by it.
             planner.adds_up = Late.ONLY not in policy.inputs
-            info = planner.start(with_joined_conditions(catalyst, without_inner_queries(catalyst, step.plan)))
+            plan = in_normal_form(catalyst, without_inner_queries(catalyst, step.plan))
+            info = planner.start(with_joined_conditions(catalyst, plan))
             if is_last and info.unique == frozenset():
                 info = _while_it_has_a_time(catalyst, info, event_time)
             found.append(StepPart(step, info))

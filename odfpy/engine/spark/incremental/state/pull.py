@@ -48,6 +48,7 @@ class Pull:
         correctable: how long windows are correctable, None for ever.
         arrangement: where earlier rows are looked up by key, None for nowhere.
         late: the fragments of which it is known that something comes late, by number of the source that they are.
+        nets_rows: whether rows that are taken back are left out before anything is computed of them.
     """
 
     catalyst: Catalyst
@@ -61,3 +62,4 @@ class Pull:
     correctable: Correctable | None = None
     arrangement: Arrangement | None = None
     late: set[int] = field(default_factory=set)
+    nets_rows: bool = False

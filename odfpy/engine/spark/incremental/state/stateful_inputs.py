@@ -20,7 +20,7 @@ from odfpy.engine.spark.incremental.state.groups import GroupRows
 from odfpy.engine.spark.incremental.state.log import latest_of, log_of, log_over
 from odfpy.engine.spark.incremental.state.pull import Pull
 from odfpy.engine.spark.incremental.state.sessions import open_sessions
-from odfpy.engine.spark.incremental.state.source_rows import SourceRows, leaf_over
+from odfpy.engine.spark.incremental.state.source_rows import SourceRows, leaf_over, net_source_rows
 from odfpy.engine.spark.incremental.state.state_files import InputState, StateFile, best, files_of, num_staying
 from odfpy.engine.spark.incremental.state.versions import differing
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, type_of
@@ -344,7 +344,10 @@ class StatefulRows:
 
         def leaf(number: int, plan: Node) -> Node:
             if number not in found:
-                found[number] = take(number)
+                rows = take(number)
+                if rows is not None and self.pull.nets_rows and stateful_input.log is None:
+                    rows = net_source_rows(self.catalyst, plan, rows)
+                found[number] = rows
             return (leaf_over if stateful_input.log is None else log_over)(self.catalyst, plan, found[number])
 
         delta = carry(self.catalyst, stateful_input.plan, leaf)

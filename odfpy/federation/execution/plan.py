@@ -101,7 +101,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class StartedQuery:
     """A query whose parts are known.
 
     Attributes:

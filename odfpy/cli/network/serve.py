@@ -13,7 +13,7 @@ from odfpy.errors import UsageError
 if TYPE_CHECKING:
     from odfpy.cli.session import Session
     from odfpy.coordinator.workspace import Workspace
-    from odfpy.serving.http.mounted_apps import MakeGuest
+    from odfpy.serving.http.mounted_apps import MountedAppFactory
 
 commands = group("Datasets for others.")
 
@@ -72,7 +72,7 @@ def serve(
         from odfpy.serving.notifications.runs import logged_runs
         from odfpy.serving.server import serve as run
         from odfpy.serving.settings import ServeSettings, checked_url
-    guests = _agents(workspaces) if with_mcp else {}
+    mounted_apps = _agents(workspaces) if with_mcp else {}
     settings = ServeSettings.configured(
         session.workspace.config,
         base_url=base_url and checked_url(base_url),
@@ -83,11 +83,11 @@ def serve(
     output = session.output
     unconfined = warning(workspaces[0])
 
-    def tell(url: str, flight_url: str | None) -> None:
+    def print_urls(url: str, flight_url: str | None) -> None:
         output.text(f"Serving {_counted(workspaces)} at {url}")
         if flight_url is not None:
             output.text(f"Flight SQL at {flight_url}")
-        for path in guests:
+        for path in mounted_apps:
             output.text(f"Agents at {url}{path}")
         if tls is None and host not in _LOCAL:
             output.warn("without --tls-cert and --tls-key, anybody on the way can read tokens and data")
@@ -105,9 +105,9 @@ def serve(
         settings=settings,
         flight_port=flight,
         quiet=quiet,
-        guests=guests,
+        mounted_apps=mounted_apps,
         listener=logged_runs() if scheduled else None,
-        on_listening=tell,
+        on_listening=print_urls,
     )
 
 
@@ -118,7 +118,7 @@ def _workspaces(session: Session, others: list[str]) -> list[Workspace]:
     return list({workspace.root: workspace for workspace in found}.values())
 
 
-def _agents(workspaces: list[Workspace]) -> dict[str, MakeGuest]:
+def _agents(workspaces: list[Workspace]) -> dict[str, MountedAppFactory]:
     from odfpy.extras import needs_extra
 
     with needs_extra("mcp", "Servers for agents"):

@@ -10,9 +10,9 @@ import pyarrow as pa
 from typing_extensions import Self
 
 from odfpy.data.rows.rows_hash import RowsHasher
-from odfpy.federation.asking.asking import rows_of_files
-from odfpy.federation.asking.plan import Plan
 from odfpy.federation.evidence.rows import kept_batch, kept_schema
+from odfpy.federation.execution.execute import rows_of_files
+from odfpy.federation.execution.plan import Plan
 
 if TYPE_CHECKING:
     from odfpy.engine.cancellation import CancellationToken

@@ -1,4 +1,4 @@
-"""Results that are fetched later: relays read the parts of a query into files, and the asker comes back for them.
+"""Deferred queries: relays read the parts of a query into files, and the asker comes back for them.
 
 The relay that was asked remembers the query; so its id is all that somebody needs who comes back, from any machine
 that has their key. Each part is a result of the relay that reads it. Files are checked against their hashes, and those
@@ -24,13 +24,20 @@ import pyarrow.parquet as pq
 from odfpy.chain.stores.object_store import LocalObjectStore
 from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import OdfError, ResultTooLarge, UsageError
-from odfpy.federation.asking.answer import WebAnswer
-from odfpy.federation.asking.asker import PartRows
-from odfpy.federation.asking.asking import AT_ONCE, all_missing, asked, rest_rows
-from odfpy.federation.asking.later_query import LaterPart, LaterQuery, answered_text, query_of, record_of, with_state
-from odfpy.federation.asking.options import DEFAULTS, AskOptions
-from odfpy.federation.asking.parts import ReadPart
-from odfpy.federation.asking.user import User
+from odfpy.federation.execution.answer import WebAnswer
+from odfpy.federation.execution.deferred_query import (
+    DeferredPart,
+    DeferredQuery,
+    answered_text,
+    query_of,
+    record_of,
+    with_state,
+)
+from odfpy.federation.execution.execute import AT_ONCE, missing_relays, rest_rows, start_query
+from odfpy.federation.execution.options import DEFAULTS, QueryOptions
+from odfpy.federation.execution.parts import ReadPart
+from odfpy.federation.execution.relay_client import PartRows
+from odfpy.federation.execution.user import User
 from odfpy.federation.relay.bounds import Received
 from odfpy.federation.relay.errors import InvalidAnswer, ResultNotReady
 from odfpy.federation.relay.question import AnswerOptions, MissingRelay, Part
@@ -41,8 +48,8 @@ _MAX_LOOK: Final = 2.0
 _QUERY: Final = re.compile(r"[0-9a-f]{8,64}")
 
 
-class LaterQueries:
-    """The queries of a user that are fetched later."""
+class DeferredQueries:
+    """The deferred queries of a user: their rows are fetched later."""
 
     def __init__(self, user: User) -> None:
         """
@@ -51,7 +58,7 @@ class LaterQueries:
         """
         self._user = user
 
-    def start(self, sql: str, options: AskOptions = DEFAULTS) -> LaterQuery:
+    def start(self, sql: str, options: QueryOptions = DEFAULTS) -> DeferredQuery:
         """Ask a query, and have all relays begin to make its parts.
 
         Args:
@@ -64,13 +71,13 @@ class LaterQueries:
             OdfError: the relay does not answer, or refuses.
         """
         ends = time.monotonic() + options.seconds
-        found = asked(self._user, sql, ends, AnswerOptions(single_use=options.single_use, signed=options.signed))
-        all_missing(found, (), require_complete=options.require_complete)
+        found = start_query(self._user, sql, ends, AnswerOptions(single_use=options.single_use, signed=options.signed))
+        missing_relays(found, (), require_complete=options.require_complete)
         wanted = [(name, part) for name, answer in found.answers.items() for part in answer.parts]
 
-        def begin(one: tuple[str, Part]) -> LaterPart:
+        def begin(one: tuple[str, Part]) -> DeferredPart:
             name, part = one
-            bare = LaterPart(name, part.relay, part.location, "")
+            bare = DeferredPart(name, part.relay, part.location, "")
             try:
                 state = self._user.store_result(part, max(0.1, ends - time.monotonic()))
                 return with_state(replace(bare, result=answered_text(state, "result")), state)
@@ -80,9 +87,9 @@ class LaterQueries:
         with ThreadPoolExecutor(AT_ONCE) as threads:
             parts = tuple(threads.map(begin, wanted))
         kept = self._user.keep_query(found.query, record_of(found, parts))
-        return LaterQuery(found.query, "", str(kept.get("expires", "")), found, parts)
+        return DeferredQuery(found.query, "", str(kept.get("expires", "")), found, parts)
 
-    def all(self) -> list[LaterQuery]:
+    def all(self) -> list[DeferredQuery]:
         """The queries that the relay remembers, the newest first; their parts as they were when they were asked.
 
         Raises:
@@ -90,7 +97,7 @@ class LaterQueries:
         """
         return [query_of(one) for one in self._user.queries()]
 
-    def find(self, query: str) -> LaterQuery:
+    def find(self, query: str) -> DeferredQuery:
         """A query, with its parts as they are now.
 
         Args:
@@ -103,7 +110,7 @@ class LaterQueries:
         with ThreadPoolExecutor(AT_ONCE) as threads:
             return replace(found, parts=tuple(threads.map(self._now, found.parts)))
 
-    def cancel(self, query: str) -> LaterQuery:
+    def cancel(self, query: str) -> DeferredQuery:
         """Have no part made further.
 
         Args:
@@ -118,7 +125,7 @@ class LaterQueries:
         self._user.cancel(query)
         return self.find(query)
 
-    def _now(self, part: LaterPart) -> LaterPart:
+    def _now(self, part: DeferredPart) -> DeferredPart:
         if not part.result:
             return part
         try:
@@ -131,11 +138,11 @@ class LaterQueries:
     def fetch(
         self,
         query: str,
-        options: AskOptions = DEFAULTS,
+        options: QueryOptions = DEFAULTS,
         *,
         folder: Path | None = None,
         control: CancellationToken | None = None,
-        tell: Callable[[LaterQuery], object] = lambda _: None,
+        tell: Callable[[DeferredQuery], object] = lambda _: None,
     ) -> WebAnswer:
         """Wait until all parts are made, fetch them, and put the answer together.
 
@@ -158,7 +165,7 @@ class LaterQueries:
             target = folder or _cached(query)
             received = Received(options.received)
 
-            def fetched(part: LaterPart) -> ReadPart:
+            def fetched(part: DeferredPart) -> ReadPart:
                 schema = found.asked.fragments[part.fragment].schema
                 try:
                     return _checked(self._fetched(part, target / part.result, ends, inner, received), schema)
@@ -171,7 +178,7 @@ class LaterQueries:
                 except BaseException:
                     inner.cancel()
                     raise
-            missing = all_missing(found.asked, read, require_complete=options.require_complete)
+            missing = missing_relays(found.asked, read, require_complete=options.require_complete)
             rows = rest_rows(found.asked, read, options.memory, inner)
             stack.callback(rows.close)
             relays = tuple(one.relay for one in found.parts)
@@ -187,8 +194,8 @@ class LaterQueries:
         shutil.rmtree(_cached(query), ignore_errors=True)
 
     def _finished(
-        self, query: str, ends: float, control: CancellationToken, tell: Callable[[LaterQuery], object]
-    ) -> LaterQuery:
+        self, query: str, ends: float, control: CancellationToken, tell: Callable[[DeferredQuery], object]
+    ) -> DeferredQuery:
         pause = _LOOK
         while True:
             found = self.find(query)
@@ -206,7 +213,7 @@ class LaterQueries:
             pause = min(_MAX_LOOK, pause * 1.5)
 
     def _fetched(
-        self, part: LaterPart, folder: Path, ends: float, control: CancellationToken, received: Received
+        self, part: DeferredPart, folder: Path, ends: float, control: CancellationToken, received: Received
     ) -> ReadPart:
         """The files of a part; those that are here already are not fetched again."""
         if part.state != "done":
@@ -248,7 +255,7 @@ def _checked(part: ReadPart, schema: pa.Schema) -> ReadPart:
     return part
 
 
-def _missing(part: LaterPart, why: str) -> ReadPart:
+def _missing(part: DeferredPart, why: str) -> ReadPart:
     return ReadPart(part.fragment, Part(part.relay, part.location, ""), missing=MissingRelay(part.relay, why))
 
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import OdfError
-from odfpy.federation.asking.asker import Asker, PartRows
-from odfpy.federation.asking.asking import AT_ONCE
-from odfpy.federation.asking.plan import Asked
+from odfpy.federation.execution.execute import AT_ONCE
+from odfpy.federation.execution.plan import StartedQuery
+from odfpy.federation.execution.relay_client import PartRows, RelayClient
 from odfpy.federation.relay.bounds import Received
 from odfpy.federation.relay.question import Part
 
@@ -27,16 +27,18 @@ PATIENCE: Final = 10.0
 """Seconds after which a fragment is late."""
 
 
-def small_answers(asker: Asker, found: Asked, most: int = SMALL, seconds: float = PATIENCE) -> Mapping[str, pa.Table]:
+def small_answers(
+    client: RelayClient, found: StartedQuery, most: int = SMALL, seconds: float = PATIENCE
+) -> Mapping[str, pa.Table]:
     """The rows of the fragments that are small, by name. Whatever goes wrong is left to tasks, which say so.
 
     Args:
-        asker: the way to the parts.
+        client: the way to the parts.
         found: the query.
         most: bytes of one that is small.
         seconds: to wait.
     """
-    tries = {name: _Try(asker, fragment.schema, most, seconds) for name, fragment in found.fragments.items()}
+    tries = {name: _Try(client, fragment.schema, most, seconds) for name, fragment in found.fragments.items()}
     with ThreadPoolExecutor(AT_ONCE) as threads:
         reading = {
             name: [threads.submit(tries[name].read, part) for part in answer.parts]
@@ -52,9 +54,9 @@ def small_answers(asker: Asker, found: Asked, most: int = SMALL, seconds: float 
 class _Try:
     """An attempt at all parts of a fragment, which ends for all of them when one is too much."""
 
-    def __init__(self, asker: Asker, schema: pa.Schema, most: int, seconds: float) -> None:
+    def __init__(self, client: RelayClient, schema: pa.Schema, most: int, seconds: float) -> None:
         self.schema = schema
-        self._asker = asker
+        self._client = client
         self._received = Received(most)
         self._seconds = seconds
         self._control = CancellationToken()
@@ -67,7 +69,7 @@ class _Try:
         """
         try:
             self._control.check()
-            with self._asker.rows(part, self._seconds) as found:
+            with self._client.rows(part, self._seconds) as found:
                 self._control.on_stop(found.cancel)
                 try:
                     return self._taken(part, found)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from odfpy.federation.asking.parts import ReadPart
+from odfpy.federation.execution.parts import ReadPart
 from odfpy.federation.relay.question import Answer, MissingRelay
 
 SCHEMA: Final = pa.schema(

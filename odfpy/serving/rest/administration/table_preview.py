@@ -20,7 +20,7 @@ from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import OdfError, ResultTooLarge, UsageError
 from odfpy.query.wire.layouts import DataFormat, laid_out
 from odfpy.serving.callers.access import AnyCaller
-from odfpy.serving.http.replies import limits_of
+from odfpy.serving.http.json_responses import limits_of
 from odfpy.serving.rest.administration.admin import Admin, AdministrationRoute, AnAdmin
 from odfpy.serving.rest.administration.forms import (
     PAGED,

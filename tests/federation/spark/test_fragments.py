@@ -1,4 +1,4 @@
-"""What Spark's options say, without Spark: access, wishes, and the fragments that they become."""
+"""What Spark's options say, without Spark: access, and the fragments that they become."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from odfpy.errors import InvalidQuery, InvalidValue, OdfError, UnsupportedQuery,
 from odfpy.federation.authority import Authority
 from odfpy.federation.errors import InvalidCertificate, WebObjectNotFound
 from odfpy.federation.spark.access import Access
+from odfpy.federation.spark.fragments import fragment_of, picked
 from odfpy.federation.spark.options import WebOptions
-from odfpy.federation.spark.wishes import fragment_of, picked
 from odfpy.federation.sql.errors import InvalidFragment
 from odfpy.federation.sql.fragment import explained
 

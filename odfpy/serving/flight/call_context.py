@@ -14,8 +14,8 @@ from odfpy.serving.flight.tickets import QueryTicket
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
-    """A call.
+class CallContext:
+    """The context of a call.
 
     Attributes:
         middleware: who calls.

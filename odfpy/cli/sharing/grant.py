@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of, split_words, whole_number
-from odfpy.cli.shares.opened import sharing_of
+from odfpy.cli.sharing.opened import sharing_of
 
 app = group("Grants: who may read which columns and rows of what is shared.")
 

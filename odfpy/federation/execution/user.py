@@ -9,8 +9,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from odfpy.errors import OdfError
-from odfpy.federation.asking.asker import Asker, PartRows
-from odfpy.federation.asking.at_once import at_once
+from odfpy.federation.execution.at_once import at_once
+from odfpy.federation.execution.relay_client import PartRows, RelayClient
 from odfpy.federation.relay.actions import (
     CANCEL_RESULT,
     KEEP_QUERY,
@@ -30,7 +30,7 @@ _PATIENCE: Final = 20.0
 """Seconds to wait for an action."""
 
 
-class User(Asker):
+class User(RelayClient):
     """A user who asks a relay over Flight, known to all others by a token of their own signing."""
 
     def __init__(self, relay: str, credentials: Credentials, connections: Connections) -> None:
@@ -57,14 +57,14 @@ class User(Asker):
         return found
 
     def ask(
-        self, query: str, fragments: Mapping[str, Fragment], wants: AnswerOptions, seconds: float
+        self, query: str, fragments: Mapping[str, Fragment], options: AnswerOptions, seconds: float
     ) -> Mapping[str, Answer]:
         """The answers of the relay to the fragments of a query, which are asked at the same time.
 
         Args:
             query: its id.
             fragments: by name.
-            wants: what is wished for beside the rows.
+            options: what is to come beside the rows.
             seconds: to wait.
 
         Raises:
@@ -75,7 +75,7 @@ class User(Asker):
         def ask(item: tuple[str, Fragment]) -> Answer:
             name, fragment = item
             question = Question(
-                f"{query} {name}", SentFragment.of(fragment), seconds=seconds, requester=token, wants=wants
+                f"{query} {name}", SentFragment.of(fragment), seconds=seconds, requester=token, options=options
             )
             return self._connections.ask(self._relay, question)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfpy.cli.grammar import Form, command, complete_names, group, session_of
-from odfpy.cli.shares.opened import read_file, sharing_of
+from odfpy.cli.sharing.opened import read_file, sharing_of
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:

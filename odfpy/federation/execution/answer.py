@@ -10,8 +10,8 @@ import pyarrow as pa
 from typing_extensions import Self
 
 from odfpy.engine.row_stream import RowStream
-from odfpy.federation.asking.parts import ReadPart
-from odfpy.federation.asking.plan import Asked
+from odfpy.federation.execution.parts import ReadPart
+from odfpy.federation.execution.plan import StartedQuery
 from odfpy.federation.relay.question import MissingRelay
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class WebAnswer:
 
     def __init__(
         self,
-        asked: Asked,
+        asked: StartedQuery,
         rows: RowStream,
         relays: tuple[str, ...],
         missing: tuple[MissingRelay, ...],

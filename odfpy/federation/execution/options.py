@@ -12,8 +12,8 @@ MEMORY: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class AskOptions:
-    """The bounds of a query, and what it wants beside the rows.
+class QueryOptions:
+    """The bounds of a query, and what is to come beside the rows.
 
     Attributes:
         require_complete: whether an answer without the rows of a relay is an error.
@@ -32,4 +32,4 @@ class AskOptions:
     signed: bool = False
 
 
-DEFAULTS: Final = AskOptions()
+DEFAULTS: Final = QueryOptions()

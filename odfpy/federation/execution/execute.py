@@ -24,13 +24,13 @@ from odfpy.engine.datafusion.isolated import IsolatedQuery, fork_server
 from odfpy.engine.row_stream import RowStream
 from odfpy.engine.sql.files import FilesRequest, FileTable
 from odfpy.errors import OdfError
-from odfpy.federation.asking.answer import WebAnswer
-from odfpy.federation.asking.asker import Asker
-from odfpy.federation.asking.at_once import at_once
-from odfpy.federation.asking.explain import explained, without_explain
-from odfpy.federation.asking.options import DEFAULTS, AskOptions
-from odfpy.federation.asking.parts import PartReader, ReadPart
-from odfpy.federation.asking.plan import Asked, Plan, planned
+from odfpy.federation.execution.answer import WebAnswer
+from odfpy.federation.execution.at_once import at_once
+from odfpy.federation.execution.explain import explained, without_explain
+from odfpy.federation.execution.options import DEFAULTS, QueryOptions
+from odfpy.federation.execution.parts import PartReader, ReadPart
+from odfpy.federation.execution.plan import Plan, StartedQuery, planned
+from odfpy.federation.execution.relay_client import RelayClient
 from odfpy.federation.relay.bounds import Received
 from odfpy.federation.relay.errors import IncompleteAnswer
 from odfpy.federation.relay.question import MAX_WAIT, AnswerOptions, MissingRelay, Part
@@ -42,23 +42,23 @@ AT_ONCE: Final = 16
 """Parts that are read at the same time."""
 
 
-def asked(
-    asker: Asker,
+def start_query(
+    client: RelayClient,
     sql: str,
     ends: float,
-    wants: AnswerOptions,
+    options: AnswerOptions,
     query: str | None = None,
     *,
     dialect: str = "datafusion",
     prefix: str = "f",
-) -> Asked:
+) -> StartedQuery:
     """Split a query, and ask its fragments.
 
     Args:
-        asker: the way to the relays.
+        client: the way to the relays.
         sql: over the entities.
         ends: when the time is over, by the monotonic clock.
-        wants: what is wished for beside the rows.
+        options: what is to come beside the rows.
         query: its id; that of its plan by default.
         dialect: of the query: `datafusion` or `spark`.
         prefix: names of fragments begin with it.
@@ -67,18 +67,20 @@ def asked(
         InvalidQuery: the query is none.
         OdfError: the relay does not answer, or refuses.
     """
-    plan = planned(sql, asker.entities(_left(ends)), dialect=dialect, prefix=prefix)
-    return asked_plan(asker, plan, ends, wants, query)
+    plan = planned(sql, client.entities(_left(ends)), dialect=dialect, prefix=prefix)
+    return start_plan(client, plan, ends, options, query)
 
 
-def asked_plan(asker: Asker, plan: Plan, ends: float, wants: AnswerOptions, query: str | None = None) -> Asked:
+def start_plan(
+    client: RelayClient, plan: Plan, ends: float, options: AnswerOptions, query: str | None = None
+) -> StartedQuery:
     """Ask the fragments of a query.
 
     Args:
-        asker: the way to the relays.
+        client: the way to the relays.
         plan: the query.
         ends: when the time is over, by the monotonic clock.
-        wants: what is wished for beside the rows.
+        options: what is to come beside the rows.
         query: its id; that of the plan by default.
 
     Raises:
@@ -86,14 +88,14 @@ def asked_plan(asker: Asker, plan: Plan, ends: float, wants: AnswerOptions, quer
     """
     query = query or plan.query
     seconds = min(_left(ends) * (1 - MARGIN), MAX_WAIT)
-    answers = asker.ask(query, plan.fragments, wants, seconds) if plan.fragments else {}
-    return Asked(plan, query, answers)
+    answers = client.ask(query, plan.fragments, options, seconds) if plan.fragments else {}
+    return StartedQuery(plan, query, answers)
 
 
-def answered(
-    asker: Asker,
+def execute(
+    client: RelayClient,
     sql: str,
-    options: AskOptions = DEFAULTS,
+    options: QueryOptions = DEFAULTS,
     control: CancellationToken | None = None,
     *,
     check: Callable[[Plan], object] = lambda _: None,
@@ -101,7 +103,7 @@ def answered(
     """Answer a query, or explain it.
 
     Args:
-        asker: the way to the relays.
+        client: the way to the relays.
         sql: of DataFusion, over the entities; perhaps with EXPLAIN or EXPLAIN ANALYZE before it.
         options: bounds, and what is wanted beside.
         control: stops it from elsewhere; then the relays are told.
@@ -115,17 +117,17 @@ def answered(
     """
     sql, how = without_explain(sql)
     ends = time.monotonic() + options.seconds
-    wants = AnswerOptions(explained=how is not None, single_use=options.single_use, signed=options.signed)
+    beside = AnswerOptions(explained=how is not None, single_use=options.single_use, signed=options.signed)
     with ExitStack() as stack:
         inner = stack.enter_context(CancellationToken(options.seconds, parent=control))
-        plan = planned(sql, asker.entities(_left(ends)))
+        plan = planned(sql, client.entities(_left(ends)))
         check(plan)
         if how is None:
             fork_server(options.memory).begin()  # it is there when the parts are
-        with _TellingRelays(asker, plan.query, inner):
+        with _NotifyingRelays(client, plan.query, inner):
             try:
                 inner.check()
-                found = asked_plan(asker, plan, ends, wants)
+                found = start_plan(client, plan, ends, beside)
             except OdfError:
                 inner.check()  # relays refuse what was cancelled
                 raise
@@ -135,9 +137,9 @@ def answered(
             read: Sequence[ReadPart] = ()
             if how != "plan":
                 until = time.monotonic() + _left(ends) * (1 - MARGIN)
-                reader = PartReader(asker, folder, until, Received(options.received), inner, options.signed)
+                reader = PartReader(client, folder, until, Received(options.received), inner, options.signed)
                 read = read_parts(reader, found)
-        missing = all_missing(found, read, require_complete=options.require_complete)
+        missing = missing_relays(found, read, require_complete=options.require_complete)
         rows: RowStream
         if how is not None:
             table = explained(found.answers, read, found.rest)
@@ -148,7 +150,7 @@ def answered(
         return WebAnswer(found, rows, found.relays, missing, read, stack.pop_all())
 
 
-def read_parts(reader: PartReader, found: Asked) -> list[ReadPart]:
+def read_parts(reader: PartReader, found: StartedQuery) -> list[ReadPart]:
     """Read all parts of a query, several at the same time.
 
     Args:
@@ -179,7 +181,7 @@ def _in_turn(parts: Sequence[Part]) -> list[int]:
     return [at for _, at in sorted(numbered)]
 
 
-def rest_rows(found: Asked, read: Sequence[ReadPart], memory: int, control: CancellationToken) -> RowStream:
+def rest_rows(found: StartedQuery, read: Sequence[ReadPart], memory: int, control: CancellationToken) -> RowStream:
     """The rows of the answer, made of the parts.
 
     Args:
@@ -216,21 +218,23 @@ def rows_of_files(
     return IsolatedQuery(fork_server(memory), FilesRequest(with_own_names(plan.rest), tables), control)
 
 
-class _TellingRelays:
+class _NotifyingRelays:
     """Tell the relays when a query is stopped, as long as the block lasts. Of Ctrl-C, whoever asks them tells."""
 
-    def __init__(self, asker: Asker, query: str, control: CancellationToken) -> None:
-        self._tell = lambda: asker.cancel(query)
+    def __init__(self, client: RelayClient, query: str, control: CancellationToken) -> None:
+        self._notify = lambda: client.cancel(query)
         self._control = control
 
     def __enter__(self) -> None:
-        self._control.on_stop(self._tell)
+        self._control.on_stop(self._notify)
 
     def __exit__(self, *_: object) -> None:
-        self._control.forget(self._tell)
+        self._control.forget(self._notify)
 
 
-def all_missing(found: Asked, read: Sequence[ReadPart], *, require_complete: bool) -> tuple[MissingRelay, ...]:
+def missing_relays(
+    found: StartedQuery, read: Sequence[ReadPart], *, require_complete: bool
+) -> tuple[MissingRelay, ...]:
     """The relays whose rows are not there.
 
     Args:
@@ -242,11 +246,11 @@ def all_missing(found: Asked, read: Sequence[ReadPart], *, require_complete: boo
         IncompleteAnswer: there are some, and may not be.
     """
     missing = tuple(dict.fromkeys([*found.missing, *(one.missing for one in read if one.missing is not None)]))
-    no_more_missing(missing, require_complete=require_complete)
+    require_complete_answer(missing, require_complete=require_complete)
     return missing
 
 
-def no_more_missing(missing: Sequence[MissingRelay], *, require_complete: bool) -> None:
+def require_complete_answer(missing: Sequence[MissingRelay], *, require_complete: bool) -> None:
     """Check that no relay is missing, if that is wanted.
 
     Args:

@@ -38,7 +38,7 @@ def ui(
     output, tickets = session.output, SignInTickets()
     with _token(session.workspace) as token:
 
-        def tell(url: str, _flight: str | None) -> None:
+        def print_link(url: str, _flight: str | None) -> None:
             output.text(f"{url}/ui/open?ticket={tickets.issue(token)}")
             output.say("The link works once, for a minute, and signs you in. Ctrl-C ends the server and the session.")
             output.flush()
@@ -52,7 +52,7 @@ def ui(
             settings=ServeSettings.configured(session.workspace.config, grace=2),
             quiet=True,
             tickets=tickets,
-            on_listening=tell,
+            on_listening=print_link,
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
-from odfpy.federation.asking.at_once import at_once
+from odfpy.federation.execution.at_once import at_once
 from odfpy.federation.relay.errors import RelayUnavailable
 from odfpy.federation.relay.question import Answer, AnswerOptions, Part
 from odfpy.federation.sql.fragment import Fragment
@@ -47,7 +47,7 @@ class Chunk:
     app_metadata: pa.Buffer | None = None
 
 
-class Asker(ABC):
+class RelayClient(ABC):
     """Whoever asks a relay, and reads what it names; used by several threads at once."""
 
     @abstractmethod
@@ -63,14 +63,14 @@ class Asker(ABC):
 
     @abstractmethod
     def ask(
-        self, query: str, fragments: Mapping[str, Fragment], wants: AnswerOptions, seconds: float
+        self, query: str, fragments: Mapping[str, Fragment], options: AnswerOptions, seconds: float
     ) -> Mapping[str, Answer]:
         """The answers to the fragments of a query, which are asked at the same time.
 
         Args:
             query: its id, which was never used before.
             fragments: by name.
-            wants: what is wished for beside the rows.
+            options: what is to come beside the rows.
             seconds: to wait.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Wishes for rows as fragments. What cannot travel is an error: rows of a wish that was lost in part would be wrong."""
+"""Fragments of what Spark asks for. What cannot travel is an error: without a part of it, the rows would be wrong."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ DIALECT: Final = "spark"
 
 
 def fragment_of(options: WebOptions, entities: Mapping[str, pa.Schema]) -> Fragment:
-    """The fragment whose rows are wished for.
+    """The fragment whose rows are asked for.
 
     Args:
-        options: the wish.
+        options: what is asked for.
         entities: names and schemas of the relay's model.
 
     Raises:

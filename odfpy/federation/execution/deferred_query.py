@@ -1,4 +1,4 @@
-"""Queries that are fetched later, as the relay that was asked remembers them."""
+"""Deferred queries, as the relay that was asked remembers them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from odfpy.errors import InvalidValue
-from odfpy.federation.asking.plan import Asked, Plan
+from odfpy.federation.execution.plan import Plan, StartedQuery
 from odfpy.federation.relay.errors import InvalidAnswer
 from odfpy.federation.relay.flight import LOCATION
 from odfpy.federation.relay.question import Answer, MissingRelay
@@ -21,8 +21,8 @@ _RESULT: Final = re.compile(r"[0-9a-f]{0,64}")
 
 
 @dataclass(frozen=True, slots=True)
-class LaterPart:
-    """A part whose rows are fetched later.
+class DeferredPart:
+    """A part of a deferred query: its rows are fetched later.
 
     Attributes:
         fragment: name of the fragment.
@@ -58,8 +58,8 @@ class LaterPart:
 
 
 @dataclass(frozen=True, slots=True)
-class LaterQuery:
-    """A query whose parts are fetched later.
+class DeferredQuery:
+    """A deferred query: its parts are fetched later.
 
     Attributes:
         query: its id.
@@ -72,8 +72,8 @@ class LaterQuery:
     query: str
     at: str
     expires: str
-    asked: Asked
-    parts: tuple[LaterPart, ...]
+    asked: StartedQuery
+    parts: tuple[DeferredPart, ...]
 
     @property
     def state(self) -> str:
@@ -83,7 +83,7 @@ class LaterQuery:
         return "done" if all(one.state == "done" for one in self.parts) else "failed"
 
 
-def record_of(found: Asked, parts: Sequence[LaterPart]) -> dict[str, Any]:
+def record_of(found: StartedQuery, parts: Sequence[DeferredPart]) -> dict[str, Any]:
     """Return what a relay is to remember of a query, as a tree of JSON."""
     return {
         "plan": found.plan.to_json(),
@@ -92,7 +92,7 @@ def record_of(found: Asked, parts: Sequence[LaterPart]) -> dict[str, Any]:
     }
 
 
-def query_of(tree: Mapping[str, Any]) -> LaterQuery:
+def query_of(tree: Mapping[str, Any]) -> DeferredQuery:
     """The query that a relay remembers: what it gives back is not trusted more than any other answer.
 
     Raises:
@@ -109,19 +109,19 @@ def query_of(tree: Mapping[str, Any]) -> LaterQuery:
         parts = tuple(_part_of(one) for one in record["parts"])
         if plan.query != query or any(one.fragment not in plan.fragments for one in parts):
             raise InvalidAnswer("The relay remembers another query under that id")
-        return LaterQuery(query, str(tree["at"]), str(tree["expires"]), Asked(plan, query, answers), parts)
+        return DeferredQuery(query, str(tree["at"]), str(tree["expires"]), StartedQuery(plan, query, answers), parts)
     except (KeyError, TypeError, ValueError, AttributeError, InvalidValue) as error:
         raise InvalidAnswer("The relay remembers the query in another form") from error
 
 
-def _part_of(tree: Sequence[Any]) -> LaterPart:
+def _part_of(tree: Sequence[Any]) -> DeferredPart:
     fragment, relay, location, result, state, why = tree
     if not LOCATION.fullmatch(location) or not _RESULT.fullmatch(result):
         raise ValueError(location)
-    return LaterPart(str(fragment), str(relay), location, result, str(state), why=_why(why))
+    return DeferredPart(str(fragment), str(relay), location, result, str(state), why=_why(why))
 
 
-def with_state(part: LaterPart, state: Mapping[str, Any]) -> LaterPart:
+def with_state(part: DeferredPart, state: Mapping[str, Any]) -> DeferredPart:
     """A part with the state that the relay tells.
 
     Args:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from odfpy.data.memory import bytes_of
 from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import OdfError
-from odfpy.federation.asking.asker import Asker, PartRows
+from odfpy.federation.execution.relay_client import PartRows, RelayClient
 from odfpy.federation.relay.bounds import Received
 from odfpy.federation.relay.errors import InvalidAnswer
 from odfpy.federation.relay.question import MissingRelay, Part
@@ -53,7 +53,7 @@ class PartReader:
     """Reads the parts of a query.
 
     Attributes:
-        asker: the way to them.
+        client: the way to them.
         folder: where the files go.
         ends: when the time is over, by the monotonic clock.
         received: counts the bytes that come, and stops whoever sends too many.
@@ -61,7 +61,7 @@ class PartReader:
         is_signed: whether each part must come with a statement.
     """
 
-    asker: Asker
+    client: RelayClient
     folder: Path
     ends: float
     received: Received
@@ -122,7 +122,7 @@ class PartReader:
     def _opened(self, part: Part) -> Iterator[PartRows]:
         """The rows of a part, which end when the query is not wanted any more."""
         self.control.check()
-        with self.asker.rows(part, self.ends - time.monotonic()) as found:
+        with self.client.rows(part, self.ends - time.monotonic()) as found:
             self.control.on_stop(found.cancel)
             try:
                 yield found

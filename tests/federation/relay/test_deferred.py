@@ -14,17 +14,17 @@ from support.servers.serving import wait_until
 
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import OdfError, UsageError
-from odfpy.federation.asking.later import LaterQueries, LaterQuery
-from odfpy.federation.asking.options import AskOptions
-from odfpy.federation.asking.plan import planned
 from odfpy.federation.authority import Issued
+from odfpy.federation.execution.deferred import DeferredQueries, DeferredQuery
+from odfpy.federation.execution.options import QueryOptions
+from odfpy.federation.execution.plan import planned
 from odfpy.federation.relay.errors import IncompleteAnswer, RelayRefused, ResultNotReady
 from odfpy.federation.sources.files import FilesSource
 from odfpy.federation.store.results import ResultState
 
 QUERY = "SELECT flag, count(*) AS n, sum(price) AS s FROM item GROUP BY flag ORDER BY flag"
 SEEN = [{"flag": "N", "n": 4, "s": 32.75}, {"flag": "R", "n": 2, "s": 29.5}]
-ASKED = AskOptions(require_complete=True)
+ASKED = QueryOptions(require_complete=True)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-def finished(later: LaterQueries, query: str) -> LaterQuery:
+def finished(later: DeferredQueries, query: str) -> DeferredQuery:
     wait_until(lambda: later.find(query).state != "running")
     return later.find(query)
 
@@ -149,7 +149,7 @@ def test_a_query_that_is_not_ready_says_so_and_can_be_cancelled(
     later = web.asks(ann, "na").later
     query = later.start(QUERY, ASKED).query
     with pytest.raises(ResultNotReady, match="0 of 2"):
-        later.fetch(query, AskOptions(seconds=0.5))
+        later.fetch(query, QueryOptions(seconds=0.5))
     assert {one.state for one in later.cancel(query).parts} == {"cancelled"}
     for relay in web.relays.values():
         assert not list((relay.workspace.odf / "relay" / "work").iterdir())

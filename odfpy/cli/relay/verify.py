@@ -37,7 +37,7 @@ def verify(
         raise typer.Exit(1)
 
 
-def tell_kept(output: Output, found: Verification) -> None:
+def print_kept(output: Output, found: Verification) -> None:
     """Say what was kept of an answer.
 
     Args:
