@@ -21,7 +21,7 @@ from odfpy.coordinator.schedules.file import changed_path, load_schedule, schedu
 from odfpy.coordinator.schedules.form import Target
 from odfpy.coordinator.schedules.schedule import DatasetSchedule, Job
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
-from odfpy.coordinator.transform.changed_query import is_to_be_taken_up
+from odfpy.coordinator.transform.changed_query import has_unapplied_query
 from odfpy.coordinator.transform.intervals import InputDiverged, new_intervals
 from odfpy.coordinator.transform.run import require_transform
 from odfpy.data.timestamp import NANOS_PER_SECOND
@@ -62,7 +62,7 @@ class Watched:
     trouble: str | None = None
 
 
-class Watch:
+class WorkspaceWatcher:
     """Looks at a workspace again and again.
 
     Attributes:
@@ -216,7 +216,7 @@ class Watch:
             if one.interval.new_offset is not None
         )
         moved = [str(one.interval.new_block_hash) for one in intervals if one.interval.new_block_hash is not None]
-        has_changed = is_to_be_taken_up(dataset, state)
+        has_changed = has_unapplied_query(dataset, state)
         mark = " ".join([*moved, "query" * has_changed])
         return InputChanges(rows, bool(moved) or has_changed, mark, now)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from typing_extensions import Self
 
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import UsageError
 from odfpy.federation.errors import InvalidCertificate
 from odfpy.federation.execution.answer import WebAnswer
@@ -112,7 +112,7 @@ class Web:
         received: int = RECEIVED,
         single_use: bool = False,
         signed: bool = False,
-        control: Control | None = None,
+        control: CancellationToken | None = None,
     ) -> WebAnswer:
         """Ask a query, or have one explained: `EXPLAIN SELECT ...`, `EXPLAIN ANALYZE SELECT ...`.
 
@@ -214,7 +214,9 @@ class Web:
         )
 
 
-def verify(workspace: Workspace, name: str, authorities: str | Path, *, control: Control | None = None) -> Verification:
+def verify(
+    workspace: Workspace, name: str, authorities: str | Path, *, control: CancellationToken | None = None
+) -> Verification:
     """Verify an answer that was kept: offline, from its datasets alone.
 
     Args:

@@ -212,7 +212,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 def _read_ahead(app: FastAPI, stop: threading.Event) -> None:
     """Read what takes a while with many thousands of datasets, so that the first who asks need not wait for it."""
     with suppress(OdfError):  # whoever asks is told what is wrong
-        app.state.datasets.look_again()
+        app.state.datasets.refresh()
         app.state.archives.sweep()
     app.state.catalog.warm_up(stop)
 

@@ -147,7 +147,7 @@ def print_pushed(results: list[Pushed], output: Output) -> int:
         if result.error is not None:
             output.error(result.error.message, result.error.hint, result.error.code)
     if refused and len(results) > 1:
-        from odfpy.data.data_warning import count_of
+        from odfpy.data.amounts import count_of
 
         there = len(results) - len(refused)
         verb = "is" if there == 1 else "are"

@@ -129,7 +129,8 @@ def _scratch(session: Session) -> Iterator[Path]:
 def _print(found: Iterator[Imported], output: Output, *, dry_run: bool) -> int:
     """Print what becomes of files; gives the exit code."""
     from odfpy.archive.imports.outcome import ImportOutcome
-    from odfpy.cli.screen.output import error_tree, format_size
+    from odfpy.cli.screen.output import error_tree
+    from odfpy.data.amounts import format_size
 
     counts: Counter[ImportOutcome] = Counter()
     size = 0

@@ -166,7 +166,7 @@ def _print_pushed(result: Pushed, output: Output) -> None:
 
 def _ended(summary: UploadSummary, signals: list[int], output: Output) -> int:
     """Say what was done; gives the exit code."""
-    from odfpy.data.data_warning import count_of
+    from odfpy.data.amounts import count_of
 
     output.say(f"{count_of(summary.pushed, 'file')} pushed, {summary.known} there already, {summary.refused} refused")
     if signal.SIGINT in signals:
@@ -205,8 +205,7 @@ def show_queue(context: typer.Context, queue: QueuePath = None, form: Form = Non
     if not output.for_people:
         output.tree({"folder": str(folder.path), "files": used.files, "bytes": used.size, "refused": refused})
         return
-    from odfpy.cli.screen.output import format_size
-    from odfpy.data.data_warning import count_of
+    from odfpy.data.amounts import count_of, format_size
 
     waiting = f"{count_of(used.files, 'file')} {'waits' if used.files == 1 else 'wait'}"
     output.text(f"{folder.path}: {waiting} ({format_size(used.size)}), {len(refused)} refused")

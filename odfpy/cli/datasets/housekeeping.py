@@ -20,8 +20,8 @@ from odfpy.cli.grammar import (
     session_of,
     whole_number,
 )
-from odfpy.cli.screen.output import Format, Output, error_tree, format_size
-from odfpy.data.data_warning import count_of
+from odfpy.cli.screen.output import Format, Output, error_tree
+from odfpy.data.amounts import count_of, format_size
 from odfpy.data.duration import Duration
 from odfpy.errors import OdfError, UsageError
 

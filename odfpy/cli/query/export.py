@@ -22,8 +22,8 @@ from odfpy.cli.grammar import (
     split_words,
     whole_number,
 )
-from odfpy.cli.screen.output import Output, format_size
-from odfpy.data.data_warning import count_of
+from odfpy.cli.screen.output import Output
+from odfpy.data.amounts import count_of, format_size
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:

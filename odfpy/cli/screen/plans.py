@@ -6,11 +6,11 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from odfpy.cli.screen.output import Format, Output, error_tree, format_size
+from odfpy.cli.screen.output import Format, Output, error_tree
 from odfpy.cli.screen.progress import ProgressLine
 from odfpy.cli.screen.results import print_warnings, warning_trees
 from odfpy.cli.screen.terminal import paint
-from odfpy.data.data_warning import count_of
+from odfpy.data.amounts import count_of, format_size
 
 if TYPE_CHECKING:
     from odfpy.coordinator.dry_run import PlannedInput, PullPlan

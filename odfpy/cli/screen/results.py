@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from odfpy.cli.screen.output import Format, Output, error_tree
 from odfpy.cli.screen.progress import ProgressLine
 from odfpy.cli.screen.terminal import paint
-from odfpy.data.data_warning import count_of
+from odfpy.data.amounts import count_of
 
 if TYPE_CHECKING:
     from odfpy.chain.signatures import SignatureReport

@@ -20,7 +20,8 @@ from odfpy.chain.events import AddData, DisablePollingSource, SetPollingSource
 from odfpy.chain.source_places import is_same_place
 from odfpy.chain.sources import FetchFilesGlob
 from odfpy.coordinator.storage.storage import StoredDataset
-from odfpy.data.data_warning import MAX_EXAMPLES, DataWarning, WarningKind, count_of
+from odfpy.data.amounts import count_of
+from odfpy.data.data_warning import MAX_EXAMPLES, DataWarning, WarningKind
 from odfpy.data.multihash import BLAKE3, Multihash
 from odfpy.errors import OdfError
 from odfpy.files import replace_file

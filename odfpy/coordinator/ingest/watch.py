@@ -23,7 +23,7 @@ from odfpy.coordinator.ingest.ingest import SourceFile, ingest_file, push_source
 from odfpy.coordinator.ingest.ingest_request import IngestRequest
 from odfpy.coordinator.ingest.push_ingest import with_format
 from odfpy.coordinator.ingest.watched_folder import FileStamp, WatchedFolder, files_in, is_being_written
-from odfpy.coordinator.ingest.watermarks import idle_watermark, let_idle_follow
+from odfpy.coordinator.ingest.watermarks import advance_idle_watermark, idle_watermark
 from odfpy.coordinator.storage.results import Progress, PullOutcome, PullResult
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.data.timestamp import Timestamp
@@ -54,7 +54,7 @@ _OF_THE_FILE = (IngestError, SchemaError, MalformedData, EngineError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watch:
+class FolderWatcher:
     """A folder, and the dataset that its files go into.
 
     Attributes:
@@ -92,7 +92,7 @@ class Watch:
                 found = list(files_in(self.folder, self.pattern))
                 ready = seen.ready(found, time.monotonic())
                 ready = [stamp for stamp in ready if not is_being_written(self.folder / stamp.name)]
-                moved = None if seen.lacks(found) else self._let_idle_follow()
+                moved = None if seen.lacks(found) else self._advance_idle_watermark()
                 if not ready and moved is None:
                     self.pause()
             except KeyboardInterrupt:
@@ -130,15 +130,15 @@ class Watch:
             event_time = self.request.event_time or Timestamp.now()
             file = SourceFile(path, str(path), event_time, state, is_dated=self.request.event_time is not None)
             with rows_told(self.progress, str(dataset.handle), stamp.name):
-                return ingest_file(dataset, source, file, self.engines, scratch, self.request.allowed)
+                return ingest_file(dataset, source, file, self.engines, scratch, self.request.overrides)
 
-    def _let_idle_follow(self) -> PullResult | None:
+    def _advance_idle_watermark(self) -> PullResult | None:
         dataset = self.storage.get(self.request.ref)
-        if idle_watermark(dataset, sparing=True) is None:
+        if idle_watermark(dataset, rate_limited=True) is None:
             return None
         try:
             with dataset.writing() as locked:
-                return let_idle_follow(locked, sparing=True)
+                return advance_idle_watermark(locked, rate_limited=True)
         except _ELSEWHERE:
             return None  # somebody is at work, perhaps with new rows
 

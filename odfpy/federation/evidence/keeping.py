@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfpy import __version__
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import UsageError
 from odfpy.federation.errors import AnswerNotKept, AuthenticationFailed
 from odfpy.federation.evidence.place import AnswerPlace
@@ -95,7 +95,7 @@ def keep(
     place = AnswerPlace(workspace, name)
     check_columns(answer.asked.plan)
     with ExitStack() as stack:
-        inner = stack.enter_context(Control())
+        inner = stack.enter_context(CancellationToken())
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="odf-web-")))
         stack.enter_context(place.held())
         keeper = _Keeper(place, answer, credentials, authorities, folder, memory, inner)
@@ -115,7 +115,7 @@ class _Keeper:
         authorities: Authorities,
         folder: Path,
         memory: int,
-        control: Control,
+        control: CancellationToken,
     ) -> None:
         self._place, self._answer, self._plan = place, answer, answer.asked.plan
         self._credentials, self._authorities = credentials, authorities

@@ -15,7 +15,7 @@ from odfpy.federation.execution.execute import rows_of_files
 from odfpy.federation.execution.plan import Plan
 
 if TYPE_CHECKING:
-    from odfpy.engine.control import Control
+    from odfpy.engine.cancellation import CancellationToken
 
 
 class AnswerRows:
@@ -25,7 +25,9 @@ class AnswerRows:
         schema: their columns.
     """
 
-    def __init__(self, plan: Plan, files: Mapping[str, Sequence[Path]], memory: int, control: Control) -> None:
+    def __init__(
+        self, plan: Plan, files: Mapping[str, Sequence[Path]], memory: int, control: CancellationToken
+    ) -> None:
         """Begin.
 
         Args:

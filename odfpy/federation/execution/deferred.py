@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfpy.chain.stores.object_store import LocalObjectStore
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import OdfError, ResultTooLarge, UsageError
 from odfpy.federation.execution.answer import WebAnswer
 from odfpy.federation.execution.deferred_query import (
@@ -141,7 +141,7 @@ class DeferredQueries:
         options: QueryOptions = DEFAULTS,
         *,
         folder: Path | None = None,
-        control: Control | None = None,
+        control: CancellationToken | None = None,
         tell: Callable[[DeferredQuery], object] = lambda _: None,
     ) -> WebAnswer:
         """Wait until all parts are made, fetch them, and put the answer together.
@@ -160,7 +160,7 @@ class DeferredQueries:
         """
         ends = time.monotonic() + options.seconds
         with ExitStack() as stack:
-            inner = stack.enter_context(Control(options.seconds, within=control))
+            inner = stack.enter_context(CancellationToken(options.seconds, parent=control))
             found = self._finished(query, ends, inner, tell)
             target = folder or _cached(query)
             received = Received(options.received)
@@ -194,7 +194,7 @@ class DeferredQueries:
         shutil.rmtree(_cached(query), ignore_errors=True)
 
     def _finished(
-        self, query: str, ends: float, control: Control, tell: Callable[[DeferredQuery], object]
+        self, query: str, ends: float, control: CancellationToken, tell: Callable[[DeferredQuery], object]
     ) -> DeferredQuery:
         pause = _LOOK
         while True:
@@ -212,7 +212,9 @@ class DeferredQueries:
             time.sleep(pause)
             pause = min(_MAX_LOOK, pause * 1.5)
 
-    def _fetched(self, part: DeferredPart, folder: Path, ends: float, control: Control, received: Received) -> ReadPart:
+    def _fetched(
+        self, part: DeferredPart, folder: Path, ends: float, control: CancellationToken, received: Received
+    ) -> ReadPart:
         """The files of a part; those that are here already are not fetched again."""
         if part.state != "done":
             return _missing(part, part.why or f"its part is {part.state}")
@@ -275,7 +277,7 @@ def _bytes_of(rows: PartRows, received: Received, result: str) -> Iterator[bytes
 class _Pieces(io.RawIOBase):
     """A file on its way, as a stream of bytes."""
 
-    def __init__(self, pieces: Iterator[bytes], control: Control) -> None:
+    def __init__(self, pieces: Iterator[bytes], control: CancellationToken) -> None:
         super().__init__()
         self._left = pieces
         self._control = control

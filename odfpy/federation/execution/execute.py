@@ -19,8 +19,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from odfpy.engine.control import Control
-from odfpy.engine.datafusion.apart import IsolatedQuery, fork_server
+from odfpy.engine.cancellation import CancellationToken
+from odfpy.engine.datafusion.isolated import IsolatedQuery, fork_server
 from odfpy.engine.row_stream import RowStream
 from odfpy.engine.sql.files import FilesRequest, FileTable
 from odfpy.errors import OdfError
@@ -96,7 +96,7 @@ def execute(
     client: RelayClient,
     sql: str,
     options: QueryOptions = DEFAULTS,
-    control: Control | None = None,
+    control: CancellationToken | None = None,
     *,
     check: Callable[[Plan], object] = lambda _: None,
 ) -> WebAnswer:
@@ -119,7 +119,7 @@ def execute(
     ends = time.monotonic() + options.seconds
     beside = AnswerOptions(explained=how is not None, single_use=options.single_use, signed=options.signed)
     with ExitStack() as stack:
-        inner = stack.enter_context(Control(options.seconds, within=control))
+        inner = stack.enter_context(CancellationToken(options.seconds, parent=control))
         plan = planned(sql, client.entities(_left(ends)))
         check(plan)
         if how is None:
@@ -181,7 +181,7 @@ def _in_turn(parts: Sequence[Part]) -> list[int]:
     return [at for _, at in sorted(numbered)]
 
 
-def rest_rows(found: StartedQuery, read: Sequence[ReadPart], memory: int, control: Control) -> RowStream:
+def rest_rows(found: StartedQuery, read: Sequence[ReadPart], memory: int, control: CancellationToken) -> RowStream:
     """The rows of the answer, made of the parts.
 
     Args:
@@ -197,7 +197,9 @@ def rest_rows(found: StartedQuery, read: Sequence[ReadPart], memory: int, contro
     return rows_of_files(found.plan, files, memory, control)
 
 
-def rows_of_files(plan: Plan, files: Mapping[str, Sequence[Path]], memory: int, control: Control) -> RowStream:
+def rows_of_files(
+    plan: Plan, files: Mapping[str, Sequence[Path]], memory: int, control: CancellationToken
+) -> RowStream:
     """The rows of an answer, made of files.
 
     Args:
@@ -219,7 +221,7 @@ def rows_of_files(plan: Plan, files: Mapping[str, Sequence[Path]], memory: int, 
 class _NotifyingRelays:
     """Tell the relays when a query is stopped, as long as the block lasts. Of Ctrl-C, whoever asks them tells."""
 
-    def __init__(self, client: RelayClient, query: str, control: Control) -> None:
+    def __init__(self, client: RelayClient, query: str, control: CancellationToken) -> None:
         self._notify = lambda: client.cancel(query)
         self._control = control
 

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from odfpy.data.memory import bytes_of
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import OdfError
 from odfpy.federation.execution.relay_client import PartRows, RelayClient
 from odfpy.federation.relay.bounds import Received
@@ -65,7 +65,7 @@ class PartReader:
     folder: Path
     ends: float
     received: Received
-    control: Control
+    control: CancellationToken
     is_signed: bool = False
 
     def read(self, fragment: str, number: int, part: Part, schema: pa.Schema) -> ReadPart:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import NotFound, OdfError, QueryCancelled
 from odfpy.federation.errors import AuthenticationFailed
 from odfpy.federation.relay.bounds import fitting
@@ -88,7 +88,7 @@ class Relay:
         """Wait for nobody any more."""
         self._calls.close()
 
-    def answer(self, question: Question, caller: Identity, control: Control | None = None) -> Answer:
+    def answer(self, question: Question, caller: Identity, control: CancellationToken | None = None) -> Answer:
         """Say where the rows of a question are read.
 
         Args:
@@ -111,7 +111,7 @@ class Relay:
         asks = self._fingerprint if question.requester is None else requester.holder.fingerprint
         token = question.requester or self._vouch(caller, question.query, question.seconds)
         key = QueryKey(requester.holder.fingerprint, question.query)
-        with Control(within=control) as inner, self._queries.planning(key, token, inner):
+        with CancellationToken(parent=control) as inner, self._queries.planning(key, token, inner):
             if not self._catalog.is_first(f"{asks} {question.id} entity {question.fragment.entity}", KEPT):
                 return Answer()
             fragment = question.fragment.read(columns)

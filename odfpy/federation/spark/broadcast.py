@@ -12,7 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import OdfError
 from odfpy.federation.execution.execute import AT_ONCE
 from odfpy.federation.execution.plan import StartedQuery
@@ -59,7 +59,7 @@ class _Try:
         self._client = client
         self._received = Received(most)
         self._seconds = seconds
-        self._control = Control()
+        self._control = CancellationToken()
 
     def read(self, part: Part) -> list[pa.RecordBatch]:
         """The rows of a part.

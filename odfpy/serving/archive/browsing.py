@@ -22,7 +22,7 @@ from odfpy.archive.index.search import SearchIndex
 from odfpy.archive.local import LocalArchive
 from odfpy.archive.question import PAGE, Question, words
 from odfpy.archive.times import FIRST, LAST, iso, parse_time
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import UsageError
 from odfpy.serving.archive.browsing_models import DayModel, FilesModel, NameModel, SummaryModel, file_tree
 from odfpy.serving.archive.served import ReadableArchive, archives_of
@@ -183,7 +183,7 @@ async def summary(request: Request, caller: AnyCaller, served: ReadableArchive) 
     """Return how many files are kept, their bytes, and from when to when they are."""
     tallies = archives_of(request).tallies
 
-    def work(control: Control) -> Response:
+    def work(control: CancellationToken) -> Response:
         dataset = served.archive.dataset
         tag = tag_of(__version__, "summary", str(dataset.state.head))
         known = not_modified(request, tag)

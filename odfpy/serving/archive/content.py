@@ -60,7 +60,12 @@ def content_response(request: Request, archive: LocalArchive, record: FileRecord
     if (url := archive.presigned(record, _PRESIGNED)) is not None:
         return RedirectResponse(url, headers={"Cache-Control": "private, no-store"})
     tag = f'"{record.object}"'
-    caching = {"ETag": tag, "Cache-Control": "private, no-cache", "Vary": "Authorization", "Accept-Ranges": "bytes"}
+    caching = {
+        "ETag": tag,
+        "Cache-Control": "private, no-cache",
+        "Vary": "Authorization",
+        "Accept-Ranges": "bytes",
+    }
     with ExitStack() as stack:
         stream = stack.enter_context(archive.open(record))  # also where the client has it: it may have been removed
         if is_known(request, tag):

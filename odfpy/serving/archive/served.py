@@ -152,7 +152,7 @@ class Archives:
         """All archives of the server, as of a moment ago: looking through ten thousand datasets takes a second."""
         now = time.monotonic()
         if self._all is None or now - self._all[0] > _FRESH:
-            self._all = (now, [one for one in self.registry.look_again() if self._is_archive(one)])
+            self._all = (now, [one for one in self.registry.refresh() if self._is_archive(one)])
         return [dataset.reloaded() for dataset in self._all[1]]
 
     def sweep(self) -> None:

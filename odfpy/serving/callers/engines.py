@@ -35,7 +35,7 @@ class ServedEngines:
         self._storage = workspace.storage
         self._all = workspace.engines.registry.with_limits(memory, seconds)
         self._confined = (
-            self._all if workspace.config.section(EngineSection).serve_unconfined else self._all.only_confined()
+            self._all if workspace.config.section(EngineSection).serve_unconfined else self._all.sandboxed_only()
         )
 
     def get(self, caller: Caller) -> EngineRegistry:

@@ -65,7 +65,7 @@ class CallerResolver:
 
     def names(self) -> list[str]:
         """Implement `DatasetResolver`."""
-        listed = (one for one in self.served.look_again() if self.is_meant(one))
+        listed = (one for one in self.served.refresh() if self.is_meant(one))
         return [str(one.handle) for one in listed if is_listed(one, visibility_of(one.folder), self.caller)]
 
     @property

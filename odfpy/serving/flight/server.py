@@ -44,7 +44,7 @@ from odfpy.serving.flight.metadata import is_metadata, metadata, metadata_schema
 from odfpy.serving.flight.names import CATALOG, DB_SCHEMA, DEFAULT_DIALECT
 from odfpy.serving.flight.sessions import MIDDLEWARE, Middleware, MiddlewareFactory, Sessions, set_option
 from odfpy.serving.flight.statements import PlannedStatement, Schemas, Statement, Statements, plan_answer
-from odfpy.serving.flight.streams import CallBatches, CallControl, RunningQueries
+from odfpy.serving.flight.streams import CallBatches, CallCancellation, RunningQueries
 from odfpy.serving.flight.tables import DatasetTables
 from odfpy.serving.flight.tickets import QueryTicket, Ticket
 from odfpy.serving.http.budget import BudgetHolder, MemoryBudget
@@ -168,7 +168,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         return fl.GeneratorStream(batches.schema, batches)
 
     def _run(self, context: Any, call: CallContext, ticket: Ticket) -> CallBatches:
-        control = CallControl(context, self._settings.flight_timeout)
+        control = CallCancellation(context, self._settings.flight_timeout)
         began = time.monotonic()
         with ExitStack() as stack:
             stack.callback(control.close)  # or its clock would run on

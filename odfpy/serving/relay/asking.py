@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 
 from odfpy.data.rows.batch_stream import BatchStream
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import OdfError
 from odfpy.federation.execution.answer import WebAnswer
 from odfpy.federation.execution.execute import execute
@@ -29,7 +29,7 @@ from odfpy.federation.relay.requesters import Identity
 from odfpy.federation.relay.stored_catalog import StoredCatalog
 from odfpy.federation.relay.tickets import PassedTicket, Tickets
 from odfpy.federation.sql.fragment import Fragment
-from odfpy.serving.flight.streams import CallControl, RunningQueries
+from odfpy.serving.flight.streams import CallCancellation, RunningQueries
 
 PATIENCE: Final = 30.0
 """Seconds that peers have to say where rows are read."""
@@ -119,7 +119,7 @@ class LocalRelayClient(RelayClient):
             with self._connections.rows(opened.part, seconds, reader=opened.holder.fingerprint) as found:
                 yield found
             return
-        with Control(seconds) as control:
+        with CancellationToken(seconds) as control:
             with self._running.working():
                 rows = self._reader.read(opened, control)
             yield _OwnRows(rows, control, self._running)
@@ -172,7 +172,7 @@ class SchemaOnlyClient(RelayClient):
 class _OwnRows:
     """Rows of a source of the relay, computed when there is room for it."""
 
-    def __init__(self, rows: BatchStream, control: Control, running: RunningQueries) -> None:
+    def __init__(self, rows: BatchStream, control: CancellationToken, running: RunningQueries) -> None:
         self.schema: pa.Schema = rows.schema
         self._rows = rows
         self._control = control
@@ -191,7 +191,7 @@ class _OwnRows:
         self._control.cancel()
 
 
-def execute_for_a_call(client: RelayClient, sql: str, options: QueryOptions, control: CallControl) -> WebAnswer:
+def execute_for_a_call(client: RelayClient, sql: str, options: QueryOptions, control: CallCancellation) -> WebAnswer:
     """Answer a query for a call, as long as its client is there; the thread of the call looks.
 
     Args:

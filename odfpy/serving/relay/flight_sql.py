@@ -42,7 +42,7 @@ from odfpy.serving.flight.messages import message, name_of, parse, unwrap, wrap
 from odfpy.serving.flight.metadata import is_metadata, metadata, metadata_schema
 from odfpy.serving.flight.names import CATALOG, DB_SCHEMA, DEFAULT_DIALECT, without_catalog
 from odfpy.serving.flight.statements import Statement, Statements
-from odfpy.serving.flight.streams import CallBatches, CallControl, RunningQueries
+from odfpy.serving.flight.streams import CallBatches, CallCancellation, RunningQueries
 from odfpy.serving.flight.tickets import QueryTicket
 from odfpy.serving.http.budget import BudgetHolder
 from odfpy.serving.http.logs import log
@@ -190,7 +190,7 @@ class FlightSql:
         seconds, began = self._settings.flight_timeout, time.monotonic()
         options = QueryOptions(not ticket.allows_incomplete, seconds, self._settings.query_memory, MAX_SIZE)
         with ExitStack() as stack:
-            control = CallControl(context, seconds)
+            control = CallCancellation(context, seconds)
             stack.callback(control.close)
             stack.callback(self._running.end, control)
             self._running.begin(str(QueryKey(caller.fingerprint, ticket.name)), control)

@@ -38,7 +38,7 @@ from odfpy.serving.flight.commands import CANCELLED, no_action
 from odfpy.serving.flight.errors import NotSupported, Unauthenticated, WrongMessage, as_arrow, guarded
 from odfpy.serving.flight.guard import AcceptAnyHandshake, FlightGuard
 from odfpy.serving.flight.messages import message, parse
-from odfpy.serving.flight.streams import CallBatches, CallControl, RunningQueries
+from odfpy.serving.flight.streams import CallBatches, CallCancellation, RunningQueries
 from odfpy.serving.http.budget import MemoryBudget
 from odfpy.serving.http.logs import log
 from odfpy.serving.http.tls import Tls
@@ -156,7 +156,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         else:
             fragment = whole_entity(self._catalog, _entity_of(descriptor), caller)
             question = Question(f"{secrets.token_hex(16)} f1", SentFragment.of(fragment))
-        control = CallControl(context)
+        control = CallCancellation(context)
         try:
             with self._answering.working():
                 answer = self._relay.answer(question, caller, control)
@@ -174,7 +174,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
             return self._sql.rows(context, caller, ticket.ticket)
         opened = self._tickets.open(ticket.ticket.decode("ascii", "replace"), caller)
         seconds = self._settings.flight_timeout
-        control = CallControl(context, seconds)
+        control = CallCancellation(context, seconds)
         with ExitStack() as stack:
             stack.callback(control.close)  # or its clock would run on
             stack.callback(self.running.end, control)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from odfpy import __version__
 from odfpy.coordinator.reading.compare import ComparedPage, Comparison, compare
 from odfpy.coordinator.reading.projections import moment
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.query.service import QueryService
 from odfpy.serving.callers.access import AnyCaller, Readable, registry_of
 from odfpy.serving.callers.resolver import CallerResolver
@@ -102,7 +102,7 @@ async def compared(
     columns = [one.strip() for one in key.split(",") if one.strip()]
     name, most = str(dataset.handle), min(limit, settings.max_rows)
 
-    def work(control: Control) -> Response:
+    def work(control: CancellationToken) -> Response:
         places = [MomentModel(name=text, asAt=moment(storage, name, text)) for text in (old, new)]
         fixed = [one.asAt for one in places]
         tag = tag_of(__version__, "compare", str(dataset.state.head), fixed, columns, skip, most, [old, new])

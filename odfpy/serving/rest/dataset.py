@@ -16,7 +16,7 @@ from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.data.schemas.arrow import to_arrow
 from odfpy.data.schemas.schema import DataSchema
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.engine.registry import EngineRegistry
 from odfpy.engine.scans import ScanRequest
 from odfpy.errors import InvalidValue
@@ -69,7 +69,7 @@ async def tail(
     limits = limits_of(request)
     most = request.app.state.settings.max_rows
 
-    def work(control: Control) -> Response:
+    def work(control: CancellationToken) -> Response:
         seen = dataset_as_of(request, dataset, as_of)
         state = seen.state
         tag = tag_of(
@@ -94,7 +94,7 @@ async def tail(
     return found
 
 
-def _read(engines: EngineRegistry, wanted: ScanRequest, control: Control, limits: ResponseLimits) -> pa.Table:
+def _read(engines: EngineRegistry, wanted: ScanRequest, control: CancellationToken, limits: ResponseLimits) -> pa.Table:
     """The rows, in a process of their own."""
     import pyarrow as pa
 

@@ -89,7 +89,7 @@ def log(
     blocks = list(islice(seen.chain.iter_blocks(), limit))
     older = blocks[-1].block.prev_block_hash if blocks else None
     link = {} if older is None else {"Link": f'<log?limit={limit}&asOfBlockHash={older}>; rel="next"'}
-    return reply(request, [block_tree(hashed, signers.of(hashed)) for hashed in blocks], None, link)
+    return reply(request, [block_tree(hashed, signers.get(hashed)) for hashed in blocks], None, link)
 
 
 @router.get("/activity", response_model=list[DayModel], responses=_ANSWERS)

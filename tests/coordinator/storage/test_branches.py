@@ -264,7 +264,7 @@ def test_events_are_applied_again_on_a_head_that_has_moved(merge: str, tmp_path:
     assert branches(workspace) == []
     assert is_valid(workspace)
     signers = workspace.datasets.signers("root")
-    assert {tuple(one.name for one in signers.of(block).signers) for block in workspace.datasets.log("root")} == {
+    assert {tuple(one.name for one in signers.get(block).signers) for block in workspace.datasets.log("root")} == {
         ("me", "owner")
     }
     if merge != APPEND:

@@ -20,7 +20,7 @@ from support.federation.served import ServedWeb, credentials, served_web
 
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.multihash import Multihash
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import AlreadyExists, OdfError, UsageError
 from odfpy.federation.authority import Issued
 from odfpy.federation.errors import AnswerNotKept
@@ -124,7 +124,7 @@ def test_rows_of_parts_come_back_exactly(workspace: Workspace, tmp_path: Path) -
     write_parts(tmp_path / "all.parquet", table.schema, parts)
     made = AnswerPlace(workspace, "answer").make("parts", "parts", tmp_path / "all.parquet")
     found = PartFiles("f1", table.schema, range(3), tmp_path)
-    with Control() as control:
+    with CancellationToken() as control:
         found.read(workspace, made, control)
     for number, path in enumerate(found.paths):
         assert found.sizes[number] == counted(table.slice(0, number).to_batches())

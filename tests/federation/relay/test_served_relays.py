@@ -17,7 +17,7 @@ from support.federation.served import NA, ServedWeb, credentials, linked_web, se
 from support.servers.serving import wait_until
 
 from odfpy.data.rows.rows_hash import RowsHasher
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import InvalidQuery, QueryCancelled
 from odfpy.federation.authority import Authority, Issued
 from odfpy.federation.client import Web
@@ -359,7 +359,7 @@ def test_tickets_that_are_good_once_are_so(web: ServedWeb, ann: Issued) -> None:
 
 
 def test_a_query_that_is_stopped_ends_with_the_reason(web: ServedWeb, ann: Issued) -> None:
-    control = Control()
+    control = CancellationToken()
     control.cancel()
     with pytest.raises(QueryCancelled):
         web.asks(ann, "na").sql(ALL, control=control)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from odfpy.engine.bounds import only_appends
+from odfpy.engine.bounds import is_append_only
 from odfpy.engine.contract import (
     AnalyzeRequest,
     AnalyzeResponse,
@@ -110,7 +110,7 @@ def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task:
             slices = _write_stateful(ready, request, version_of(spark), rows_in_one_task)
         else:
             if ready.plan.star is not None and not all(
-                only_appends(table.data_paths, table.vocab.operation_type_column) for table in tables
+                is_append_only(table.data_paths, table.vocab.operation_type_column) for table in tables
             ):
                 raise refuse_star(ready.plan.star, tables)
             known = [input_watermark(source) for source in request.query_inputs]
@@ -124,7 +124,7 @@ def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task:
             if not any(branch.fans_out for branch in ready.delta.branches):
                 gather_few(ready.catalyst.spark, sum(rows))
             with stage("output"):
-                slices = write_delta(ready.catalyst, ready.delta, ready.form, request, rows, names, rows_in_one_task)
+                slices = write_delta(ready.catalyst, ready.delta, ready.layout, request, rows, names, rows_in_one_task)
         with stage("late rows"):
             late, ignored = tally(ready, request)
         with stage("answer"):
@@ -163,7 +163,7 @@ def _write_stateful(
 def _takes_back(request: TransformRequest) -> bool:
     """Return whether a request has rows that are not appended."""
     return not all(
-        only_appends([*source.data_paths, *(source.history_paths or ())], source.vocab.operation_type_column)
+        is_append_only([*source.data_paths, *(source.history_paths or ())], source.vocab.operation_type_column)
         for source in request.query_inputs
     )
 

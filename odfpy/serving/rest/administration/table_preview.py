@@ -16,7 +16,7 @@ import pyarrow as pa
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import OdfError, ResultTooLarge, UsageError
 from odfpy.query.wire.layouts import DataFormat, laid_out
 from odfpy.serving.callers.access import AnyCaller
@@ -139,7 +139,7 @@ async def table_seen(
     path = SharePath(share, schema, table)
     note(request.scope, action=f"see as {found.name}", path=str(path))
 
-    def work(control: Control) -> PreviewModel:
+    def work(control: CancellationToken) -> PreviewModel:
         reach = _reach(admin, found)
         question = _question(request, found, reach, path)
         columns = question.schema(question.table.latest)
@@ -210,7 +210,7 @@ def _words(found: Principal, reach: CallerAccess, table: SharedTable) -> list[st
     ]
 
 
-def _num_rows(question: TableQuestion, control: Control | None, last: float | None = None) -> int | None:
+def _num_rows(question: TableQuestion, control: CancellationToken | None, last: float | None = None) -> int | None:
     """Count the rows that show; None if that is not done by then."""
     count = 0
     for file in question.table.files(question.table.latest):
@@ -222,7 +222,7 @@ def _num_rows(question: TableQuestion, control: Control | None, last: float | No
     return count
 
 
-def _first_rows(question: TableQuestion, columns: pa.Schema, limit: int, control: Control) -> pa.Table:
+def _first_rows(question: TableQuestion, columns: pa.Schema, limit: int, control: CancellationToken) -> pa.Table:
     found: list[pa.RecordBatch] = []
     left = limit
     with closing(_batches(question, columns, control)) as batches:
@@ -232,7 +232,9 @@ def _first_rows(question: TableQuestion, columns: pa.Schema, limit: int, control
     return pa.Table.from_batches(found, columns)
 
 
-def _batches(question: TableQuestion, columns: pa.Schema, control: Control) -> Generator[pa.RecordBatch, None, None]:
+def _batches(
+    question: TableQuestion, columns: pa.Schema, control: CancellationToken
+) -> Generator[pa.RecordBatch, None, None]:
     for file in question.table.files(question.table.latest):
         for batch in visible_rows(file, columns, question.view):
             control.check()

@@ -38,7 +38,7 @@ class Pull:
 
     Attributes:
         catalyst: the session.
-        effort: the number of tasks in it.
+        parallelism: the number of tasks in it.
         streams: the sources, by number.
         before: the watermarks of then.
         after: the watermarks of now.
@@ -52,7 +52,7 @@ class Pull:
     """
 
     catalyst: Catalyst
-    effort: Parallelism
+    parallelism: Parallelism
     streams: Sequence[Stream]
     before: Clock
     after: Clock

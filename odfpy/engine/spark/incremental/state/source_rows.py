@@ -28,13 +28,13 @@ class SourceRows:
 
     Attributes:
         plan: its columns as queries see them, of an input also the system time; then offset and operation type.
-        only_appends: whether all of them are known to be appended.
+        is_append_only: whether all of them are known to be appended.
         count: how many there are.
         least_time: no row has an event time before it, in microseconds; None when that is not known.
     """
 
     plan: Node
-    only_appends: bool
+    is_append_only: bool
     count: int
     least_time: int | None = None
 
@@ -58,7 +58,7 @@ def net_source_rows(catalyst: Catalyst, leaf: Node, rows: SourceRows) -> SourceR
         leaf: the projection that stands for the source in a plan.
         rows: the rows.
     """
-    if rows.only_appends:
+    if rows.is_append_only:
         return rows
     found = columns(rows.plan)
     data = found[: sum(not column.name().startswith(RESERVED_PREFIX) for column in selected(leaf))]

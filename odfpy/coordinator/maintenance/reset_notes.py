@@ -1,4 +1,4 @@
-"""Remarks on a reset: what the history had said since, and what nobody would know any more.
+"""Notes on a reset: what the history had said since, and what nobody would know any more.
 
 That a linked file was let go is said by rows: a reset to before them says again that it is kept. Its bytes do not come
 back by that. Attachments, such as the retention rules and legal holds of an archive, are as they were, too.
@@ -12,12 +12,13 @@ from odfpy.chain.block import HashedBlock
 from odfpy.chain.links.linked_objects import linked_slices, times_kept
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
+from odfpy.data.amounts import count_of
 from odfpy.data.hash_set import HashSet, as_names, name_of
 from odfpy.data.multihash import Multihash
 from odfpy.errors import OdfError
 
 
-def taken_back(
+def reset_notes(
     dataset: StoredDataset, dropped: set[Multihash], kept: Sequence[HashedBlock], after: ChainState
 ) -> Iterator[str]:
     """Yield what a person has to know who takes a dataset back to a block.
@@ -41,25 +42,22 @@ def _kept_again(dataset: StoredDataset, dropped: set[Multihash], kept: Sequence[
     import numpy as np
 
     layout = dataset.layout
-    let_go = HashSet()
+    removed = HashSet()
     for item in linked_slices(dataset.chain.in_order(dataset.state.head)):
         if item.slice.block.hash in dropped:
             for rows in item.rows(layout):
-                let_go.add(rows.names[rows.is_link & rows.removed])
-    names = np.sort(as_names(let_go))
+                removed.add(rows.names[rows.is_link & rows.removed])
+    names = np.sort(as_names(removed))
     if not len(names):
         return
     again = [name_of(name) for name in names[times_kept(names, linked_slices(kept), layout) > 0]]
     missing = sum(name not in layout.data for name in again)
     if again:
         verb = "counts" if len(again) == 1 else "count"
-        yield f"{_files(len(again))} withdrawn or expired since then {verb} as kept again"
+        yield f"{count_of(len(again), 'linked file')} withdrawn or expired since then {verb} as kept again"
     if missing:
-        yield f"the bytes of {_files(missing)} of these were removed and do not come back: `odf verify` reports them"
-
-
-def _files(count: int) -> str:
-    return f"{count} linked file{'' if count == 1 else 's'}"
+        files = count_of(missing, "linked file")
+        yield f"the bytes of {files} of these were removed and do not come back: `odf verify` reports them"
 
 
 def _attachments(state: ChainState) -> set[tuple[str, str]]:

@@ -37,7 +37,7 @@ _DEFAULT_NAMES: Final = ", ".join(f"`{name}`" for name in DEFAULT_VOCABULARY.col
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class SourceFault:
     """Something that cannot work.
 
     Attributes:
@@ -49,7 +49,7 @@ class Fault:
     error: OdfError
 
 
-def faults_of(source: SetPollingSource | AddPushSource, vocabulary: DatasetVocabulary) -> Iterator[Fault]:
+def check_source(source: SetPollingSource | AddPushSource, vocabulary: DatasetVocabulary) -> Iterator[SourceFault]:
     """Yield what cannot work in a source, in its order.
 
     Args:
@@ -66,36 +66,36 @@ def faults_of(source: SetPollingSource | AddPushSource, vocabulary: DatasetVocab
         yield from _in_merge(source, vocabulary)
 
 
-def faults_of_vocabulary(vocabulary: DatasetVocabulary) -> Iterator[Fault]:
+def check_vocabulary(vocabulary: DatasetVocabulary) -> Iterator[SourceFault]:
     """Yield why the system columns of a dataset cannot stand side by side: two have the same name."""
     names = vocabulary.columns
     for number, name in enumerate(names):
         if name in names[:number]:
             hint = f"Those that are not named are {_DEFAULT_NAMES}."
-            yield Fault((), InvalidValue(f"two system columns have the name {name!r}", hint=hint))
+            yield SourceFault((), InvalidValue(f"two system columns have the name {name!r}", hint=hint))
 
 
-def _tried(path: Path, attempt: Callable[[], object]) -> Iterator[Fault]:
+def _tried(path: Path, attempt: Callable[[], object]) -> Iterator[SourceFault]:
     """A fault where an attempt fails."""
     try:
         attempt()
     except OdfError as error:
-        yield Fault(path, error)
+        yield SourceFault(path, error)
 
 
 # --- Fetch, prepare --------------------------------------------------------------------------------------------------
 
 
-def _in_fetch(step: FetchStep) -> Iterator[Fault]:
+def _in_fetch(step: FetchStep) -> Iterator[SourceFault]:
     if isinstance(step, FetchUrl):
         yield from _tried(("fetch", "url"), lambda: _check_url(step.url))
     if isinstance(step, FetchFilesGlob):
         yield from _tried(("fetch", "path"), lambda: _check_glob(step.path))
     if isinstance(step, FetchMqtt):
         if not 0 < step.port < 1 << 16:
-            yield Fault(("fetch", "port"), InvalidValue(f"{step.port} is no port", hint="Ports are 1 to 65535."))
+            yield SourceFault(("fetch", "port"), InvalidValue(f"{step.port} is no port", hint="Ports are 1 to 65535."))
         if not step.topics:
-            yield Fault(("fetch", "topics"), InvalidValue("there is no topic", hint="`#` stands for all topics."))
+            yield SourceFault(("fetch", "topics"), InvalidValue("there is no topic", hint="`#` stands for all topics."))
     event_time = getattr(step, "event_time", None)
     if isinstance(event_time, EventTimeFromPath):
         yield from _in_event_time(event_time)
@@ -124,7 +124,7 @@ def _check_glob(path: str) -> None:
         raise InvalidValue(f"{path!r} matches folders, never a file", hint=f"Write {path + '*'!r} for the files in it.")
 
 
-def _in_event_time(event_time: EventTimeFromPath) -> Iterator[Fault]:
+def _in_event_time(event_time: EventTimeFromPath) -> Iterator[SourceFault]:
     from odfpy.ingest.event_time import compile_pattern
     from odfpy.ingest.time_format import time_format
 
@@ -132,20 +132,20 @@ def _in_event_time(event_time: EventTimeFromPath) -> Iterator[Fault]:
     yield from _tried(("fetch", "eventTime", "timestampFormat"), lambda: time_format(event_time.timestamp_format))
 
 
-def _in_prepare(step: PrepDecompress | PrepPipe, path: Path) -> Iterator[Fault]:
+def _in_prepare(step: PrepDecompress | PrepPipe, path: Path) -> Iterator[SourceFault]:
     from odfpy.ingest.prepare.decompress import check_decompress
 
     if isinstance(step, PrepDecompress):
         yield from _tried((*path, "subPath"), lambda: check_decompress(step))
     elif not step.command:
         hint = "`command` is a list: a program and its arguments."
-        yield Fault((*path, "command"), UsageError("there is no command", hint=hint))
+        yield SourceFault((*path, "command"), UsageError("there is no command", hint=hint))
 
 
 # --- Read ------------------------------------------------------------------------------------------------------------
 
 
-def _in_read(step: ReadStep) -> Iterator[Fault]:
+def _in_read(step: ReadStep) -> Iterator[SourceFault]:
     from odfpy.ingest.read.csv_text import Dialect
     from odfpy.ingest.read.encodings import codec_of
 
@@ -153,7 +153,7 @@ def _in_read(step: ReadStep) -> Iterator[Fault]:
     try:
         schema = _declared(step)
     except _InSchema as error:
-        yield Fault(("read", *error.path), error.error)
+        yield SourceFault(("read", *error.path), error.error)
     if isinstance(step, ReadCsv):
         alone = {
             "quote": ReadCsv(separator="\0", quote=step.quote, escape="\1"),
@@ -199,7 +199,7 @@ def _declared(step: ReadStep) -> DataSchema | None:
     return schema
 
 
-def _in_time_formats(step: ReadCsv | ReadJson | ReadNdJson, schema: DataSchema | None) -> Iterator[Fault]:
+def _in_time_formats(step: ReadCsv | ReadJson | ReadNdJson, schema: DataSchema | None) -> Iterator[SourceFault]:
     """Formats that no column of the schema needs do no harm."""
     from odfpy.ingest.time_format import time_format
 
@@ -217,7 +217,7 @@ def _inner(data_type: DataType) -> DataType:
 # --- Merge -----------------------------------------------------------------------------------------------------------
 
 
-def _in_merge(source: SetPollingSource | AddPushSource, vocabulary: DatasetVocabulary) -> Iterator[Fault]:
+def _in_merge(source: SetPollingSource | AddPushSource, vocabulary: DatasetVocabulary) -> Iterator[SourceFault]:
     """Columns that the merge strategy names, and that the rows cannot have."""
     from odfpy.ingest.read import schema_of
 
@@ -226,7 +226,7 @@ def _in_merge(source: SetPollingSource | AddPushSource, vocabulary: DatasetVocab
         return
     if not merge.primary_key:
         hint = "List the columns by which a row is known, or say `kind: Append`."
-        yield Fault(("merge", "primaryKey"), InvalidValue("there is no primary key column", hint=hint))
+        yield SourceFault(("merge", "primaryKey"), InvalidValue("there is no primary key column", hint=hint))
     known: Sequence[str] | None = None if schema is None else schema.names
     if source.preprocess is not None:
         from odfpy.engine.sql.output_names import output_names
@@ -242,7 +242,7 @@ def _in_merge(source: SetPollingSource | AddPushSource, vocabulary: DatasetVocab
     ):
         for number, name in enumerate(names):
             if not _is_among(name, [*known, *always[key]], exactly=source.preprocess is None):
-                yield Fault(("merge", key, number), _not_there(name, role, known, source))
+                yield SourceFault(("merge", key, number), _not_there(name, role, known, source))
 
 
 def _is_among(name: str, known: Sequence[str], *, exactly: bool) -> bool:

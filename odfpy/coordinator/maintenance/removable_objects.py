@@ -39,7 +39,7 @@ class RemovalPolicy(Protocol):
         """
 
 
-def let_go(dataset: StoredDataset, known: Reached, may_remove: RemovalPolicy) -> Iterator[UnusedPath]:
+def removable_objects(dataset: StoredDataset, known: Reached, may_remove: RemovalPolicy) -> Iterator[UnusedPath]:
     """The linked objects of a dataset that are there, and whose removal is recorded and allowed.
 
     Args:

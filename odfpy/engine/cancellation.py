@@ -1,4 +1,4 @@
-"""Control of work that is under way: how it gets on, and cancellation from any thread, by a person or the clock."""
+"""Cancellation of work under way, from any thread, by a person or the clock; and how the work gets on."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class JobProgress:
     tasks: U32 = 0
 
 
-class Control:
-    """A query under way; a context manager, at whose end the clock stops.
+class CancellationToken:
+    """The cancellation of work under way; a context manager, at whose end the clock stops.
 
     Attributes:
         on_progress: hears now and then how the engine gets on.
@@ -50,18 +50,18 @@ class Control:
         timeout: float | None = None,
         on_progress: Callable[[JobProgress], None] | None = None,
         *,
-        within: Control | None = None,
+        parent: CancellationToken | None = None,
     ) -> None:
         """Begin.
 
         Args:
             timeout: seconds after which it is stopped.
             on_progress: hears now and then how the engine gets on.
-            within: something larger; when that is stopped, so is this.
+            parent: something larger; when that is stopped, so is this.
         """
-        inherited = None if within is None else within.on_progress
+        inherited = None if parent is None else parent.on_progress
         self.on_progress: Callable[[JobProgress], None] | None = on_progress or inherited
-        self._within = within
+        self._parent = parent
         self._lock = threading.Lock()
         self._why: OdfError | None = None
         self._callbacks: list[Callable[[], None]] = []
@@ -70,8 +70,8 @@ class Control:
             self._timer = threading.Timer(timeout, self._stop, [timed_out(timeout)])
             self._timer.daemon = True
             self._timer.start()
-        if within is not None:
-            within.on_stop(self._stop_with)
+        if parent is not None:
+            parent.on_stop(self._stop_with)
 
     @property
     def is_stopped(self) -> bool:
@@ -96,8 +96,8 @@ class Control:
         Raises:
             QueryCancelled, QueryTimedOut: it is not.
         """
-        if self._within is not None and self._why is None:
-            self._within.check()
+        if self._parent is not None and self._why is None:
+            self._parent.check()
         if self._why is not None:
             raise self._why
 
@@ -111,8 +111,8 @@ class Control:
         self.stop_clock()
         with self._lock:
             self._callbacks.clear()
-        if self._within is not None:
-            self._within.forget(self._stop_with)
+        if self._parent is not None:
+            self._parent.forget(self._stop_with)
 
     def forget(self, callback: Callable[[], None]) -> None:
         """Have something not called any more, which was to be called when it is stopped."""
@@ -121,9 +121,9 @@ class Control:
                 self._callbacks.remove(callback)
 
     def _stop_with(self) -> None:
-        """Stop together with the work that this is within."""
-        if self._within is not None:
-            self._stop(self._within.why)
+        """Stop together with its parent."""
+        if self._parent is not None:
+            self._stop(self._parent.why)
 
     @property
     def why(self) -> OdfError:
@@ -143,7 +143,7 @@ class Control:
             except Exception:  # such as of a database that does not answer: the others have to hear of it all the same
                 logging.getLogger("odfpy").exception("A part of a query could not be stopped")
 
-    def __enter__(self) -> Control:  # noqa: PYI034
+    def __enter__(self) -> CancellationToken:  # noqa: PYI034
         return self
 
     def __exit__(

@@ -21,13 +21,13 @@ from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.engine.contract import (
     SqlRequest,
     SqlResponseSuccess,
     TransformResponseInternalError,
     TransformResponseInvalidQuery,
 )
-from odfpy.engine.control import Control
 from odfpy.engine.responses import as_error
 from odfpy.engine.scans import ScanRequest
 from odfpy.engine.sql.files import FilesRequest
@@ -167,7 +167,7 @@ def fork_server(memory: int) -> ForkServer:
     return ForkServer(memory)
 
 
-def ask(server: ForkServer, request: Job, control: Control, *, is_planning: bool = False) -> Result:
+def ask(server: ForkServer, request: Job, control: CancellationToken, *, is_planning: bool = False) -> Result:
     """Return what a process of its own answers to a request.
 
     Args:
@@ -177,7 +177,7 @@ def ask(server: ForkServer, request: Job, control: Control, *, is_planning: bool
         is_planning: whether it is for a plan only, with lower limits.
 
     Raises:
-        QueryCancelled, QueryTimedOut: the control says that it is not wanted any more.
+        QueryCancelled, QueryTimedOut: the token says that it is not wanted any more.
         QueryEnded: the process has ended in some other way.
         EngineUnavailable: none can be started.
     """
@@ -236,7 +236,7 @@ def _ended(how: Breakdown | None, memory: int, *, is_planning: bool) -> QueryEnd
 class _Pipe(io.RawIOBase):
     """The output of a process; whoever waits for it checks now and then for cancellation."""
 
-    def __init__(self, descriptor: int, control: Control) -> None:
+    def __init__(self, descriptor: int, control: CancellationToken) -> None:
         self._file = io.FileIO(descriptor)
         self._control = control
         self._poll = select.poll()
@@ -262,7 +262,9 @@ class IsolatedQuery:
         schema: of the rows.
     """
 
-    def __init__(self, server: ForkServer, request: SqlRequest | ScanRequest | FilesRequest, control: Control) -> None:
+    def __init__(
+        self, server: ForkServer, request: SqlRequest | ScanRequest | FilesRequest, control: CancellationToken
+    ) -> None:
         """Begin, and wait for the columns.
 
         Args:

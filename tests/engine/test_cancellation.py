@@ -7,13 +7,13 @@ import threading
 
 import pytest
 
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import QueryCancelled, QueryTimedOut
 
 
 def test_who_waits_to_be_told_is_told_once():
     told = []
-    with Control() as control:
+    with CancellationToken() as control:
         control.on_stop(lambda: told.append("before"))
         control.check()
         control.cancel()
@@ -26,7 +26,7 @@ def test_who_waits_to_be_told_is_told_once():
 
 def test_the_clock_stops_what_takes_too_long():
     stopped = threading.Event()
-    with Control(0.01) as control:
+    with CancellationToken(0.01) as control:
         control.on_stop(stopped.set)
         assert stopped.wait(60)
     with pytest.raises(QueryTimedOut, match=r"longer than 0\.01 s"):
@@ -34,16 +34,16 @@ def test_the_clock_stops_what_takes_too_long():
 
 
 def test_what_is_within_something_that_is_stopped_is_stopped_too_and_not_the_other_way_round():
-    whole = Control()
-    with Control(within=whole) as first:
+    whole = CancellationToken()
+    with CancellationToken(parent=whole) as first:
         first.cancel()
     whole.check()
-    with Control(within=whole) as second:
+    with CancellationToken(parent=whole) as second:
         whole.cancel()
         assert second.is_stopped
         with pytest.raises(QueryCancelled):
             second.check()
-    assert Control(within=whole).is_stopped
+    assert CancellationToken(parent=whole).is_stopped
 
 
 def test_one_that_fails_to_stop_keeps_none_of_the_others_from_it(caplog: pytest.LogCaptureFixture):
@@ -51,7 +51,11 @@ def test_one_that_fails_to_stop_keeps_none_of_the_others_from_it(caplog: pytest.
         raise RuntimeError("the database does not answer")
 
     told = []
-    with Control() as outer, Control(within=outer) as inner, caplog.at_level(logging.ERROR, "odfpy"):
+    with (
+        CancellationToken() as outer,
+        CancellationToken(parent=outer) as inner,
+        caplog.at_level(logging.ERROR, "odfpy"),
+    ):
         outer.on_stop(broken)
         inner.on_stop(broken)
         inner.on_stop(lambda: told.append("inner"))

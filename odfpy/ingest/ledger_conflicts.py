@@ -1,4 +1,4 @@
-"""Rows of a ledger whose key is known with other values: they are left out like all known ones, but not in silence."""
+"""Warns about ledger rows whose key exists already with different values; like all known keys they are dropped."""
 
 # ruff: noqa: S608  (SQL is made of roles)
 
@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from odfpy.data.data_warning import MAX_EXAMPLES, DataWarning, WarningKind, count_of
+from odfpy.data.amounts import count_of
+from odfpy.data.data_warning import MAX_EXAMPLES, DataWarning, WarningKind
 from odfpy.ingest.merge_plan import MergePlan
 from odfpy.ingest.retractions import key_text
 from odfpy.state.comparable import comparable
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     import duckdb
 
 
-def known_otherwise(
+def warn_conflicting_rows(
     db: duckdb.DuckDBPyConnection, rows: pa.Table, plan: MergePlan, taken: pa.Array
 ) -> tuple[DataWarning, ...]:
     """Return what to say of keys that are known with other values; event times do not count.
@@ -37,7 +38,7 @@ def known_otherwise(
         return ()
     places = others(taken.to_numpy(), rows.num_rows)
     db.register("known", with_fingerprints(db, rows.take(pa.array(places)), plan, places))
-    found = places_known_otherwise(db, plan, "state")
+    found = conflicting_places(db, plan, "state")
     return warning_of(len(found), rows.select(list(plan.keys)).take(pa.array(found[:MAX_EXAMPLES])).to_pylist())
 
 
@@ -65,7 +66,7 @@ def with_fingerprints(
     return pa.table({**columns, FINGERPRINT: value_fingerprints(db, rows.select(values)), "pos": pa.array(places)})
 
 
-def places_known_otherwise(db: duckdb.DuckDBPyConnection, plan: MergePlan, state: str) -> npt.NDArray[np.int64]:
+def conflicting_places(db: duckdb.DuckDBPyConnection, plan: MergePlan, state: str) -> npt.NDArray[np.int64]:
     """Places of the first row of each key of `known` that the state has, but never with these values.
 
     Args:

@@ -13,11 +13,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.engine.contract import SqlRequest
-from odfpy.engine.control import Control
 from odfpy.engine.datafusion.ad_hoc import DataFusionRows
-from odfpy.engine.datafusion.apart import ForkServer, fork_server
 from odfpy.engine.datafusion.engine import DataFusionEngine
+from odfpy.engine.datafusion.isolated import ForkServer, fork_server
 from odfpy.errors import InvalidQuery, OdfError, QueryCancelled, QueryEnded, QueryTimedOut, ResultTooLarge
 
 MEMORY = 512 << 20
@@ -31,15 +31,17 @@ def request(query: str, **more: int) -> SqlRequest:
     return SqlRequest(query, (), "", **more)
 
 
-def run(engine: DataFusionEngine, what: SqlRequest, control: Control | None = None) -> pa.Table:
-    rows = engine.stream(what, control or Control())
+def run(engine: DataFusionEngine, what: SqlRequest, control: CancellationToken | None = None) -> pa.Table:
+    rows = engine.stream(what, control or CancellationToken())
     try:
         return pa.Table.from_batches(rows, rows.schema)
     finally:
         rows.close()
 
 
-def asked(engine: DataFusionEngine, what: SqlRequest, control: Control | None = None) -> pa.Table | tuple[type, str]:
+def asked(
+    engine: DataFusionEngine, what: SqlRequest, control: CancellationToken | None = None
+) -> pa.Table | tuple[type, str]:
     """The rows, or the error."""
     try:
         return run(engine, what, control)
@@ -56,7 +58,7 @@ def in_this_process(what: SqlRequest) -> pa.Table | tuple[type, str]:
 
 
 @pytest.fixture(scope="module")
-def apart() -> DataFusionEngine:
+def isolated() -> DataFusionEngine:
     return DataFusionEngine(fork_server(MEMORY))
 
 
@@ -73,40 +75,40 @@ QUERIES = {
 
 
 @pytest.mark.parametrize("name", QUERIES)
-def test_what_comes_is_what_comes_in_this_process(apart, name):
-    assert asked(apart, QUERIES[name]) == in_this_process(QUERIES[name])
+def test_what_comes_is_what_comes_in_this_process(isolated, name):
+    assert asked(isolated, QUERIES[name]) == in_this_process(QUERIES[name])
 
 
-def test_errors_are_what_they_were(apart):
-    kinds = [asked(apart, QUERIES[name])[0] for name in ("wrong", "wrong rows", "too large")]
+def test_errors_are_what_they_were(isolated):
+    kinds = [asked(isolated, QUERIES[name])[0] for name in ("wrong", "wrong rows", "too large")]
     assert kinds == [InvalidQuery, InvalidQuery, ResultTooLarge]
 
 
-def test_a_query_that_hears_nothing_ends_with_its_time(apart):
-    with Control(0.3) as control:
-        kind, _ = asked(apart, request(ENDLESS), control)
+def test_a_query_that_hears_nothing_ends_with_its_time(isolated):
+    with CancellationToken(0.3) as control:
+        kind, _ = asked(isolated, request(ENDLESS), control)
     assert kind is QueryTimedOut
     wait_until(lambda: not queries())
 
 
-def test_a_query_ends_when_it_is_cancelled_or_dropped(apart):
-    control = Control()
-    rows = apart.stream(request(ENDLESS), control)
+def test_a_query_ends_when_it_is_cancelled_or_dropped(isolated):
+    control = CancellationToken()
+    rows = isolated.stream(request(ENDLESS), control)
     wait_until(queries)
     control.cancel()
     with pytest.raises(QueryCancelled):
         list(rows)
     rows.close()
-    dropped = apart.stream(request(LARGE), Control())
+    dropped = isolated.stream(request(LARGE), CancellationToken())
     assert next(iter(dropped)).num_rows
     dropped.close()
     wait_until(lambda: not queries())
 
 
-def test_one_that_takes_too_much_memory_ends_alone(apart):
-    kind, message = asked(apart, request(f"{LARGE} ORDER BY v"))
+def test_one_that_takes_too_much_memory_ends_alone(isolated):
+    kind, message = asked(isolated, request(f"{LARGE} ORDER BY v"))
     assert (kind, "more than 0.5 GiB of memory" in message) == (QueryEnded, True)
-    assert run(apart, QUERIES["some"]).num_rows == 5
+    assert run(isolated, QUERIES["some"]).num_rows == 5
 
 
 def test_the_process_that_starts_them_may_be_killed():
@@ -122,9 +124,9 @@ def test_the_process_that_starts_them_may_be_killed():
 
 def test_all_of_them_end_with_whoever_has_asked():
     program = (
-        "from odfpy.engine.contract import SqlRequest; from odfpy.engine.control import Control\n"
-        "from odfpy.engine.datafusion.apart import fork_server, IsolatedQuery\n"
-        f"rows = IsolatedQuery(fork_server({MEMORY}), SqlRequest({ENDLESS!r}, (), ''), Control()); print('begun', flush=True); list(rows)"
+        "from odfpy.engine.contract import SqlRequest; from odfpy.engine.cancellation import CancellationToken\n"
+        "from odfpy.engine.datafusion.isolated import fork_server, IsolatedQuery\n"
+        f"rows = IsolatedQuery(fork_server({MEMORY}), SqlRequest({ENDLESS!r}, (), ''), CancellationToken()); print('begun', flush=True); list(rows)"
     )
     client = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     assert client.stdout is not None
@@ -150,7 +152,7 @@ def test_what_nobody_asks_for_a_while_gives_its_memory_back_and_starts_anew():
 
 def test_it_stays_as_long_as_a_query_runs():
     server = ForkServer(MEMORY, idle=0.05)
-    rows = DataFusionEngine(server).stream(request(LARGE), Control())
+    rows = DataFusionEngine(server).stream(request(LARGE), CancellationToken())
     until = time.monotonic() + 20 * server.idle
     while time.monotonic() < until:
         assert next(iter(rows)).num_rows

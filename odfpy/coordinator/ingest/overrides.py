@@ -8,7 +8,7 @@ from odfpy.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
+class Overrides:
     """The exceptions made this time.
 
     Attributes:
@@ -20,4 +20,4 @@ class Allowed:
     future: bool = False
 
 
-NOTHING: Final = Allowed()
+NOTHING: Final = Overrides()

@@ -14,8 +14,8 @@ from odfpy.codec.errors import error_of
 from odfpy.data.slices.footer import ExpectedSlice
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY
 from odfpy.errors import IntegrityError, ObjectNotFound, OdfError
-from odfpy.repository.transfer import footers_apart
-from odfpy.repository.transfer.footers_apart import FooterOf, first_problem
+from odfpy.repository.transfer import footer_process
+from odfpy.repository.transfer.footer_process import FooterOf, first_problem
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def footer(tmp_path: Path) -> FooterOf:
 
 def waiting() -> int:
     """Number of the one process that waits."""
-    (reader,) = footers_apart._waiting
+    (reader,) = footer_process._waiting
     return reader._process.pid
 
 
@@ -43,7 +43,7 @@ def test_a_process_stays_for_the_next_dataset(footer: FooterOf) -> None:
 
 def test_one_that_is_gone_is_replaced(footer: FooterOf) -> None:
     first = first_problem([footer])
-    (reader,) = footers_apart._waiting
+    (reader,) = footer_process._waiting
     os.kill(reader._process.pid, signal.SIGKILL)
     reader._process.wait()
     assert first_problem([footer]) == first
@@ -52,7 +52,7 @@ def test_one_that_is_gone_is_replaced(footer: FooterOf) -> None:
 def test_one_that_ends_while_it_is_asked_is_replaced(footer: FooterOf, monkeypatch: pytest.MonkeyPatch) -> None:
     """As it does when it has waited long enough."""
     first = first_problem([footer])
-    (reader,) = footers_apart._waiting
+    (reader,) = footer_process._waiting
     reader._process.stdin.close()
     reader._process.wait()
     reader._process.stdin = Path(os.devnull).open("wb")  # noqa: SIM115  closed with the process
@@ -88,7 +88,7 @@ def test_a_fork_has_one_of_its_own(footer: FooterOf) -> None:
             first_problem([footer])
             os.write(writing, str(waiting()).encode())
         finally:
-            for reader in footers_apart._waiting:
+            for reader in footer_process._waiting:
                 reader.end()
             os._exit(0)
     os.close(writing)

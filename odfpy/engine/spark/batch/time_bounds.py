@@ -65,7 +65,7 @@ class ValidityColumn:
     known: ColumnTimes
 
 
-class RowForm(IntEnum):
+class RowLineage(IntEnum):
     """The relation of rows to those of the inputs."""
 
     CONSTANT = 0
@@ -80,26 +80,26 @@ class RowForm(IntEnum):
     @property
     def is_row_by_row(self) -> bool:
         """Tell whether each row is made of one row of a table."""
-        return self in (RowForm.ENTRIES, RowForm.ROWS)
+        return self in (RowLineage.ENTRIES, RowLineage.ROWS)
 
 
-def form_of(parts: Sequence[RowForm]) -> RowForm:
-    """The form of the rows of several parts, those of one after those of the other."""
-    return max(parts) if len({*parts}) == 1 else max(RowForm.ROWS, *parts)
+def lineage_of(parts: Sequence[RowLineage]) -> RowLineage:
+    """The lineage of the rows of several parts, those of one after those of the other."""
+    return max(parts) if len({*parts}) == 1 else max(RowLineage.ROWS, *parts)
 
 
-def together(parts: Sequence[RowForm]) -> RowForm:
-    """The form of rows that are made of those of several parts at once."""
-    return RowForm.CONSTANT if {*parts} == {RowForm.CONSTANT} else RowForm.TOGETHER
+def together(parts: Sequence[RowLineage]) -> RowLineage:
+    """The lineage of rows that are made of those of several parts at once."""
+    return RowLineage.CONSTANT if {*parts} == {RowLineage.CONSTANT} else RowLineage.TOGETHER
 
 
 @dataclass(frozen=True, slots=True)
 class TableTimes:
-    """The times of a table as queries see it, by positions of columns, and the form of its rows."""
+    """The times of a table as queries see it, by positions of columns, and the lineage of its rows."""
 
     times: Mapping[int, ColumnTimes]
     validity: Mapping[int, ValidityColumn] = field(default_factory=dict)
-    form: RowForm = RowForm.ROWS
+    lineage: RowLineage = RowLineage.ROWS
 
 
 def least(known: Iterable[ColumnTimes]) -> ColumnTimes:
