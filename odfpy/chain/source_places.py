@@ -1,4 +1,4 @@
-"""Whether two fetch steps fetch from the same place: only then does the state of one mean anything to the other."""
+"""The places that fetch steps fetch from: the state of one step means something to another only for the same place."""
 
 from __future__ import annotations
 
