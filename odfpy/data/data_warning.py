@@ -25,6 +25,7 @@ class WarningKind(Enum):
     CHANGED = "changed"
     CLOCK = "clock"
     COLUMNS = "columns"
+    CUT_TIMES = "cut-times"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ timestamps are milliseconds in UTC, every row has an event time, an operation wh
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,11 +34,13 @@ class NormalizedRows:
         columns: event time first, without nulls, then the data columns in the order of the input, as optional there.
         event_time_given: for each row, whether it brought its own event time; the others have the source's.
         operations: int32 without nulls, or None where the strategy decides.
+        cut: how many times of a column were finer than a millisecond, of those that had any.
     """
 
     columns: pa.Table
     event_time_given: pa.ChunkedArray
     operations: pa.ChunkedArray | None
+    cut: Mapping[str, int] = field(default_factory=dict)
 
 
 def primary_key(strategy: MergeStrategy) -> tuple[str, ...]:
@@ -73,7 +76,11 @@ def normalize_rows(
     # An input without rows may come without columns: it is an empty state then, not a malformed one.
     known = [*new.column_names, *(recorded if new.num_rows == 0 else ())]
     _check_merge_columns(known, strategy, vocabulary)
-    columns = {name: _plain(name, column) for name, column in zip(new.column_names, new.columns, strict=True)}
+    columns, cut = {}, {}
+    for name, column in zip(new.column_names, new.columns, strict=True):
+        columns[name] = _plain(name, column)
+        if count := _num_cut(column, columns[name]):
+            cut[name] = count
     _check_keys(columns, primary_key(strategy), first_row)
     given_operations = columns.pop(vocabulary.operation_type_column, None)
     operations = _operations(given_operations, new.num_rows, strategy, vocabulary, first_row)
@@ -83,7 +90,7 @@ def normalize_rows(
     fields = [pa.field(vocabulary.event_time_column, filled.type, nullable=False)]
     fields += [new.schema.field(name).with_type(column.type) for name, column in columns.items()]
     table = pa.table([filled, *columns.values()], schema=pa.schema(fields))
-    return NormalizedRows(table, given, operations)
+    return NormalizedRows(table, given, operations, cut)
 
 
 def count_null_event_times(new: pa.Table, rows: NormalizedRows, strategy: MergeStrategy, name: str) -> int:
@@ -194,6 +201,14 @@ def _plain(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
         return column.cast(TIMESTAMP)
     except pa.ArrowException as error:
         raise IngestError(f"Column {name!r} cannot be stored: {error}") from error
+
+
+def _num_cut(column: pa.ChunkedArray, plain: pa.ChunkedArray) -> int:
+    """Return how many times lose digits in their plain layout."""
+    if not pa.types.is_timestamp(column.type) or column.type.unit not in ("us", "ns"):
+        return 0
+    naive = column.cast(pa.timestamp(column.type.unit))
+    return pc.sum(pc.not_equal(naive.cast(pa.int64()), plain.cast(naive.type).cast(pa.int64()))).as_py() or 0
 
 
 def _cast(name: str, column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:

@@ -30,6 +30,7 @@ from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.slices.cut import SLICE_ROWS
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary, OperationType
+from odfpy.ingest.cut_times import warnings_of_cut_times
 from odfpy.ingest.evolve import untyped_columns
 from odfpy.ingest.fit import fit_rows
 from odfpy.ingest.local_merge import MergedRows, merge_locally
@@ -146,6 +147,7 @@ def ingest_rows(
             event_time_type=known.get(vocab.event_time_column),
             recorded=tuple(known),
         )
+        cut = rows.cut
         extended, rows = fit_rows(rows, schema, vocab)  # (2)
     with stage("merge"):
         merged = merge_locally(  # (3)
@@ -159,9 +161,9 @@ def ingest_rows(
     untimed = rows.event_time_given.length() - (pc.sum(rows.event_time_given).as_py() or 0)
     lacking = count_null_event_times(new, rows, strategy, vocab.event_time_column)
     statistics = replace(_statistics(new.num_rows, merged, vocab, watermark), untimed=untimed, lacking=lacking)
+    warnings = (*merged.warnings, *warnings_of_cut_times(cut, strategy))
     if len(merged.rows.operations) == 0:
-        return IngestedData((), extended if schema is None else schema, schema is None, statistics, merged.warnings)
-    warnings = merged.warnings
+        return IngestedData((), extended if schema is None else schema, schema is None, statistics, warnings)
     if limit is not None and isinstance(strategy, MergeSnapshot):
         change = StateChange(new.num_rows, statistics.appended, statistics.retracted)
         warnings += check_retractions(change, limit, lambda most: _retracted_keys(merged.rows, strategy, most))

@@ -171,6 +171,8 @@ def _ingest_file(
     scratch: Path,
     overrides: Overrides,
 ) -> PullResult:
+    from odfpy.ingest.cut_times import with_fine_keys
+
     if source.preprocess is not None:
         engines.expect(source.preprocess.engine)
     limit = retraction_limit(dataset, source.merge, overrides)
@@ -180,11 +182,12 @@ def _ingest_file(
     lane = choose_lane(Config.load(dataset.workspace_folder.root), dataset.state, source, file.path)
     system_time = commit_time(dataset.state)
     keys = DatasetKeys(dataset, source.merge)
+    read_as = with_fine_keys(source)
     if lane.is_spark:
         what = (file.path, file.name, file.event_time)
-        ingested, remarks = ingest_by_spark(dataset, source, what, engines, scratch, system_time, limit)
+        ingested, remarks = ingest_by_spark(dataset, read_as, what, engines, scratch, system_time, limit)
     else:
-        ingested, remarks = _ingest_here(dataset, source, file, engines, scratch / "data", system_time, keys, limit)
+        ingested, remarks = _ingest_here(dataset, read_as, file, engines, scratch / "data", system_time, keys, limit)
     events = events_of(dataset.state, ingested, file.state, policy, source.read.schema)
     written = {item.info.physical_hash: item.path for item in ingested.slices}
     with stage("commit"):

@@ -6,8 +6,8 @@ order of the input, and says of each row what the merge wants to know of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -50,6 +50,7 @@ class Run:
         sample: event times of every `SAMPLE_STEP`th row, from the first on, as numbers.
         untimed: rows that brought no event time.
         lacking: those of them whose input has the column; see `count_null_event_times`.
+        cut: how many times of a column were finer than a millisecond, of those that had any.
     """
 
     path: str
@@ -58,6 +59,7 @@ class Run:
     sample: npt.NDArray[np.int64]
     untimed: int = 0
     lacking: int = 0
+    cut: Mapping[str, int] = field(default_factory=dict)
 
 
 def make_run(request: LaneRequest, source: SplittableInput, part: FilePart, path: str, first_row: int) -> Run | Failure:
@@ -103,7 +105,7 @@ def _make_run(request: LaneRequest, rows: pa.Table, path: str, first_row: int) -
     times = as_numbers(table.column(request.vocab.event_time_column))
     untimed = rows.num_rows - (pc.sum(normal.event_time_given).as_py() or 0)
     lacking = count_null_event_times(rows, normal, request.strategy, request.vocab.event_time_column)
-    return Run(path, rows.num_rows, schema, times[::SAMPLE_STEP].copy(), untimed, lacking)
+    return Run(path, rows.num_rows, schema, times[::SAMPLE_STEP].copy(), untimed, lacking, normal.cut)
 
 
 def sorted_rows(rows: pa.Table, event_time: str) -> pa.Table:

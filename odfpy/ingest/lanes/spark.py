@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -37,6 +38,7 @@ from odfpy.data.vocabulary import DatasetVocabulary, OperationType
 from odfpy.engine.spark.process.counting import count_jobs
 from odfpy.errors import OdfError
 from odfpy.files import written_aside
+from odfpy.ingest.cut_times import warnings_of_cut_times
 from odfpy.ingest.lanes.failure import Failure
 from odfpy.ingest.lanes.merge_here import MergeHere
 from odfpy.ingest.lanes.places import MergedPlaces, RepeatedKeys
@@ -99,9 +101,15 @@ class _Lane:
         if schema is None:
             return LaneResult(slices=(), schema=None, statistics=IngestStatistics())
         filled = [run for run in runs if run.rows]
-        if isinstance(self._request.strategy, MergeAppend):
-            return self._appended(filled, schema, read)
-        return self._merged(filled or list(runs[:1]), schema, read)
+        strategy = self._request.strategy
+        if isinstance(strategy, MergeAppend):
+            result = self._appended(filled, schema, read)
+        else:
+            result = self._merged(filled or list(runs[:1]), schema, read)
+        cut: Counter[str] = Counter()
+        for run in runs:
+            cut.update(run.cut)
+        return replace(result, warnings=(*result.warnings, *warnings_of_cut_times(cut, strategy)))
 
     # --- (1) and (2) ---
 
