@@ -151,7 +151,7 @@ def command(
     Args:
         to: the group it belongs to.
         examples: command lines for its help.
-        name: its name, where that is no name of a function.
+        name: its name, where that is not a name of a function.
         cls: what is special about how it is parsed.
     """
     return to.command(name, cls=cls, epilog="\n".join(examples))
@@ -275,7 +275,7 @@ def whole_number(text: str | None, option: str, *, at_least: int = 0, at_most: i
         at_most: the greatest one.
 
     Raises:
-        UsageError: it is no number, too small, or too large.
+        UsageError: it is not a number, too small, or too large.
     """
     if text is None:
         return None
@@ -295,7 +295,7 @@ def port_number(text: str, option: str) -> int:
         option: name of the option, for messages.
 
     Raises:
-        UsageError: it is no port.
+        UsageError: it is not a port.
     """
     return whole_number(text, option, at_most=_HIGHEST_PORT) or 0
 

@@ -32,7 +32,7 @@ def piped_password() -> str:
     """Read the first line of standard input.
 
     Raises:
-        UsageError: there is none, or it is no text.
+        UsageError: there is none, or it is not text.
     """
     line = line_of_stdin()
     if not line:

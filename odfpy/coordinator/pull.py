@@ -124,7 +124,7 @@ class Puller:
         """Check that only datasets that are here are pulled to a branch, and no inputs with them.
 
         Raises:
-            UsageError, InvalidValue: it is not so, or that is no name of a branch.
+            UsageError, InvalidValue: it is not so, or that is not a name of a branch.
         """
         if self.request.branch is None:
             return

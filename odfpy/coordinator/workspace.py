@@ -57,7 +57,7 @@ class Workspace(Subjects):
 
         Raises:
             AlreadyExists: the folder has one.
-            UsageError: its path is no text.
+            UsageError: its path is not text.
         """
         from odfpy.coordinator.template import lay_down
 

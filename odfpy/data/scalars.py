@@ -48,7 +48,7 @@ def count_given(value: int, name: str, *, least: int = 0) -> int:
         least: the least count that makes sense.
 
     Raises:
-        UsageError: it is no whole number, or less than that.
+        UsageError: it is not a whole number, or less than that.
     """
     try:
         number = index(value)

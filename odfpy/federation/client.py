@@ -173,7 +173,7 @@ class Web:
 
         Raises:
             AlreadyExists: the name is taken.
-            InvalidValue: it is no name of a dataset.
+            InvalidValue: it is not a name of a dataset.
         """
         from odfpy.federation.evidence.place import AnswerPlace
 
@@ -226,7 +226,7 @@ def verify(workspace: Workspace, name: str, authorities: str | Path, *, control:
     Raises:
         InvalidCertificate: the file cannot be read.
         DatasetNotFound: there is no such dataset.
-        UsageError: it is no answer of a web.
+        UsageError: it is not an answer of a web.
     """
     from odfpy.federation.evidence.verifying import verify as verify_answer
 

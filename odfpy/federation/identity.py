@@ -149,7 +149,7 @@ class RelayIdentity:
             file: PEM file.
 
         Raises:
-            InvalidCertificate: it has none, or one is no certificate of an authority.
+            InvalidCertificate: it has none, or one is not a certificate of an authority.
             OdfError: what is trusted cannot be written.
         """
         if self.authority_key is None:
@@ -161,7 +161,7 @@ class RelayIdentity:
         for one in given:
             if not one.is_authority:
                 raise InvalidCertificate(
-                    f"{file} has the certificate of {one.subject}, which is no authority",
+                    f"{file} has the certificate of {one.subject}, which is not an authority",
                     hint="Name the ca.pem of the other relay. Its relay.pem belongs into a document, as a peer.",
                 )
         new = list({one.fingerprint: one for one in given if one.fingerprint not in known}.values())

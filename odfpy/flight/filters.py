@@ -84,7 +84,7 @@ def filters_from_json(text: str) -> tuple[Filter, ...]:
     """Conditions from the option `filters`.
 
     Raises:
-        InvalidValue: the text is no such list.
+        InvalidValue: the text is not such a list.
     """
     try:
         found = json.loads(text)

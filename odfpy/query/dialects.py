@@ -111,7 +111,7 @@ def dialect_named(name: str) -> Dialect:
 
     Raises:
         EngineNotFound: with a suggestion.
-        UsageError: it is no text.
+        UsageError: it is not text.
     """
     if not isinstance(name, str):
         raise UsageError(f"An engine is known by its name, a text, and {name!r:.100} is none")

@@ -221,7 +221,7 @@ def _plan_of_count(resolver: DatasetResolver, query: Query, dialect: Dialect, te
 def _no_table(projection: TableReference, source: SourceText) -> WrongProjection:
     written = source.text[projection.start : projection.end]
     return WrongProjection(
-        f"A dataset as it was is a table, and no value{source.at(projection.start, projection.end)}",
+        f"A dataset as it was is a table, not a value{source.at(projection.start, projection.end)}",
         hint=f"Write it behind FROM or JOIN: FROM {written}.",
     )
 

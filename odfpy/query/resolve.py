@@ -191,7 +191,7 @@ def find_block(
     except NotFound as error:
         owner = resolver.owner(found) if (found := _hash(text)) is not None else None
         if owner is None:
-            no_time, times = (", and it is no time", f"{_TIMES} ") if or_time else ("", "")
+            no_time, times = (", and it is not a time", f"{_TIMES} ") if or_time else ("", "")
             message, hint = f"{error.message}{no_time}{where}", f"{times}{error.hint or ''}".strip()
             raise error.with_message(message, hint=hint) from error
         name = dataset.handle.alias

@@ -29,7 +29,7 @@ def heads_told(url: str) -> Iterator[str]:
         url: the dataset.
 
     Raises:
-        NoEvents: it is no such server.
+        NoEvents: it is not such a server.
         TransferError: the server cannot be reached, or lets us wait for too long.
     """
     base = _SMART.sub(r"\1", url).rstrip("/")

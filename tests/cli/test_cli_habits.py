@@ -421,5 +421,5 @@ def test_numbers_beyond_all_bounds_are_refused(
 
 def test_standard_input_that_is_no_text_is_told(odf: Odf, workspace: Path) -> None:
     refused = odf("sql", "--engine", "datafusion", stdin=b"select 1 \xff")
-    assert (refused.code, "Standard input is no text in UTF-8" in refused.says) == (2, True)
+    assert (refused.code, "Standard input is not text in UTF-8" in refused.says) == (2, True)
     assert odf("sql", "--engine", "datafusion", "-o", "csv", stdin="select 'ž' as x".encode()).out == "x\nž\n"

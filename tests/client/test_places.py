@@ -215,7 +215,7 @@ def test_a_frame_of_spark_needs_a_session(here: Connection, monkeypatch: pytest.
 
 @pytest.fixture
 def static_page(tmp_path: Path) -> Iterator[str]:
-    """The URL of a server that is no node: it has a page for whatever is asked."""
+    """The URL of a server that is not a node: it has a page for whatever is asked."""
     (tmp_path / "datasets").write_text("<html>hello</html>")
     with static_server(tmp_path) as server:
         yield server.url

@@ -85,7 +85,7 @@ def test_pipes_are_taken_in_like_files(tmp_path: Path) -> None:
     assert result.num_records == 1
     (result,) = workspace.ingest("root", ["/dev/null"])
     assert result.num_records == 0
-    with pytest.raises(UsageError, match="/dev/zero is no file"):
+    with pytest.raises(UsageError, match="/dev/zero is not a file"):
         list(workspace.ingest("root", ["/dev/zero"]))
 
 

@@ -245,7 +245,7 @@ def test_authenticators_by_name(options: dict[str, str], expected: Authenticator
         ({"name": "simple-user-pass", "user": "ann"}, "needs the option flight.auth.password"),
         ({"name": "mtls"}, "The authenticator mtls needs a certificate"),
         ({"name": "no_such_module:Mine"}, "Cannot load no_such_module:Mine"),
-        ({"name": "pathlib:Path"}, "pathlib:Path is no Authenticator"),
+        ({"name": "pathlib:Path"}, "pathlib:Path is not a subclass of Authenticator"),
     ],
 )
 def test_authenticators_that_there_are_not(options: dict[str, str], message: str):

@@ -372,8 +372,12 @@ CARET = {
     "SELECT * FROM odf_current('other', 'idd')": ("E705", "odf_current('other', 'idd')", "no column `idd`"),
     "SELECT * FROM odf_as_at('other', '2020-01-01')": ("E701", "odf_as_at('other', '2020-01-01')", "not there yet"),
     "SELECT * FROM odf_as_at('other', 'nine')": ("E641", "odf_as_at('other', 'nine')", "no block"),
-    "SELECT * FROM odf_as_at('other', 'next tuesday')": ("E641", "odf_as_at('other', 'next tuesday')", "it is no time"),
-    "SELECT id, odf_current('other') FROM other": ("E705", "odf_current('other')", "is a table, and no value"),
+    "SELECT * FROM odf_as_at('other', 'next tuesday')": (
+        "E641",
+        "odf_as_at('other', 'next tuesday')",
+        "it is not a time",
+    ),
+    "SELECT id, odf_current('other') FROM other": ("E705", "odf_current('other')", "is a table, not a value"),
     "SELECT * FROM odf_curent('other')": ("E705", "odf_curent", "There is no `odf_curent`"),
     "SELECT *\nFROM othre": ("E707", "othre", "No dataset 'othre'"),
     "SELECT * FROM '/etc/passwd'": ("E707", "'/etc/passwd'", "No dataset"),
@@ -384,8 +388,8 @@ CARET = {
     "SELECT 1; SELECT 2": ("E501", "SELECT 2", "A second statement"),
     "SHOW TABLES": ("E501", "SHOW", "Only queries"),
     "DESCRIBE other": ("E501", "DESCRIBE", "Only queries"),
-    "SELECT * FROM other TIMESTAMP AS OF now()": ("E705", "now", "is no constant"),
-    "SELECT * FROM other VERSION AS OF": ("E705", "OF", "is no constant"),
+    "SELECT * FROM other TIMESTAMP AS OF now()": ("E705", "now", "is not a constant"),
+    "SELECT * FROM other VERSION AS OF": ("E705", "OF", "is not a constant"),
     "SELECT * FROM odf_as_at('other', -1)": ("E705", "-", "A time, a block, a tag or an offset"),
 }
 

@@ -32,7 +32,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.errors import InternalError, OdfError, UsageError
 
 SETTLED: Final = 2.0
-"""Seconds for which a file that is no bundle has to be unchanged: until then somebody may still be writing it."""
+"""Seconds for which a file that is not a bundle has to be unchanged: until then somebody may still be writing it."""
 
 _NAMES: Final = 50_000
 _DENIED: Final = (13, 1)

@@ -159,7 +159,7 @@ class ArchiveServer:
 def no_archive_at(url: str) -> TransferError:
     """The error where a server answers with something else."""
     return TransferError(
-        f"{url}: this is no answer of an archive of files", hint="Is it the URL of an archive, http://HOST/NAME?"
+        f"{url}: this is not an answer of an archive of files", hint="Is it the URL of an archive, http://HOST/NAME?"
     )
 
 

@@ -255,7 +255,7 @@ def _seconds(text: str, option: str) -> float:
     """The value of an option in seconds.
 
     Raises:
-        UsageError: it is no number from 0 on.
+        UsageError: it is not a number from 0 on.
     """
     try:
         found = float(text)

@@ -182,7 +182,7 @@ def _verify_statement(
     if rows is not None:
         output.text(f"  {rows} has the rows that were signed")
     if bound is None:
-        output.text("  it is bound to no block: the recipient reads a part of the table, or it is no dataset")
+        output.text("  it is bound to no block: the recipient reads a part of the table, or it is not a dataset")
     else:
         state = "gives the same rows here" if is_here else "is not here: its rows were not compared"
         output.text(f"  {bound.id} as of block {bound.block_hash} {state}")

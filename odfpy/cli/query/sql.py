@@ -104,7 +104,7 @@ def _seconds(text: str | None) -> float | None:
     """The value of `--timeout`.
 
     Raises:
-        UsageError: it is no time, or none at all.
+        UsageError: it is not a time, or none at all.
     """
     from odfpy.data.duration import Duration
 
@@ -131,4 +131,4 @@ def _script(file: str | None) -> str:
     except OSError as error:
         raise NotFound(f"Cannot read {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is no text in UTF-8") from error
+        raise UsageError(f"{file} is not text in UTF-8") from error

@@ -44,13 +44,13 @@ class ExportTarget:
         """Return what a person wrote.
 
         Raises:
-            UsageError: it is no place for files.
+            UsageError: it is not a place for files.
         """
         text = str(to)
         if text in ("", "-"):
             raise UsageError("Where to?", hint="Name a file; `odf sql -c ... -o csv` prints rows instead.")
         if "://" in text:
-            raise UsageError(f"{text} is no place on this machine", hint="Export to a file, and copy that.")
+            raise UsageError(f"{text} is not a place on this machine", hint="Export to a file, and copy that.")
         if text.endswith("/") and not is_folder:
             raise UsageError(
                 f"{text} would be a folder", hint="Folders are written with --partition-by or --rows-per-file."

@@ -54,7 +54,7 @@ def read_sidecar(sidecar: Path) -> Mapping[str, Any]:
     except OSError as error:
         raise NotFound(f"Cannot read {sidecar}: {error.strerror}") from error
     except ValueError as error:
-        raise MalformedManifest(f"{sidecar} is no JSON: {error}") from error
+        raise MalformedManifest(f"{sidecar} is not JSON: {error}") from error
     if isinstance(manifest, dict) and manifest.get("kind") == KIND and manifest.get("version") != VERSION:
         raise UnsupportedVersion(f"{sidecar} has version {manifest.get('version')}, and not {VERSION}")
     if not _is_export(manifest):

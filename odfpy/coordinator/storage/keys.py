@@ -185,7 +185,7 @@ class UserKeys:
         """Give a key a name.
 
         Raises:
-            InvalidValue: that is no name.
+            InvalidValue: that is not a name.
             AlreadyExists: it is the name of another key.
         """
         if not _NAME.fullmatch(name) or name.lower() in (OWNER, ME):

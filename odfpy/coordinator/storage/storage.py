@@ -113,7 +113,7 @@ class Storage(WorkspaceFolder):
 
         Raises:
             DatasetNotFound, BlockNotFound: with a suggestion.
-            UsageError: it is no name.
+            UsageError: it is not a name.
         """
         if not isinstance(ref, str):
             raise _no_name(ref)

@@ -104,7 +104,7 @@ class Maintenance:
                     names = named.get(dataset.handle.id, ())
                     report = replace(report, repaired=(*names, *mending.repaired), findings=findings)
                 if control is not None:
-                    control.check()  # what was cut short is no verification
+                    control.check()  # what was cut short is not a verification
                 if not any(finding.code == NotConfined.code for finding in report.findings):
                     remember_verification(dataset, report, integrity_only=request.integrity_only)
                 yield report

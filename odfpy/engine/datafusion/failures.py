@@ -140,7 +140,7 @@ _MISTAKES: Final = (
     _mistake(r"(?P<word>UNION|INTERSECT|EXCEPT) queries have different", None, "Select as many columns in each."),
     _mistake(
         r"non-boolean predicate '(?P<dotted>[^']*)' returning (?P<type>.*)",
-        "`{dotted}` is no condition, it is {type}",
+        "`{dotted}` is not a condition, it is {type}",
         "Compare it with something.",
         "where",
         "having",

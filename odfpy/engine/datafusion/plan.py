@@ -44,7 +44,7 @@ def check_is_query(plan: Any, source: SourceText) -> None:
     """Refuse what reports on a query or a table instead of being one.
 
     Raises:
-        InvalidQuery: it is no query.
+        InvalidQuery: it is not a query.
     """
     for name, _ in operators(plan):
         if name in _NO_QUERY:

@@ -220,7 +220,7 @@ class SparkEngine:
             if isinstance(answer, success):
                 return answer
             if answer is not None:
-                nonsense = f"{type(answer).__name__} is no answer to {type(job).__name__}"
+                nonsense = f"{type(answer).__name__} is not an answer to {type(job).__name__}"
                 raise EngineUnavailable(f"The engine does not make sense: {nonsense}", hint=self._see_log)
             self._wait_for_end()
         raise EngineUnavailable("The engine ends again and again before it takes the request", hint=self._see_log)

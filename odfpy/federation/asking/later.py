@@ -233,7 +233,7 @@ def _checked(part: ReadPart, schema: pa.Schema) -> ReadPart:
     """The part, if its files have the columns that were asked for.
 
     Raises:
-        InvalidAnswer: they have not, or are no files of Parquet.
+        InvalidAnswer: they have not, or are not files of Parquet.
     """
     try:
         is_good = all(pq.read_schema(path).equals(schema) for path in part.paths)

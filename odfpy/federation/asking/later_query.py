@@ -129,7 +129,7 @@ def with_state(part: LaterPart, state: Mapping[str, Any]) -> LaterPart:
         state: a tree of JSON.
 
     Raises:
-        InvalidAnswer: it is no state.
+        InvalidAnswer: it is not a state.
     """
     try:
         files = tuple(ResultFile.parse(one) for one in state.get("files", []))

@@ -51,7 +51,7 @@ class AnswerPlace:
             name: of the answer.
 
         Raises:
-            InvalidValue: it is no name of a dataset.
+            InvalidValue: it is not a name of a dataset.
         """
         self.workspace = workspace
         self.name = str(DatasetAlias.parse(name))

@@ -135,7 +135,7 @@ def _check_scalar(tree: Any, text: str) -> None:
 
 
 def _with_value(text: str) -> str:
-    """The text with a column in the place of each `{v}`; braces in quotes are no places.
+    """The text with a column in the place of each `{v}`; braces in quotes are not places.
 
     Raises:
         InvalidValue: other braces.

@@ -70,7 +70,7 @@ def read_documents(places: Iterable[Path]) -> list[Declared]:
 
     Raises:
         InvalidDocument: one is none; the message names file, line and key.
-        MalformedManifest: a file is no YAML.
+        MalformedManifest: a file is not YAML.
     """
     found: dict[ObjectKey, Declared] = {}
     for file in _files(places):

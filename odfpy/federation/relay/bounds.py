@@ -74,7 +74,7 @@ class Received:
 
         Raises:
             ResultTooLarge: it is too much.
-            InvalidAnswer: it is no batch.
+            InvalidAnswer: it is not a batch.
         """
         try:
             batch.validate(full=True)

@@ -204,7 +204,7 @@ class Connections:
             (found,) = results
             return json.loads(found)
         except (ValueError, RecursionError) as error:
-            raise InvalidAnswer(f"The relay {location} has answered with something that is no answer") from error
+            raise InvalidAnswer(f"The relay {location} has answered with something that is not an answer") from error
 
     def entities(self, location: str, seconds: float) -> dict[str, pa.Schema]:
         """The entities of a relay, by name.
@@ -244,7 +244,7 @@ class Connections:
 
 
 class _RemoteRows:
-    """The reader of a stream, with its errors in words; what whoever reads it does wrong is no error of the relay."""
+    """The reader of a stream, with its errors in words; mistakes of whoever reads it are not errors of the relay."""
 
     def __init__(self, stream: Any, location: str) -> None:
         self._stream = stream

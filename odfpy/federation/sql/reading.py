@@ -42,7 +42,7 @@ def read_text(text: object, column: FindColumn, flavor: Flavor = PLAIN) -> Expre
         flavor: of the text.
 
     Raises:
-        InvalidFragment: it is no expression, or has something that the grammar has not.
+        InvalidFragment: it is not an expression, or has something that the grammar has not.
     """
     from sqlglot import exp, parse
     from sqlglot.errors import SqlglotError

@@ -171,7 +171,7 @@ class ObjectSource:
         """Version and size of the object, as the store has it now."""
         info = self.files.info(self.path)
         if info.get("type", "file") != "file":
-            raise FetchError(f"{self.shown} is no object, but a folder", hint="Name one object.")
+            raise FetchError(f"{self.shown} is not an object, but a folder", hint="Name one object.")
         etag = info.get("ETag") or info.get("etag")
         modified = _time_of(info)
         size = int(info["size"])

@@ -1,7 +1,7 @@
 """Detection of headers in CSV files, where the first row, or all of them, might be lost in silence.
 
 A file without anything in it has no header. Of one that has rows but no header, the first row would be taken for it:
-that is so where its values fit the types of the schema, for names of columns are no numbers and no days. Years
+that is so where its values fit the types of the schema, for names of columns are not numbers or days. Years
 do not count on their own, since they may be names of columns; nor do numbers that count the columns, such as those of
 hours; nor do texts, so that a file of texts only cannot be told apart.
 """

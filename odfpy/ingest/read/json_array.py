@@ -111,7 +111,7 @@ class JsonArray:
         """The items in a piece of the file that `cut_at_item` has cut.
 
         Raises:
-            BadValue: the piece is no JSON, or has something that is no object.
+            BadValue: the piece is not JSON, or has something that is not an object.
             Incomplete: the array ends in the piece, but the piece is not the last.
         """
         piece.check_utf8()

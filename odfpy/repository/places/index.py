@@ -152,7 +152,7 @@ def _written(index: Index) -> bytes:
 
 
 def _parsed(data: bytes) -> Index | None:
-    """The entries, None for what is no index: it may be anybody's file."""
+    """The entries, None for what is not an index: it may be anybody's file."""
     try:
         tree = json.loads(data)
     except (ValueError, RecursionError):

@@ -67,7 +67,7 @@ def unpack(batch: BlocksBatch, limits: ArchiveLimits) -> list[tuple[Multihash, b
     """The blocks of an archive, in its order; nothing is known of them but their size.
 
     Raises:
-        ProtocolViolation: it is no such archive, or a larger one than is allowed.
+        ProtocolViolation: it is not such an archive, or a larger one than is allowed.
     """
     if (batch.media_type, batch.encoding) != (MEDIA_TYPE, ENCODING):
         raise ProtocolViolation(f"Blocks come as {batch.media_type[:80]!r}, {batch.encoding[:80]!r}: not known here")

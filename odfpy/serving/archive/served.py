@@ -119,7 +119,7 @@ class Archives:
             Refused: it is none.
         """
         if not self._is_archive(dataset):
-            raise no_archive(f"{dataset.handle} is no archive of files")
+            raise no_archive(f"{dataset.handle} is not an archive of files")
         known = self._open.get(dataset.folder)
         if known is None or known.name != str(dataset.handle):  # it may have been given another name
             root = dataset.workspace_folder.root

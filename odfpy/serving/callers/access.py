@@ -260,7 +260,7 @@ def alias_in(connection: HTTPConnection) -> DatasetAlias:
     """The name of the dataset in the path.
 
     Raises:
-        HTTPException: 404, it is no name.
+        HTTPException: 404, it is not a name.
     """
     path: dict[str, Any] = connection.path_params
     text = f"{path['account']}/{path['name']}" if "account" in path else path["name"]

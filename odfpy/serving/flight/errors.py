@@ -53,7 +53,7 @@ class FlightSqlError(OdfError, code="E730"):
 
 
 class WrongMessage(FlightSqlError, code="E731"):
-    """Bytes are no message of Flight SQL, or no ticket or handle of this server."""
+    """Bytes are not a message of Flight SQL, or not a ticket or handle of this server."""
 
 
 class UnknownStatement(FlightSqlError, code="E732"):

@@ -163,7 +163,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
             with self.running.working():
                 return fl.RecordBatchStream(metadata(command, DatasetTables(asking.resolver), asking.dialect))
         if name_of(command) != "TicketStatementQuery":
-            raise WrongMessage(f"{name_of(command)} is no ticket", hint="Take tickets as GetFlightInfo gives them.")
+            raise WrongMessage(f"{name_of(command)} is not a ticket", hint="Take tickets as GetFlightInfo gives them.")
         batches = self._run(context, asking, Ticket.parse(command.statement_handle))
         return fl.GeneratorStream(batches.schema, batches)
 

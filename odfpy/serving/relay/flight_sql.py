@@ -113,7 +113,7 @@ class FlightSql:
 
         Raises:
             WrongMessage: it is none.
-            OdfError: it is no query that can be answered.
+            OdfError: it is not a query that can be answered.
         """
         command = unwrap(data)
         if is_metadata(command):
@@ -130,7 +130,7 @@ class FlightSql:
 
         Raises:
             WrongMessage: it has none.
-            OdfError: it is no query that can be answered.
+            OdfError: it is not a query that can be answered.
         """
         command = unwrap(descriptor.command)
         if is_metadata(command):
@@ -183,7 +183,7 @@ class FlightSql:
                     metadata(command, EntityTables(self._asker(caller).entities(_PLANNING)), DEFAULT_DIALECT)
                 )
         if name_of(command) != "TicketStatementQuery":
-            raise WrongMessage(f"{name_of(command)} is no ticket", hint="Take tickets as GetFlightInfo gives them.")
+            raise WrongMessage(f"{name_of(command)} is not a ticket", hint="Take tickets as GetFlightInfo gives them.")
         return self._run(context, caller, self._tickets.open(command.statement_handle, caller))
 
     def _run(self, context: Any, caller: Identity, ticket: SqlTicket) -> Any:

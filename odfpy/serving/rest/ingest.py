@@ -291,5 +291,5 @@ def _unpacked(path: Path, packing: str, most: int) -> tuple[Path, str]:
                     raise Refused(413, f"More than {most} bytes come out of the data\nSend it in parts.")
                 _write(file, digest, piece)
     except OSError as error:
-        raise Refused(400, f"The body is no {packing}, or ends too early") from error
+        raise Refused(400, f"The body is not valid {packing}, or ends too early") from error
     return target, digest.hexdigest()

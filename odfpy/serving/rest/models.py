@@ -145,7 +145,7 @@ class VerdictModel(BaseModel):
 
     ok: bool
     signer: Annotated[
-        SignerModel | None, Field(description="Whom the proof names, if asked for; null if that is no key.")
+        SignerModel | None, Field(description="Whom the proof names, if asked for; null if that is not a key.")
     ] = None
     error: ProblemModel | None = None
 

@@ -194,4 +194,4 @@ def _json(text: str) -> Any:
     except AmbiguousJson as error:
         raise Refused(400, f"datasets: {error}") from error
     except (ValueError, RecursionError) as error:
-        raise Refused(400, "datasets is no JSON") from error
+        raise Refused(400, "datasets is not JSON") from error

@@ -90,7 +90,7 @@ def _block_at(path: str, layout: DatasetLayout, has: Callable[[Multihash], bool]
     """The block that a file of signatures is of."""
     block = layout.refs.get(HEAD) if path == HEAD_PATH else signed_block_of(path)
     if block is None:
-        raise HTTPException(400, f"{path} is no place for signatures")
+        raise HTTPException(400, f"{path} is not a place for signatures")
     if not has(block):
         raise HTTPException(404, f"{path}: there is no such block")
     return layout.chain.block(block)

@@ -126,7 +126,7 @@ class LocalFolder:
         return found, newest
 
     def _listed(self, entry: os.DirEntry[str]) -> LocalFile:
-        """A file in a folder that is no link; looking each one's path up again would take longer than all the rest."""
+        """A file in a folder, not a link; looking each one's path up again would take longer than all the rest."""
         stamp = entry.stat(follow_symlinks=False)
         if stat.S_ISREG(stamp.st_mode):
             return LocalFile(Path(entry.path), stamp.st_size, stamp.st_mtime_ns)

@@ -154,7 +154,7 @@ def test_words_of_other_shells(workspace: Path) -> None:
         shell.wait_for("...> ")
         assert "timing is off" in shell.ask("\\timing", "...> ")
         shell.ask("  '", "...> ")
-        assert "\\n\\d" in shell.ask("\\d' as b;"), "within quotes it is no command"
+        assert "\\n\\d" in shell.ask("\\d' as b;"), "within quotes it is not a command"
         shell.type("exit\n")
         assert shell.wait() == 0
 

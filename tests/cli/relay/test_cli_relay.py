@@ -185,7 +185,7 @@ def test_other_authorities_are_trusted(odf: Odf, relay: Workspace, tmp_path: Pat
     odf("relay", "user", "add", "bob")
     assert odf("relay", "cert", "new", "bob").code == 0  # by its own authority, as before
     assert odf("relay", "log", "-o", "json").json[-1]["action"] == "cert trust"
-    for wrong, says in ((str(other.certificate), "is no authority"), ("nowhere.pem", "Cannot read")):
+    for wrong, says in ((str(other.certificate), "is not an authority"), ("nowhere.pem", "Cannot read")):
         refused = odf("relay", "cert", "trust", wrong)
         assert (refused.code, says in refused.says) == (2, True)
     assert len(RelayIdentity.open(relay.odf).trusted) == 2

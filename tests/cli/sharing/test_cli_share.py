@@ -51,7 +51,7 @@ def test_a_table_that_cannot_be_opened_is_not_added(odf: Odf, workspace: Path) -
     for kind, place, says in (
         ("--parquet", "files", "a.parquet"),
         ("--parquet", "nothing", "Cannot open the folder"),
-        ("--delta", "files", "is no Delta table"),
+        ("--delta", "files", "is not a Delta table"),
         ("--iceberg", "tests:eu.nothing", "cannot be read"),
     ):
         outcome = odf("share", "add", "sales.eu.people", kind, place)
@@ -260,7 +260,7 @@ def test_a_password_is_read_from_standard_input(odf: Odf, workspace: Path) -> No
     ("words", "stdin", "says"),
     [
         (("ann", "--stdin"), b"", "no password in standard input"),
-        (("ann", "--stdin"), b"\xff\xff\xff\xff\xff\xff\xff\xff", "is no text"),
+        (("ann", "--stdin"), b"\xff\xff\xff\xff\xff\xff\xff\xff", "is not text"),
         (("ann", "--stdin"), b"short\n", "8 to 1000 characters"),
         (("ann", "--stdin", "--remove"), b"", "at once"),
         (("ann",), PASSWORD.encode(), "Give --stdin"),

@@ -20,7 +20,7 @@ ROWS = pa.table({"id": [2, 1], "name": ["b", "a"]})
 
 @pytest.fixture
 def profile(tmp_path: Path, odf: Odf, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The profile of a recipient of `sales.eu.folder`, in a folder that is no workspace, with the rows they have read."""
+    """The profile of a recipient of `sales.eu.folder`, in a folder outside a workspace, with the rows they have read."""
     publisher, recipient = tmp_path / "publisher", tmp_path / "recipient"
     workspace = Workspace.init(publisher)
     recipient.mkdir()

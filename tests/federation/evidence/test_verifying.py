@@ -186,7 +186,7 @@ def test_statements_of_a_user_and_of_a_stranger(
     stranger, _ = Authority.new("others")
     relay = credentials(stranger.issue("na", 30, hosts=["localhost"]))
     for forged, why in (
-        (credentials(ann).signed(claims), "somebody who is no relay"),
+        (credentials(ann).signed(claims), "somebody who is not a relay"),
         (relay.signed(claims), "of no authority that is trusted"),
         ("nonsense", "cannot be believed"),
     ):
@@ -245,7 +245,7 @@ def _put(record: Record, key: str, value: str) -> None:
 
 
 def test_what_is_no_answer(kept: Workspace, sums: Forger, trusted: Authorities) -> None:
-    with pytest.raises(UsageError, match="is no answer of a web"):
+    with pytest.raises(UsageError, match="is not an answer of a web"):
         verify(kept, "sums.parts.1", trusted)
     name = sums.forge(lambda record: record.update(version=2))
     assert "another form than version 1" in findings(sums, name, trusted)

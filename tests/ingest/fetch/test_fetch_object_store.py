@@ -86,7 +86,7 @@ def test_missing_object(run_fetch: Fetcher, bucket: Any, url: str):
 
 def test_folder_is_no_object(run_fetch: Fetcher, bucket: Any):
     bucket.pipe("data/in/a.csv", b"x")
-    with pytest.raises(FetchError, match="is no object, but a folder"):
+    with pytest.raises(FetchError, match="is not an object, but a folder"):
         run_fetch(FetchUrl("s3://data/in"))
 
 

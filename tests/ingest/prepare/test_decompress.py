@@ -148,7 +148,7 @@ def test_encrypted_file(prepared: Prepare):
     ids=["zip of nothing", "zip of rows", "zip of gzip", "gzip of nothing", "gzip of rows", "gzip of zip"],
 )
 def test_file_that_is_not_packed(prepared: Prepare, step: PrepDecompress, content: bytes, hint: str):
-    with pytest.raises(PrepareError, match=r"^input is no (zip|gzip) file$") as caught:
+    with pytest.raises(PrepareError, match=r"^input is not a (zip|gzip) file$") as caught:
         prepared(step, content=content)
     assert hint in (caught.value.hint or "")
 

@@ -23,7 +23,7 @@ _MAX_NUMBER: Final = 2**31 - 1
 def _checked(text: str) -> str:
     """Return a text that every database takes: no halves of surrogate pairs, which JSON may have, and no NUL."""
     if "\0" in text or any("\ud800" <= sign <= "\udfff" for sign in text):
-        raise ValueError("this is no text")
+        raise ValueError("this is not text")
     return text
 
 

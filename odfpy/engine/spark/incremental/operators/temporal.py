@@ -97,7 +97,7 @@ def declared_tables(
     for table in tables:
         if table.name not in known:
             raise InvalidQuery(
-                f"The temporal table `{table.name}` is no input and no earlier step",
+                f"The temporal table `{table.name}` is neither an input nor an earlier step",
                 hint=f"There are: {', '.join(f'`{name}`' for name in known)}.",
             )
         if table.name in found:
