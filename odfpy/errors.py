@@ -136,7 +136,7 @@ class ObjectNotFound(NotFound, code="E115"):
 
 
 class AlreadyExists(OdfError, code="E116"):
-    """Something of that name is there already."""
+    """Something of that name already exists."""
 
 
 # --- Bytes, documents and chains -------------------------------------------------------------------------------------

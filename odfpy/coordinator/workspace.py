@@ -65,7 +65,7 @@ class Workspace(Subjects):
         require_text(root)
         storage = Storage(root)
         if (storage.odf / "version").exists():
-            raise AlreadyExists(f"There is a workspace in {root} already")
+            raise AlreadyExists(f"A workspace already exists in {root}")
         try:
             root.mkdir(parents=True, exist_ok=True)
             lay_down(root)

@@ -176,7 +176,7 @@ def write_new(path: Path, text: str, *, mode: int) -> None:
         with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123  a descriptor
             file.write(text)
     except FileExistsError as error:
-        raise AlreadyExists(f"There is a file {path} already", hint="Choose another name.") from error
+        raise AlreadyExists(f"The file {path} already exists", hint="Choose another name.") from error
     except OSError as error:
         raise OdfError(f"Cannot write {path}: {error.strerror}") from error
 

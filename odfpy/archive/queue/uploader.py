@@ -94,7 +94,7 @@ class UploadSummary:
 
     Attributes:
         pushed: files that it has brought into the archive.
-        known: files that were there already.
+        known: files that already existed.
         refused: bundles that are in the poison folder now.
         trouble: the last error of the archive, None if it could be reached since.
     """

@@ -168,7 +168,7 @@ def _ended(summary: UploadSummary, signals: list[int], output: Output) -> int:
     """Say what was done; gives the exit code."""
     from odfpy.data.data_warning import count_of
 
-    output.say(f"{count_of(summary.pushed, 'file')} pushed, {summary.known} there already, {summary.refused} refused")
+    output.say(f"{count_of(summary.pushed, 'file')} pushed, {summary.known} already there, {summary.refused} refused")
     if signal.SIGINT in signals:
         return INTERRUPTED
     if summary.trouble is not None and not signals:

@@ -126,7 +126,7 @@ def _write(target: Path, text: str) -> None:
 
 
 def _taken(target: Path) -> AlreadyExists:
-    return AlreadyExists(f"{target} is there already", hint="Choose another file with --file.")
+    return AlreadyExists(f"{target} already exists", hint="Choose another file with --file.")
 
 
 def _cannot_write(target: Path, error: OSError) -> OdfError:
@@ -160,7 +160,7 @@ def add(
     workspace = session.workspace
     snapshots = workspace.datasets.load(manifests, recursive=recursive, stdin=sys.stdin.buffer)
     approve = trust or not any(map(is_from_elsewhere, manifests))
-    # A folder of manifests grows: those of datasets that are there already are no mistake.
+    # A folder of manifests grows: those of datasets that already exist are no mistake.
     results = workspace.datasets.add(snapshots, replace=replace, keep=recursive, dry_run=dry_run, approve=approve)
     if not output.for_people:
         output.tree(

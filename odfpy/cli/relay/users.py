@@ -34,7 +34,7 @@ def add(context: typer.Context, name: Name, attribute: Attribute = None) -> None
     with relay_of(context) as relay:
         state = relay.store.applies.state()
         if any(name.lower() == one.lower() for one in (*state.web.users, *state.web.peers)):
-            raise AlreadyExists(f"There is a user or peer {name!r} already", hint="`odf relay user list` shows them.")
+            raise AlreadyExists(f"The user or peer {name!r} already exists", hint="`odf relay user list` shows them.")
         try:
             user = User(name=name, attributes=attributes_of(attribute) or {})
         except ValueError as error:

@@ -85,7 +85,7 @@ class ExportTarget:
         if to.exists() and not to.is_dir() and not to.is_file():
             raise AlreadyExists(f"{to} is a device, and no file", hint="Choose another name.")
         if not overwrite:
-            raise AlreadyExists(f"{to} is there already", hint="Choose another name, or --overwrite it.")
+            raise AlreadyExists(f"{to} already exists", hint="Choose another name, or --overwrite it.")
         if self.is_folder:
             _require_exported(to)
 

@@ -186,12 +186,12 @@ class Storage(WorkspaceFolder):
         for dataset in self.datasets():
             if dataset.handle.alias == alias:
                 raise AlreadyExists(
-                    f"A dataset {str(dataset.handle)!r} is there already",
+                    f"A dataset {str(dataset.handle)!r} already exists",
                     hint="Choose another name, or change the existing one with `odf add --replace`.",
                 )
             if dataset.handle.id == dataset_id:
                 raise AlreadyExists(
-                    f"The dataset {dataset_id} is there already, as {str(dataset.handle)!r}",
+                    f"The dataset {dataset_id} already exists as {str(dataset.handle)!r}",
                     hint=f"`odf pull {dataset.handle}` brings that up to date, `odf rename` gives it another name.",
                 )
 

@@ -40,7 +40,7 @@ class Incoming:
         dropped: blocks that would not be in the chain any more, oldest first.
         came: all blocks that came, also those that the chain has.
         came_base: what the chain amounts to where these begin.
-        objects: the files that all blocks speak of that came, also those that are there already.
+        objects: the files that all blocks speak of that came, also those that already exist.
     """
 
     blocks: tuple[EncodedBlock, ...]

@@ -148,7 +148,7 @@ class PushedModel(BaseModel):
 
     model_config = _like({"outcome": "pushed", "record": _RECORD})
 
-    outcome: Annotated[str, Field(description="pushed; known: it was there already; refused.")]
+    outcome: Annotated[str, Field(description="pushed; known: it already existed; refused.")]
     record: RecordModel | None = None
     error: FaultModel | None = None
 

@@ -5,7 +5,7 @@
     /v0/archive/objects             POST: many small files in one body (`object_batch`)
     /v0/archive/records             POST: records, all good ones in one commit
 
-All of it can be repeated: bytes are known by their hash, and a record that is there already changes nothing.
+All of it can be repeated: bytes are known by their hash, and a record that already exists changes nothing.
 """
 
 from __future__ import annotations

@@ -179,11 +179,11 @@ def _require_one_meaning(new: ReferenceName, layout: DatasetLayout) -> None:
         HTTPException: it has.
     """
     if layout.refs.get(new.other.reference) is not None:
-        raise HTTPException(400, f"There is a {new.other} already, and its name cannot be that of a {new.prefix} too")
+        raise HTTPException(400, f"The {new.other} already exists, and its name cannot be that of a {new.prefix} too")
 
 
 def _stays(tag: ReferenceName) -> HTTPException:
-    return HTTPException(403, f"{tag} is there already; moving it needs the scope admin")
+    return HTTPException(403, f"{tag} already exists; moving it needs the scope admin")
 
 
 def _expected(if_match: str | None, if_none_match: str | None) -> Multihash | None:

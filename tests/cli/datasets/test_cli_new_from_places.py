@@ -30,7 +30,7 @@ def test_the_name_is_that_of_the_file(odf: Odf, folder: Path):
     text = (folder / "rates-2024.yaml").read_text()
     assert "name: rates-2024\n" in text
     assert 'url: "file:data/rates-2024.csv.gz"' in text, "a file of the workspace is named from its folder"
-    assert odf("new", "--from", "data/rates-2024.csv.gz").says.startswith("error: rates-2024.yaml is there already")
+    assert odf("new", "--from", "data/rates-2024.csv.gz").says.startswith("error: rates-2024.yaml already exists")
     assert (folder / "rates-2024.yaml").read_text() == text
 
 

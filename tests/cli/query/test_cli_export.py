@@ -192,10 +192,10 @@ def test_what_is_there_is_left_alone_unless_it_was_exported(odf: Odf, workspace:
     Path("mine.csv").write_text("mine")
     Path("folder").mkdir()
     Path("folder/mine").write_text("mine")
-    assert "is there already" in odf("export", NAME, "--to", "mine.csv").says
+    assert "already exists" in odf("export", NAME, "--to", "mine.csv").says
     assert "is a folder" in odf("export", NAME, "--to", "folder").says
     cut = ["export", NAME, "--to", "folder", "--rows-per-file", "1"]
-    assert "is there already" in odf(*cut).says
+    assert "already exists" in odf(*cut).says
     assert "is not a folder that was exported" in odf(*cut, "--overwrite").says
     assert (Path("mine.csv").read_text(), Path("folder/mine").read_text()) == ("mine", "mine")
     assert odf("export", NAME, "--to", "mine.csv", "--overwrite").code == 0

@@ -130,7 +130,7 @@ def test_certificates(odf: Odf, relay: Workspace) -> None:
         (("cert", "new", "ann", "--field", "C=Germany"), "cannot have this subject"),
         (("cert", "new", "ann", "--to", "web/users.yaml"), "web/users.yaml"),
         (("cert", "revoke", "0123456789"), "No certificate begins with"),
-        (("user", "add", "Ann"), "a user or peer 'Ann' already"),
+        (("user", "add", "Ann"), "The user or peer 'Ann' already exists"),
         (("user", "add", "a b"), "Not a name of a user"),
         (("user", "show", "an"), "No user or peer 'an'"),
         (("user", "remove", "bob"), "No user or peer 'bob'"),

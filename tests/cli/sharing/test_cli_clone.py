@@ -74,7 +74,7 @@ def test_a_folder_with_something_in_it(odf, tmp_path: Path) -> None:
     done = odf("clone", STOCK)
     assert (done.code, done.says.splitlines()[0]) == (
         1,
-        "error: stock is there already, and is not an empty folder (E116)",
+        "error: stock already exists, and is not an empty folder (E116)",
     )
     (tmp_path / "file").write_text("")
     assert odf("clone", STOCK, "file").code == 1

@@ -52,7 +52,7 @@ def test_a_token_is_printed_once_and_listed_without_itself(odf: Odf, workspace: 
         (("new", ""), "Not a name of a token"),
         (("new", "../x"), "Not a name of a token"),
         (("new", "x" * 101), "Not a name of a token"),
-        (("new", "first"), "is there already"),
+        (("new", "first"), "already exists"),
         (("revoke", "frist"), "Did you mean first?"),
         (("new",), "Missing argument"),
     ],

@@ -50,7 +50,7 @@ def test_a_name_means_either_a_tag_or_a_branch(workspace: Workspace, tmp_path: P
     assert isinstance(pulled.error, AlreadyExists)
     assert list(workspace.storage.get("root").layout.refs.names()) == before
     workspace.branches.create("root", ReferenceKind.BRANCH, "staging")
-    with pytest.raises(AlreadyExists, match="has a branch staging already"):
+    with pytest.raises(AlreadyExists, match="already has a branch staging"):
         workspace.branches.create("root", TAG, "staging")
 
 

@@ -378,7 +378,7 @@ def test_the_join_of_flink_is_told_in_our_words(analyzed, moment):
     ("step", "message"),
     [
         ("SELECT event_time AS t, cur FROM rates", "`r` has no column `event_time` with times"),
-        ("SELECT event_time, cur, 1 AS valid_to FROM rates", "`r` has a column `valid_to` already"),
+        ("SELECT event_time, cur, 1 AS valid_to FROM rates", "`r` already has a column `valid_to`"),
         ("SELECT max(event_time) AS event_time, cur FROM rates GROUP BY cur", "`r` has no watermark"),
     ],
 )

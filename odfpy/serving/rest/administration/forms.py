@@ -103,7 +103,7 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     why = {
         400: "The request makes no sense; the message says why.",
         404: "There is nothing of that name.",
-        409: "There is one of that name already, or somebody else has changed it at the same time.",
+        409: "It already exists, or somebody else has changed it at the same time.",
     }
     own: dict[int | str, dict[str, Any]] = {
         one: {"description": why[one], "model": RefusalModel} for one in statuses if one in why
