@@ -219,7 +219,7 @@ def decode(data: bytes, where: str) -> tuple[KeyRevocation, ...]:
     """Read a file of statements, without checking them.
 
     Raises:
-        MalformedSignature: it is none; the message names the file.
+        MalformedSignature: it is invalid; the message names the file.
     """
     try:
         tree: Any = load_exact(data) if len(data) <= MAX_SIZE else None

@@ -177,7 +177,7 @@ def decode(data: bytes, kind: str, where: str) -> SignedBlock:
         where: the file, for messages.
 
     Raises:
-        MalformedSignature: it is none; the message names the file.
+        MalformedSignature: it is invalid; the message names the file.
     """
     if len(data) > MAX_SIZE:
         raise _malformed(where, f"more than {MAX_SIZE} bytes")

@@ -226,9 +226,7 @@ NamesAt = Annotated[
         help="Names, ids, NAME@BLOCK or patterns (com.example.%).", metavar="NAME", autocompletion=complete_names_at
     ),
 ]
-AllowFuture = Annotated[
-    bool, typer.Option("--allow-future", help="Write or take blocks although a clock is more than a day ahead.")
-]
+AllowFuture = Annotated[bool, typer.Option("--allow-future", help="Accept blocks dated more than a day in the future.")]
 Files = Annotated[
     str | None,
     typer.Option(
@@ -238,11 +236,13 @@ Files = Annotated[
     ),
 ]
 All = Annotated[bool, typer.Option("--all", "-a", help="Every dataset of the workspace.")]
-Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="Also what they are derived from.")]
+Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="Also their inputs, recursively.")]
 Wait = Annotated[
     str | None,
     typer.Option(
-        "--wait", help="Wait so long for another process that writes to the dataset, such as 5m.", metavar="DURATION"
+        "--wait",
+        help="How long to wait for another process that writes to the dataset, such as 5m.",
+        metavar="DURATION",
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -281,9 +281,9 @@ def whole_number(text: str | None, option: str, *, at_least: int = 0, at_most: i
         return None
     number = int(text.lstrip("0")[:_MAX_DIGITS] or "0") if text.isdecimal() else -1
     if number < at_least:
-        raise UsageError(f"{option} wants a whole number from {at_least} on, not {text!r:.100}")
+        raise UsageError(f"{option} must be a whole number, at least {at_least}, not {text!r:.100}")
     if number > at_most:
-        raise UsageError(f"{option} wants a whole number up to {at_most}, not {text:.100}")
+        raise UsageError(f"{option} must be a whole number, at most {at_most}, not {text:.100}")
     return number
 
 

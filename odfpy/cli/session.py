@@ -105,7 +105,7 @@ class Session:
         if yes:
             return True
         if not sys.stdin.isatty():
-            raise UsageError(f"This wants a yes, and no terminal is there to ask at: {question}", hint="Add --yes.")
+            raise UsageError(f"Confirmation needed, but there is no terminal: {question}", hint="Add --yes.")
         put(sys.stderr, f"{question} [y/N] ")
         sys.stderr.flush()
         return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -131,7 +131,7 @@ class Connection:
             UsageError: it is not text.
         """
         if not isinstance(name, str):
-            raise UsageError(f"A dataset is known by its name or id, a text, and {name!r:.100} is none")
+            raise UsageError(f"The name or id of a dataset must be a string, not {name!r:.100}")
         return Dataset(self._source, self._source.dataset(name).name, self._views)
 
     def __getitem__(self, name: str) -> Dataset:

@@ -44,7 +44,7 @@ class PullRequest:
 
     Raises:
         UsageError: neither names nor all, or both.
-        InvalidValue: a name of a dataset or tag is none.
+        InvalidValue: a name of a dataset or tag is invalid.
     """
 
     refs: tuple[str, ...] = ()

@@ -56,7 +56,7 @@ class LinkFilter:
         """Read the text of a filter.
 
         Raises:
-            InvalidValue: it is none.
+            InvalidValue: it is invalid.
         """
         text = text.strip()
         if text in (ALL_WORD, NONE_WORD, AVAILABLE_WORD):

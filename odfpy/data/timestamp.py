@@ -53,7 +53,7 @@ class Timestamp:
         """A time as programs have it.
 
         Raises:
-            InvalidValue: it is none.
+            InvalidValue: it is invalid.
         """
         match time:
             case Timestamp():

@@ -64,7 +64,7 @@ class EventSignature:
         """Read a signature.
 
         Raises:
-            InvalidValue: it is none, or has types that are not supported.
+            InvalidValue: it is invalid, or has types that are not supported.
         """
         match = _SIGNATURE.fullmatch(text)
         if match is None:

@@ -127,7 +127,7 @@ class Web:
             control: stops it from elsewhere; then the relays are told.
 
         Raises:
-            InvalidQuery: the query is none.
+            InvalidQuery: the query is invalid.
             RelayUnavailable: the relay does not answer.
             IncompleteAnswer: a relay is missing, and that is not wanted.
             QueryCancelled, QueryTimedOut: it was stopped.

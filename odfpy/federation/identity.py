@@ -79,7 +79,7 @@ class RelayIdentity:
 
         Raises:
             AlreadyExists: the workspace has one.
-            InvalidValue, InvalidCertificate: the name or a host is none.
+            InvalidValue, InvalidCertificate: the name or a host is invalid.
         """
         folder = _new(odf, name)
         authority, kept = Authority.new(name)
@@ -101,7 +101,7 @@ class RelayIdentity:
 
         Raises:
             AlreadyExists: the workspace has one.
-            InvalidCertificate: a file is none, or the key is another one's.
+            InvalidCertificate: a file is invalid, or the key is another one's.
         """
         _new(odf, name)
         load_pair(certificate, key)

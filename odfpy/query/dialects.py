@@ -114,7 +114,7 @@ def dialect_named(name: str) -> Dialect:
         UsageError: it is not text.
     """
     if not isinstance(name, str):
-        raise UsageError(f"An engine is known by its name, a text, and {name!r:.100} is none")
+        raise UsageError(f"The name of an engine must be a string, not {name!r:.100}")
     if name.lower() not in DIALECTS:
         known = f"Engines of this release: {', '.join(sorted(DIALECTS))}."
         raise EngineNotFound(f"No engine is called {name!r}", hint=did_you_mean(name, DIALECTS, otherwise=known))

@@ -252,7 +252,7 @@ def _check_reads(text: str) -> None:
     if first is not None and first.group(1).lower() in _STATEMENTS:
         where = SourceText(text).at(*first.span(1))
         raise InvalidQuery(
-            f"Only queries are allowed, and {first.group(1).upper()} is none{where}",
+            f"Only queries are allowed, not {first.group(1).upper()}{where}",
             hint="Write a SELECT; statements such as SET, CREATE, INSERT or COPY are not run.",
         )
 

@@ -61,7 +61,7 @@ class PartialObject:
         Raises:
             HashMismatch, ObjectTooLarge: another object came; nothing stays.
             DatasetLocked: somebody else is receiving it.
-            OdfError: it has not come whole.
+            OdfError: it is not complete.
         """
         with self._writing() as file:
             begin = os.fstat(file.fileno()).st_size

@@ -56,7 +56,7 @@ class SharedTableUrl:
 
         Raises:
             NotFound: there is no such profile file.
-            UnusableProfile: it is none, or the server gives no proof.
+            UnusableProfile: it is invalid, or the server gives no proof.
         """
         endpoint, token = self._profile()
         names = (self.path.share, self.path.schema or "", self.path.table or "")

@@ -182,7 +182,7 @@ def test_an_error_names_file_object_and_key(
         ({"kind": "trino", "host": "h", "user": "u", "password_env": "P", "secure": False}, "only sent over TLS"),
         ({"kind": "trino", "host": "http://h", "user": "u"}, "write a host alone"),
         ({"kind": "trino", "host": "h", "user": "u", "password": "x"}, "unknown key 'password'"),
-        ({"kind": "flight", "url": "grpc://h:1", "user": "u"}, "go together"),
+        ({"kind": "flight", "url": "grpc://h:1", "user": "u"}, "need each other"),
         ({"kind": "flight", "url": "grpc://h:1", "ca_file": "ca.pem"}, "need a URL that begins with grpc+tls"),
         ({"kind": "flight", "url": "https://h:1"}, "write grpc://HOST:PORT"),
         ({"kind": "duckdb", "path": "https://h/x.db"}, "a file of this machine"),

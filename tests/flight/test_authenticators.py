@@ -211,7 +211,7 @@ def test_who_is_asked_in_secret_is_not_asked_elsewhere_openly(
 def test_certificates_that_cannot_be_used(tmp_path: Path):
     with pytest.raises(UsageError, match="Cannot read the certificate or key"):
         Tls.from_files(roots=tmp_path / "none.pem")
-    with pytest.raises(UsageError, match="goes with its key"):
+    with pytest.raises(UsageError, match="needs its key"):
         Tls(certificate=b"c")
 
 

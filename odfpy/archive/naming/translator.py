@@ -56,7 +56,7 @@ class Translator:
             expression: `EXTRACT~FORMAT`.
 
         Raises:
-            TranslationFailed: it is none.
+            TranslationFailed: it is invalid.
         """
         self.expression = expression
         extract, *formats = expression.split("~")

@@ -189,7 +189,7 @@ def opened_bundle(path: Path) -> Iterator[Bundle]:
         path: of the bundle.
 
     Raises:
-        BundleRefused: it is none.
+        BundleRefused: it is invalid.
         RecordRefused: its metadata breaks rules.
         OSError: it cannot be read.
     """

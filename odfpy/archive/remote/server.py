@@ -51,7 +51,7 @@ class ArchiveServer:
             token: to show; by default the one that `odf login` has kept.
 
         Raises:
-            UsageError: the URL is none.
+            UsageError: the URL is invalid.
         """
         target = parse_url(url, UsageError)
         self.base = without_user(url).partition("?")[0].partition("#")[0].rstrip("/")

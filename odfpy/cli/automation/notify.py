@@ -49,7 +49,7 @@ def add(
     from odfpy.automation.notifications.receivers import ChannelKind
 
     if way not in _WAYS:
-        raise UsageError(f"Notices go out by webhook or mail, not by {way!r}", hint=did_you_mean(way, _WAYS))
+        raise UsageError(f"Notices are sent by webhook or mail, not by {way!r}", hint=did_you_mean(way, _WAYS))
     receiver = _notices(context).receivers.add(ChannelKind(way), target, on=_kinds(on), datasets=dataset)
     output = session_of(context).output
     if receiver.secret is not None:

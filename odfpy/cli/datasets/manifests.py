@@ -41,7 +41,7 @@ def new(
         typer.Option("--from", help="Infer it from a file, a folder, a pattern of files or a URL.", metavar="PLACE"),
     ] = None,
     file: Annotated[
-        str | None, typer.Option("--file", "-f", help="Where to write it, `-` for the screen.", metavar="PATH")
+        str | None, typer.Option("--file", "-f", help="Where to write it, `-` for standard output.", metavar="PATH")
     ] = None,
     form: Form = None,
 ) -> None:
@@ -50,7 +50,7 @@ def new(
     from odfpy.dataset.kind import DatasetKind
 
     if root and derivative:
-        raise UsageError("A dataset is either --root or --derivative")
+        raise UsageError("--root cannot be combined with --derivative")
     session = session_of(context)
     output = session.output_as(form)
     if place is not None:

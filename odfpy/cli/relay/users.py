@@ -18,7 +18,7 @@ users = group("Users whom the relay knows by name: their attributes, certificate
 Name = Annotated[str, typer.Argument(help="Name of the user.", metavar="NAME")]
 Attribute = Annotated[
     list[str] | None,
-    typer.Option(help="What row conditions may name, such as country=DE; may be given again.", metavar="NAME=VALUE"),
+    typer.Option(help="What row conditions may name, such as country=DE; repeatable.", metavar="NAME=VALUE"),
 ]
 
 

@@ -181,7 +181,7 @@ def check_export(path: Path) -> Exported:
 
     Raises:
         NotFound: there is no sidecar.
-        MalformedManifest, UnsupportedVersion: it is none of ours.
+        MalformedManifest, UnsupportedVersion: it is not ours.
         ExportDamaged: a file is another one, is missing, or is one too many.
     """
     is_sidecar = path.name == IN_FOLDER or path.name.endswith(SUFFIX)

@@ -48,7 +48,7 @@ class ExportTarget:
         """
         text = str(to)
         if text in ("", "-"):
-            raise UsageError("Where to?", hint="Name a file; `odf sql -c ... -o csv` prints rows instead.")
+            raise UsageError("Missing option --to", hint="Name a file; `odf sql -c ... -o csv` prints rows instead.")
         if "://" in text:
             raise UsageError(f"{text} is not a place on this machine", hint="Export to a file, and copy that.")
         if text.endswith("/") and not is_folder:

@@ -43,7 +43,7 @@ def read_sidecar(sidecar: Path) -> Mapping[str, Any]:
 
     Raises:
         NotFound: there is no such file.
-        MalformedManifest, UnsupportedVersion: it is none of ours.
+        MalformedManifest, UnsupportedVersion: it is not ours.
     """
     try:
         manifest = json.loads(sidecar.read_bytes())

@@ -31,7 +31,7 @@ def table_of(
 
     Raises:
         DatasetNotFound, BlockNotFound: with a suggestion.
-        InvalidValue: a time is none.
+        InvalidValue: a time is invalid.
         UsageError: both the current state and an earlier one are asked for.
     """
     storage.look(name)

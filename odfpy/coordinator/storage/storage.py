@@ -81,7 +81,7 @@ class Storage(WorkspaceFolder):
             raise _no_name(ref)
         if isinstance(ref, str) and "@" in ref:
             raise UsageError(
-                f"This takes no dataset at a block, such as {ref}",
+                f"{ref} names a dataset at a block, which this command does not take",
                 hint=f"`odf tail`, `log`, `verify`, `export`, `inspect schema` and `sql` do. Else leave out @ and what "
                 f"follows it: {ref.partition('@')[0]}",
             )

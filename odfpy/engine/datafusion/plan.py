@@ -48,7 +48,7 @@ def check_is_query(plan: Any, source: SourceText) -> None:
     """
     for name, _ in operators(plan):
         if name in _NO_QUERY:
-            raise InvalidQuery(f"Only queries are allowed, and {name} is none{source.whole()}", hint="Write a SELECT.")
+            raise InvalidQuery(f"Only queries are allowed, not {name}{source.whole()}", hint="Write a SELECT.")
 
 
 def check_total_order(plan: Any, source: SourceText) -> None:

@@ -64,7 +64,7 @@ def asked(
         prefix: names of fragments begin with it.
 
     Raises:
-        InvalidQuery: the query is none.
+        InvalidQuery: the query is invalid.
         OdfError: the relay does not answer, or refuses.
     """
     plan = planned(sql, asker.entities(_left(ends)), dialect=dialect, prefix=prefix)
@@ -108,7 +108,7 @@ def answered(
         check: looks at the query before anybody is asked.
 
     Raises:
-        InvalidQuery: the query is none.
+        InvalidQuery: the query is invalid.
         IncompleteAnswer: a relay is missing, and that is not wanted.
         QueryCancelled, QueryTimedOut: it was stopped.
         OdfError: the relay does not answer, or refuses.

@@ -96,7 +96,7 @@ def query_of(tree: Mapping[str, Any]) -> LaterQuery:
     """The query that a relay remembers: what it gives back is not trusted more than any other answer.
 
     Raises:
-        InvalidAnswer: it is none.
+        InvalidAnswer: it is invalid.
     """
     try:
         record = tree["record"]

@@ -100,7 +100,7 @@ class AnswerRecord:
             tree: what `json.loads` gave.
 
         Raises:
-            AuthenticationFailed: it is none.
+            AuthenticationFailed: it is invalid.
         """
         try:
             if tree["version"] != VERSION or tree.keys() != _KEYS:
@@ -118,7 +118,7 @@ class AnswerRecord:
             _check_types(found)
             again = plain_json(found.to_json())
         except (KeyError, TypeError, ValueError, AttributeError, InvalidValue) as error:
-            raise AuthenticationFailed("The record of the answer is none") from error
+            raise AuthenticationFailed("The answer record is malformed") from error
         if again != plain_json(tree):
             raise AuthenticationFailed("The record of the answer says two things at once")
         return found
@@ -158,17 +158,17 @@ class SignedRecord:
             text: of the attachment.
 
         Raises:
-            AuthenticationFailed: it is none.
+            AuthenticationFailed: it is invalid.
         """
         try:
             if len(text) > MAX_LENGTH:
                 raise AuthenticationFailed("The record of the answer is too long")
             tree = json.loads(text)
             if tree.keys() != {"record", "signature"} or not isinstance(tree["signature"], str):
-                raise AuthenticationFailed("The record of the answer is none")
+                raise AuthenticationFailed("The answer record is malformed")
             return cls(AnswerRecord.parse(tree["record"]), _hash_of(tree["record"]), tree["signature"])
         except (AttributeError, TypeError, ValueError, RecursionError) as error:
-            raise AuthenticationFailed("The record of the answer is none") from error
+            raise AuthenticationFailed("The answer record is malformed") from error
 
     def signer(self, authorities: Authorities) -> tuple[Identity, int]:
         """Return who has signed the record, and when, in seconds since 1970: whoever has asked.

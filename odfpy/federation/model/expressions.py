@@ -29,7 +29,7 @@ def transformation(text: str) -> exp.Expr:
         text: an SQL expression; what is in quotes stays what it is.
 
     Raises:
-        InvalidValue: it is none, or names something else than `{v}`.
+        InvalidValue: it is invalid, or names something else than `{v}`.
     """
     from sqlglot import exp
 

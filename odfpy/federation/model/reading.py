@@ -69,7 +69,7 @@ def read_documents(places: Iterable[Path]) -> list[Declared]:
         places: files and folders. Files whose names begin with a full stop are passed over.
 
     Raises:
-        InvalidDocument: one is none; the message names file, line and key.
+        InvalidDocument: one is invalid; the message names file, line and key.
         MalformedManifest: a file is not YAML.
     """
     found: dict[ObjectKey, Declared] = {}

@@ -52,7 +52,7 @@ def question_of(data: bytes) -> Question:
     """The question of a command.
 
     Raises:
-        InvalidQuestion, InvalidFragment: it is none.
+        InvalidQuestion, InvalidFragment: it is invalid.
     """
     if len(data) > MAX_QUESTION_LENGTH:
         raise InvalidQuestion(f"A question has at most {MAX_QUESTION_LENGTH} bytes")
@@ -89,7 +89,7 @@ def answer_of(info: Any) -> Answer:
     """The answer in a FlightInfo of another relay.
 
     Raises:
-        InvalidAnswer: it is none.
+        InvalidAnswer: it is invalid.
     """
     try:
         if len(info.app_metadata) > MAX_CHARACTERS or len(info.endpoints) > MAX_PARTS:
@@ -97,7 +97,7 @@ def answer_of(info: Any) -> Answer:
         parts = tuple(_part(endpoint) for endpoint in info.endpoints)
         missing = [MissingRelay(_text(name), _text(why)) for name, why in json.loads(info.app_metadata)["missing"]]
     except (ValueError, TypeError, KeyError, RecursionError, pa.ArrowException) as error:
-        raise InvalidAnswer("The answer of the relay is none") from error
+        raise InvalidAnswer("The answer of the relay is malformed") from error
     return Answer(parts, tuple(missing[:MAX_PARTS]))
 
 
@@ -162,7 +162,7 @@ class Connections:
 
         Raises:
             RelayUnavailable: it could not be asked, or is late.
-            InvalidAnswer: what it has answered is none.
+            InvalidAnswer: what it has answered is invalid.
             OdfError: it has refused.
         """
         descriptor = fl.FlightDescriptor.for_command(question_bytes(question))

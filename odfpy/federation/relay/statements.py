@@ -102,7 +102,7 @@ def verified(text: str, authorities: Authorities) -> tuple[Statement, Identity]:
     if signer.certificate is None or not is_of_server(signer.certificate):
         raise AuthenticationFailed("A statement about rows is signed by somebody who is not a relay")
     if any(type(claims.get(name)) is not kind for name, kind in _FIELDS.items()):
-        raise AuthenticationFailed("A statement about rows is none")
+        raise AuthenticationFailed("The statement about rows is malformed")
     return Statement(**{name: claims[name] for name in _FIELDS}, at=claims["iat"]), signer
 
 

@@ -133,7 +133,7 @@ class Tickets:
             caller: who shows it.
 
         Raises:
-            TicketRefused: it is none of this relay, has ended, was used, or is somebody else's.
+            TicketRefused: it is not of this relay, has ended, was used, or is somebody else's.
         """
         text, _, reader = text.partition(_READ_FOR)
         tree = self._opened(text)
@@ -160,7 +160,7 @@ class Tickets:
             text: what `close` gave.
 
         Raises:
-            TicketRefused: it is none of this relay.
+            TicketRefused: it is not of this relay.
         """
         return _ticket_of(self._opened(text.partition(_READ_FOR)[0]))
 

@@ -100,7 +100,7 @@ def check_url(text: str, shown: str) -> None:
         shown: what to call it.
 
     Raises:
-        FetchError: it is none, or of a scheme that is not known, or a file of another machine.
+        FetchError: it is invalid, or of a scheme that is not known, or a file of another machine.
     """
     from odfpy.ingest.fetch.object_store import STORES
 
@@ -137,7 +137,7 @@ def split_url(url: str, shown: str) -> SplitResult:
     """The parts of a URL, whose templates are expanded.
 
     Raises:
-        FetchError: it is none.
+        FetchError: it is invalid.
     """
     try:
         parts = urlsplit(url)

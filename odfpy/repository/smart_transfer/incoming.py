@@ -155,7 +155,7 @@ def require_files(incoming: Incoming, layout: DatasetLayout, came: Collection[Mu
         IntegrityError: a file is missing, or has another size, or its footer says something else than its block.
     """
     for item in incoming.missing(layout):
-        raise IntegrityError(f"File {item.name} of block {item.block} has not come")
+        raise IntegrityError(f"File {item.name} of block {item.block} has not arrived")
     check_slices((block.hashed for block in incoming.blocks), incoming.base, layout, came)
 
 

@@ -49,7 +49,7 @@ _MAX_LENGTH: Final = 1500
 
 
 class FlightSqlError(OdfError, code="E730"):
-    """A call of Flight SQL makes no sense."""
+    """An invalid Flight SQL call."""
 
 
 class WrongMessage(FlightSqlError, code="E731"):

@@ -167,7 +167,7 @@ class Sessions:
     def _of_token(self, text: str) -> FlightSession:
         caller = find_caller(text, self._storages)
         if caller is None:
-            raise Unauthenticated("This access token is not known here, or it has ended", hint=_HINT)
+            raise Unauthenticated("Unknown or expired access token", hint=_HINT)
         return FlightSession(caller)
 
 

@@ -61,7 +61,7 @@ class BoundedBodies:
             raise HTTPException(413, f"The body has more than {most} bytes, which is as much as it may have here")
         found = await run_in_threadpool(find_caller, text, self._storages)
         if found is None or found.token is None:
-            raise unauthorized_error("This access token is not known here, or it has ended")
+            raise unauthorized_error("Unknown or expired access token")
         held.pass_to(BudgetHolder.of_token(found.token.name))
         return self._settings.max_body
 

@@ -112,7 +112,7 @@ class FlightSql:
             data: the command.
 
         Raises:
-            WrongMessage: it is none.
+            WrongMessage: it is invalid.
             OdfError: it is not a query that can be answered.
         """
         command = unwrap(data)
@@ -171,8 +171,8 @@ class FlightSql:
             ticket: the ticket.
 
         Raises:
-            WrongMessage: it is none.
-            TicketRefused: it is none of this relay, has ended, or is somebody else's.
+            WrongMessage: it is invalid.
+            TicketRefused: it is not of this relay, has ended, or is somebody else's.
             IncompleteAnswer: a relay is missing, and that is not permitted.
             OdfError: the query cannot be answered.
         """
@@ -314,7 +314,7 @@ def cancelled_query(body: bytes) -> tuple[bytes, bytes]:
         body: of the action CancelQuery.
 
     Raises:
-        WrongMessage: it is none.
+        WrongMessage: it is invalid.
     """
     info = expect(unwrap(body), "ActionCancelQueryRequest").info
     return info, wrap(message("ActionCancelQueryResult", result=CANCELLED))

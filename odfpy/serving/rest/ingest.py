@@ -253,9 +253,9 @@ async def _spooled(request: Request, path: Path) -> tuple[Path, str]:
                 with anyio.fail_after(settings.patience):
                     piece = await _piece(pieces)
             except TimeoutError as error:
-                raise HTTPException(408, "The data does not come") from error
+                raise HTTPException(408, "Timed out waiting for the request body") from error
             except ClientDisconnect as error:
-                raise HTTPException(400, "The data has not come whole") from error
+                raise HTTPException(400, "The request body ended early") from error
             if not piece:
                 return path, digest.hexdigest()
             size += len(piece)

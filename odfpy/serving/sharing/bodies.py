@@ -90,7 +90,7 @@ def instant(name: str, text: str) -> Timestamp:
         text: in ISO 8601.
 
     Raises:
-        SharingError: 400, it is none.
+        SharingError: 400, it is invalid.
     """
     try:
         return Timestamp.parse(text)

@@ -105,7 +105,7 @@ def _block_at(path: str, layout: DatasetLayout, has: Callable[[Multihash], bool]
         **_ANSWERS,
         200: with_example({"block": HASH}),
         412: {"description": "It is at another block."},
-        428: {"description": "The request does not say where it should be."},
+        428: {"description": "The request has neither If-Match nor If-None-Match."},
     },
 )
 def move_reference(
@@ -190,7 +190,7 @@ def _expected(if_match: str | None, if_none_match: str | None) -> Multihash | No
     if if_match is None and if_none_match is not None and if_none_match.strip() == "*":
         return None
     if if_match is None or if_none_match is not None:
-        raise HTTPException(428, 'Say where it is: If-Match: "<hash>", or If-None-Match: *')
+        raise HTTPException(428, 'Precondition required: send If-Match: "<hash>" or If-None-Match: *')
     return _hash(if_match.strip().strip('"'))
 
 

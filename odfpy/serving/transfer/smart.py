@@ -280,7 +280,7 @@ _PUT_ANSWERS = {
     **_ANSWERS,
     200: {"description": "The server has it."},
     400: {"description": "Another object came."},
-    408: {"description": "The object does not come."},
+    408: {"description": "Timed out waiting for the request body."},
     409: {"description": "The bytes do not follow those that have come."},
 }
 
@@ -347,7 +347,7 @@ async def put_object(request: Request, grant: Granted) -> Response:
     except (HashMismatch, ObjectTooLarge) as error:
         raise HTTPException(400, f"This is not the object {grant.name} of {grant.size} bytes") from error
     except ClientDisconnect as error:
-        raise HTTPException(400, "The object has not come whole") from error
+        raise HTTPException(400, "The request body ended early") from error
     return Response(status_code=200)
 
 

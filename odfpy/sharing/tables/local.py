@@ -85,7 +85,7 @@ class LocalFolder:
             )
         if not stat.S_ISREG(stamp.st_mode):
             raise CannotShare(
-                f"The table in {self.path} has a file that is none: {os.fspath(name)!r} is a folder, pipe or device",
+                f"The table in {self.path} may only contain files: {os.fspath(name)!r} is a folder, pipe or device",
                 hint="Remove it from the folder.",
             )
         return LocalFile(path, stamp.st_size, stamp.st_mtime_ns)

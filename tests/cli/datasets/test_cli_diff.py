@@ -108,7 +108,7 @@ def test_a_key_may_be_given(odf: Odf, changed: Path) -> None:
         ([NAME, "0", "2020-01-01"], "was not there yet at 2020-01-01T00:00:00Z"),
         ([NAME, "0", "2020-13-01"], "Not a time: '2020-13-01'"),
         ([NAME, "0", "head", "--key", "idd"], "Did you mean id?"),
-        ([NAME, "staging", "--key", "id"], "--key goes with two moments"),
+        ([NAME, "staging", "--key", "id"], "--key needs two moments"),
         (["com.example.empty", "0", "head"], "no data yet"),
     ],
 )

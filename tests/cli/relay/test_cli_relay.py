@@ -134,7 +134,7 @@ def test_certificates(odf: Odf, relay: Workspace) -> None:
         (("user", "add", "a b"), "Not a name of a user"),
         (("user", "show", "an"), "No user or peer 'an'"),
         (("user", "remove", "bob"), "No user or peer 'bob'"),
-        (("init", "other", "--cert", "x"), "go together"),
+        (("init", "other", "--cert", "x"), "need each other"),
         (("log", "-n", "x"), "--num"),
     ],
 )

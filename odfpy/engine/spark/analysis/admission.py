@@ -104,7 +104,7 @@ class _Admission:
             raise InvalidQuery(f"{_A_NAME}{self._at(node)}", hint=NO_FILES)
         if name not in QUERY_OPERATORS:
             raise InvalidQuery(
-                f"Only queries are allowed, and {name.rsplit('.', 1)[-1]} is none{self._at(node)}",
+                f"Only queries are allowed, not {name.rsplit('.', 1)[-1]}{self._at(node)}",
                 hint="Write a SELECT; statements such as SET, CREATE, INSERT or scripts are not run.",
             )
         expressions, below = expressions_of(node), children(node)

@@ -152,7 +152,7 @@ class EthereumNode:
 
     def _malformed(self, problem: str) -> FetchError:
         return FetchError(
-            f"{self.shown} gives an answer that makes no sense: {problem}",
+            f"{self.shown} gives a malformed answer: {problem}",
             hint="Check that the URL is that of an Ethereum node's JSON-RPC.",
         )
 

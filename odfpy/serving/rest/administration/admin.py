@@ -79,7 +79,7 @@ def admin(request: Request, caller: AnyCaller) -> Admin:
     """Return the admin who asks.
 
     Raises:
-        HTTPException: 401 or 403, they are none.
+        HTTPException: 401 or 403, they are not an admin.
     """
     workspace: Workspace = request.app.state.workspaces[0]
     return Admin(required_admin(caller, workspace), workspace, caller.may(Scope.ADMIN, workspace.storage))

@@ -49,7 +49,7 @@ def lifetime(text: str | None) -> Duration | None:
     """A length of time; None for none.
 
     Raises:
-        InvalidValue: the text is none.
+        InvalidValue: the text is invalid.
     """
     return None if text is None else Duration.parse(text)
 
@@ -101,7 +101,7 @@ PAGED: Final[dict[int | str, dict[str, Any]]] = {
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Refusals of the calls of admins, as the OpenAPI lists them: those that all of them have, and some more."""
     why = {
-        400: "The request makes no sense; the message says why.",
+        400: "The request is invalid; the message says why.",
         404: "There is nothing of that name.",
         409: "It already exists, or somebody else has changed it at the same time.",
     }

@@ -149,7 +149,7 @@ def _described(request: Request, dataset: StoredDataset) -> ScheduleModel:
 
 def _existing(place: DatasetPlace) -> StoredDataset:
     if place.dataset is None:
-        raise HTTPException(404, "There is no dataset of that name, or not for this token")
+        raise HTTPException(404, "Dataset not found, or this token may not read it")
     return place.dataset
 
 
