@@ -1,7 +1,7 @@
 """Requests: one frozen value for a pull, a push, a verification, an export.
 
 The command line makes them, or `Workspace` from the arguments of its verbs; they go as they are to whoever does the
-work. A new option is a field here. `IngestRequest` is in the room of ingests.
+work. A new option is a field here. `IngestRequest` is in the subpackage `ingest`.
 """
 
 from __future__ import annotations

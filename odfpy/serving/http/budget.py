@@ -43,7 +43,7 @@ class OverBudget(OdfError, code="E460"):
 
 @dataclass(frozen=True, slots=True)
 class BudgetHolder:
-    """Whose bytes are counted together.
+    """The party that memory is charged to: a token or an address.
 
     Attributes:
         name: of a token, or the address of somebody without one.
