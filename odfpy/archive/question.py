@@ -38,7 +38,7 @@ class Question:
 
     def __post_init__(self) -> None:
         if not self.what:
-            raise UsageError("Nothing says what is looked for", hint="Name what, such as `syslog`.")
+            raise UsageError("Missing: what to look for", hint="Name what, such as `syslog`.")
         ranged = self.start is not None or self.end is not None
         if self.work_id is not None and ranged:
             raise UsageError("A job and a time range cannot be combined", hint="Give either work_id, or start and end.")

@@ -152,7 +152,7 @@ def _fetch_step(place: str, root: Path, *, is_workspace: bool) -> FetchUrl | Fet
         UsageError: it is not a place.
     """
     if not place:
-        raise UsageError("--from wants a file, a folder or a URL, not an empty text")
+        raise UsageError("--from must be a file, a folder or a URL, not an empty string")
     if _is_url(place):
         return FetchUrl(_whole_file_url(place, root, is_workspace=is_workspace))
     path = Path(os.path.abspath(place))  # noqa: PTH100 - `..` and links are as they were typed

@@ -226,7 +226,7 @@ class ExportRequest:
         if not isinstance(self.to, (str, Path)):
             raise UsageError(f"`to` is the path of a file, not a value of type {type(self.to).__name__}")
         if (self.ref is None) == (self.sql is None):
-            raise UsageError("Either a dataset or a query", hint="Name one dataset, or give one query.")
+            raise UsageError("A dataset cannot be combined with a query", hint="Name one dataset, or give one query.")
 
 
 def _take_one_as_several(request: object, *fields: str) -> None:

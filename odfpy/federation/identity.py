@@ -200,7 +200,7 @@ def _file(odf: Path) -> Path:
 def _new(odf: Path, name: str) -> Path:
     check_name("relay", name)
     if _file(odf).exists():
-        raise AlreadyExists("This workspace has a relay already", hint="`odf relay status` shows it.")
+        raise AlreadyExists("This workspace already has a relay", hint="`odf relay status` shows it.")
     return odf / "relay"
 
 

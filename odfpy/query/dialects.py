@@ -149,7 +149,7 @@ def with_parameters(text: str, dialect: Dialect, values: Sequence[Any]) -> str:
     places = parameter_places(text, dialect)
     if len(places) != len(values):
         raise UsageError(
-            f"The query has {len(places)} parameter{'' if len(places) == 1 else 's'}, and {len(values)} came",
+            f"The query has {len(places)} parameter{'' if len(places) == 1 else 's'}, but {len(values)} were given",
             hint="Give one value for each `?`.",
         )
     for place, value in zip(reversed(places), reversed(values), strict=True):

@@ -216,7 +216,7 @@ class _Reader:
             wrong = self._token(ahead + 3) or self._tokens[-1]
             what = "version" if words[0].endswith("version") else "time"
             raise self._wrong(
-                f"The {what} that is asked for is not a constant", wrong, _A_BLOCK if what == "version" else _A_TIME
+                f"The requested {what} is not a constant", wrong, _A_BLOCK if what == "version" else _A_TIME
             )
         self.at += ahead + 3 + len(value)
         if words[0] in ("timestamp", "system_time"):

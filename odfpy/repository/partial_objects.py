@@ -202,6 +202,6 @@ def upload_object(store: ObjectStore, name: Multihash, size: int, stream: Binary
                 raise PartElsewhere(f"{name} is being written") from None
         else:
             if not is_whole:
-                raise HashMismatch(f"Object {name}: less than its {size} bytes have come")
+                raise HashMismatch(f"Object {name}: fewer than its {size} bytes have arrived")
             return
     store.insert_stream(stream, name, size=size)

@@ -104,8 +104,8 @@ def test_wrong_queries_are_told_where_they_are_asked(
         ({"text": "SELECT ?", "parameters": {"a": 1}}, "list of values"),
         ({"text": "SELECT 1", "limit": -1}, "limit must be a whole number, at least 0, not -1"),
         ({"text": "SELECT 1", "limit": "few"}, "limit must be a whole number, at least 0, not 'few'"),
-        ({"text": "SELECT 1", "timeout": 0}, "timeout of 0"),
-        ({"text": "SELECT 1", "timeout": float("nan")}, "timeout of nan"),
+        ({"text": "SELECT 1", "timeout": 0}, "timeout must be more than 0 s"),
+        ({"text": "SELECT 1", "timeout": float("nan")}, "timeout must be more than 0 s"),
     ],
 )
 def test_arguments_that_make_no_sense(connection: Connection, arguments: Any, said: str) -> None:

@@ -45,10 +45,10 @@ def test_signature_may_stand_on_several_lines():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("Transfer", "no signature of an event"),
-        ("Transfer(address", "no signature of an event"),
-        ("Transfer(address) anonymous", "no signature of an event"),
-        ("Transfer((address,uint256) pair)", "no signature of an event"),
+        ("Transfer", "not a signature of an event"),
+        ("Transfer(address", "not a signature of an event"),
+        ("Transfer(address) anonymous", "not a signature of an event"),
+        ("Transfer((address,uint256) pair)", "not a signature of an event"),
         ("Transfer(address from to)", "Parameter 'address from to'"),
         ("Transfer(,)", "Parameter ''"),
         ("Transfer(adress from)", "'adress' are not supported"),

@@ -425,7 +425,7 @@ def test_a_session_has_a_dialect(client: Any):
         (fl.FlightDescriptor.for_command(b"select 1"), pa.ArrowInvalid, "Not a message of Flight SQL"),
         (fl.FlightDescriptor.for_command(b""), pa.ArrowInvalid, "it has no name"),
         (fl.FlightDescriptor.for_path("no such"), KeyError, "No dataset"),
-        (fl.FlightDescriptor.for_path(), pa.ArrowInvalid, "names nothing"),
+        (fl.FlightDescriptor.for_path(), pa.ArrowInvalid, "descriptor is empty"),
     ],
     ids=lambda value: None,
 )

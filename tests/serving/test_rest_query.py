@@ -335,7 +335,7 @@ def test_what_is_no_json(server: DatasetServer) -> None:
         (
             b"{'query': 'select 1'}",
             "application/json",
-            "no JSON: Expecting property name enclosed in double quotes, at ch",
+            "not JSON: Expecting property name enclosed in double quotes, at ch",
         ),
         (
             b'{"query": "select 1"}',

@@ -66,7 +66,7 @@ class UploadLimits:
     def __post_init__(self) -> None:
         for name, value in (("workers", self.workers), ("files of a batch", self.files)):
             if value < 1:
-                raise UsageError(f"The number of {name} is {value}, and has to be 1 at least")
+                raise UsageError(f"The number of {name} must be at least 1, not {value}")
 
 
 @dataclass(frozen=True, slots=True)

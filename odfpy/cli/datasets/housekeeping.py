@@ -342,7 +342,9 @@ def delete(
     if not names and not all_:
         raise UsageError("Nothing to delete", hint="Name datasets, or use --all.")
     if names and all_:
-        raise UsageError(f"Either all datasets or {', '.join(names)}", hint="Leave out the names, or --all.")
+        raise UsageError(
+            f"--all cannot be combined with names: {', '.join(names)}", hint="Leave out the names, or --all."
+        )
     session = session_of(context)
     session.wait_for_locks(wait)
     workspace = session.workspace

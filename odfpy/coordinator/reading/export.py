@@ -106,7 +106,7 @@ def export(service: QueryService, query: Query, options: ExportOptions, progress
         except OSError as error:
             raise OdfError(
                 f"Cannot write {place.to}: {error.strerror or error}",
-                hint="Nothing is left of it; try another place.",
+                hint="Nothing was left behind; try another place.",
             ) from error
     return Exported(place.to, place.sidecar, manifest)
 

@@ -50,7 +50,7 @@ class ExportTarget:
         if text in ("", "-"):
             raise UsageError("Missing option --to", hint="Name a file; `odf sql -c ... -o csv` prints rows instead.")
         if "://" in text:
-            raise UsageError(f"{text} is not a place on this machine", hint="Export to a file, and copy that.")
+            raise UsageError(f"{text} is not a place on this machine", hint="Export to a file, and copy it there.")
         if text.endswith("/") and not is_folder:
             raise UsageError(
                 f"{text} would be a folder", hint="Folders are written with --partition-by or --rows-per-file."
@@ -83,7 +83,7 @@ class ExportTarget:
         if self.is_folder and not any(to.iterdir()):
             return
         if to.exists() and not to.is_dir() and not to.is_file():
-            raise AlreadyExists(f"{to} is a device, and no file", hint="Choose another name.")
+            raise AlreadyExists(f"{to} is a device, not a file", hint="Choose another name.")
         if not overwrite:
             raise AlreadyExists(f"{to} already exists", hint="Choose another name, or --overwrite it.")
         if self.is_folder:

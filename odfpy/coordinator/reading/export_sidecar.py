@@ -56,7 +56,7 @@ def read_sidecar(sidecar: Path) -> Mapping[str, Any]:
     except ValueError as error:
         raise MalformedManifest(f"{sidecar} is not JSON: {error}") from error
     if isinstance(manifest, dict) and manifest.get("kind") == KIND and manifest.get("version") != VERSION:
-        raise UnsupportedVersion(f"{sidecar} has version {manifest.get('version')}, and not {VERSION}")
+        raise UnsupportedVersion(f"{sidecar} has version {manifest.get('version')}, not {VERSION}")
     if not _is_export(manifest):
         raise MalformedManifest(f"{sidecar} does not describe an export")
     return dict(manifest)

@@ -204,7 +204,7 @@ def _read(path: Path, settings: Mapping[str, Setting]) -> dict[str, Value]:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise OdfError(f"Cannot read the configuration {path}: {reason}") from error
     except MalformedManifest as error:
-        raise MalformedManifest(error.message, hint="Mend the file, or delete it.") from error
+        raise MalformedManifest(error.message, hint="Correct the file, or delete it.") from error
     values: dict[str, Value] = {}
     for document in documents:
         for key, value in _flat(document.tree, ""):

@@ -178,7 +178,9 @@ class UserKeys:
         try:
             found = [TrustedKey(entry.name, ActorId.parse(entry.key)) for entry in document.keys] if document else []
         except InvalidValue as error:
-            raise MalformedManifest(f"{self._trusted}: {error.message}", hint="Mend the file, or delete it.") from error
+            raise MalformedManifest(
+                f"{self._trusted}: {error.message}", hint="Correct the file, or delete it."
+            ) from error
         return tuple(sorted(found, key=lambda item: item.name.lower()))
 
     def trust(self, name: str, key: ActorId) -> TrustedKey:

@@ -223,7 +223,7 @@ class SparkEngine:
                 nonsense = f"{type(answer).__name__} is not an answer to {type(job).__name__}"
                 raise EngineUnavailable(f"Malformed reply from the engine: {nonsense}", hint=self._see_log)
             self._wait_for_end()
-        raise EngineUnavailable("The engine ends again and again before it takes the request", hint=self._see_log)
+        raise EngineUnavailable("The engine keeps ending before it takes the request", hint=self._see_log)
 
     def _wait_for_end(self) -> None:
         """Until a worker that takes no more jobs has made room."""

@@ -143,7 +143,7 @@ def with_state(part: LaterPart, state: Mapping[str, Any]) -> LaterPart:
             statement=None if statement is None else str(statement),
         )
     except (KeyError, TypeError, ValueError, InvalidValue) as error:
-        raise InvalidAnswer(f"The relay {part.relay} tells no state of a result") from error
+        raise InvalidAnswer(f"The relay {part.relay} gives no state of a result") from error
 
 
 def _why(said: Any) -> str | None:

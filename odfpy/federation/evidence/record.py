@@ -104,7 +104,7 @@ class AnswerRecord:
         """
         try:
             if tree["version"] != VERSION or tree.keys() != _KEYS:
-                raise AuthenticationFailed(f"The record of the answer has another form than version {VERSION}")
+                raise AuthenticationFailed(f"The answer record does not have the form of version {VERSION}")
             found = cls(
                 software=tree["software"],
                 requester=tree["requester"],
@@ -120,7 +120,7 @@ class AnswerRecord:
         except (KeyError, TypeError, ValueError, AttributeError, InvalidValue) as error:
             raise AuthenticationFailed("The answer record is malformed") from error
         if again != plain_json(tree):
-            raise AuthenticationFailed("The record of the answer says two things at once")
+            raise AuthenticationFailed("The answer record contradicts itself")
         return found
 
 
@@ -162,7 +162,7 @@ class SignedRecord:
         """
         try:
             if len(text) > MAX_LENGTH:
-                raise AuthenticationFailed("The record of the answer is too long")
+                raise AuthenticationFailed("The answer record is too long")
             tree = json.loads(text)
             if tree.keys() != {"record", "signature"} or not isinstance(tree["signature"], str):
                 raise AuthenticationFailed("The answer record is malformed")
@@ -181,9 +181,9 @@ class SignedRecord:
         """
         signer, claims = authorities.signed(self.signature, AUDIENCE)
         if signer.fingerprint != self.record.requester:
-            raise AuthenticationFailed("The record of the answer is signed by somebody who has not asked the query")
+            raise AuthenticationFailed("The answer record is not signed by whoever asked the query")
         if claims.get("hash") != self.digest or claims.get("query") != self.record.plan.query:
-            raise AuthenticationFailed("The record of the answer was changed since it was signed")
+            raise AuthenticationFailed("The answer record was changed since it was signed")
         return signer, claims["iat"]
 
 

@@ -280,7 +280,7 @@ def _translated_errors(location: str) -> Iterator[None]:
         raise RelayUnavailable(f"The relay {location} has not answered in time") from error
     except fl.FlightUnavailableError as error:
         raise RelayUnavailable(
-            f"The relay {location} cannot be reached", hint="Is it there, and are both certificates of one authority?"
+            f"The relay {location} cannot be reached", hint="Is it running, and are both certificates of one authority?"
         ) from error
     except (pa.ArrowException, OSError) as error:
         message, hint = _words(error)

@@ -150,7 +150,7 @@ class Tickets:
         if left <= 0:
             raise TicketRefused("The ticket has ended", hint="Ask the question again.")
         if tree.get("single") and not self._is_first(f"ticket {text[:_PREFIX]}", left):
-            raise TicketRefused("The ticket was used before, and is good for once", hint="Ask the question again.")
+            raise TicketRefused("The ticket was already used; it is valid once", hint="Ask the question again.")
         return _ticket_of(tree)
 
     def reopen(self, text: str) -> Ticket | PassedTicket:

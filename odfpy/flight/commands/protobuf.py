@@ -93,9 +93,9 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
                 yield tag >> 3, varint()
                 continue
             if kind not in {_FIXED_64, _BYTES, _FIXED_32}:
-                raise FlightFailed(f"The server says what is not a message of Flight SQL: a field of kind {kind}")
+                raise FlightFailed(f"The server sent a malformed Flight SQL message: a field of kind {kind}")
             length = varint() if kind == _BYTES else {_FIXED_64: 8, _FIXED_32: 4}[kind]
             yield tag >> 3, message[place : place + length]
             place += length
     except IndexError as error:
-        raise FlightFailed("The server says what is not a message of Flight SQL: it ends too early") from error
+        raise FlightFailed("The server sent a malformed Flight SQL message: it ends too early") from error

@@ -194,7 +194,8 @@ class ObjectSource:
         except Exception as error:  # noqa: BLE001 (each library has errors of its own)
             if isinstance(error, PermissionError) or getattr(error, "status_code", None) in _FORBIDDEN:
                 raise FetchError(
-                    f"{self.shown}: may not be read", hint="Check the credentials, and whether they allow this object."
+                    f"{self.shown}: no permission to read it",
+                    hint="Check the credentials, and whether they allow this object.",
                 ) from None
             name = type(error).__name__
             failure = FetchInterrupted if name in _PASSING or isinstance(error, TimeoutError) else FetchError

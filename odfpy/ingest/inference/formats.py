@@ -78,7 +78,7 @@ def find_format(sample: Sample, scratch: Path) -> FoundFormat:
     """
     head = sample.head(SAMPLE_BYTES + 1)
     if not head.strip(b"\0 \t\r\n\xef\xbb\xbf"):
-        raise IngestError(f"{sample.name} has nothing in it, from which nothing can be inferred")
+        raise IngestError(f"{sample.name} is empty, so that nothing can be inferred")
     if head.startswith(b"PAR1"):
         return FoundFormat(ReadParquet(), sample)
     if head.startswith(b"PK\x03\x04"):

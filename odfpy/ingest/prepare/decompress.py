@@ -50,7 +50,7 @@ def decompress(step: PrepDecompress, source: Path, target: Path, name: str, limi
                 f"{name} is not a gzip file",
                 hint="It is a zip file; say `format: Zip`."
                 if magic == b"PK"
-                else "Perhaps it is not packed at all, or the server has unpacked it already.",
+                else "Perhaps it is not compressed, or the server has already decompressed it.",
             )
         size = packed.seek(0, 2)
         packed.seek(0)

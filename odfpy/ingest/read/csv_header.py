@@ -60,7 +60,7 @@ def require_header(
     if first is None:
         if may_be_empty:
             return
-        raise HeaderMissing(f"{name} has nothing in it, not even the header", hint=_HINT)
+        raise HeaderMissing(f"{name} is empty, without even a header", hint=_HINT)
     if schema is not None and _is_row(first.cells, to_arrow(schema), keys, step):
         shown = dialect.separator.decode().join(first.cells)
         shown = shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}..."

@@ -176,7 +176,7 @@ class ArrayParser(Parser):
 
     def _other(self, taken: str, key: str, start: int) -> int:
         if key == taken:
-            raise self._error(start, f"key {key!r} is there twice")
+            raise self._error(start, f"key {key!r} occurs twice")
         return self._value(start)[1]
 
     def _rest_of_object(self, at: int, take: Callable[[str, int], int]) -> int:

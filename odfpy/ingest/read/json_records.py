@@ -147,7 +147,7 @@ class Parser:
             if key != keys[0]:
                 return self._value(start)[1]
             if self._found:
-                raise self._error(start, f"key {key!r} is there twice")
+                raise self._error(start, f"key {key!r} occurs twice")
             return self._descend(start, keys[1:], [*path, key])
 
         return self._members(at, take)

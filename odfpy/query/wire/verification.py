@@ -161,8 +161,8 @@ class CommittedAnswer:
         self.commitment.check(self.request, self.sub_queries, self.proof)
         if signer is not None and self.proof.signer != signer:
             raise WrongSigner(
-                f"The answer is signed by {self.proof.signer}, and not by {signer}",
-                hint="Ask whom you have it from which key is theirs.",
+                f"The answer is signed by {self.proof.signer}, not by {signer}",
+                hint="Ask whoever gave it to you for their key.",
             )
         if self.output is not None and hash_of(self.output) != self.commitment.output_hash:
             raise InvalidCommitment("OutputHash", "commitment.outputHash doesn't match the hash of output object")

@@ -131,7 +131,7 @@ def _enter_in_bucket(url: str, entry: IndexEntry) -> None:
         except Conflict:
             continue  # somebody else has entered a dataset meanwhile, which must stay
         return
-    raise OdfError(f"{without_user(url)}/{INDEX_FILE}: others write to it all the time")
+    raise OdfError(f"{without_user(url)}/{INDEX_FILE}: others keep writing to it")
 
 
 def _folder_at(url: str) -> Path:

@@ -107,7 +107,7 @@ def _entries(stream: BinaryIO, limits: ArchiveLimits) -> Iterator[tuple[Multihas
         yield name, data
     # Zeros unpack from next to nothing: without a bound, a small archive could keep the reader busy for long.
     if stream.read(_MAX_END).strip(b"\0") or stream.read(1):
-        raise ProtocolViolation("The archive of blocks goes on after its end")
+        raise ProtocolViolation("The archive of blocks continues after its end")
 
 
 def _read_header(header: bytes) -> tuple[Multihash, int]:

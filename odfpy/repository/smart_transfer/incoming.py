@@ -128,7 +128,7 @@ def _require_same_dataset(blocks: list[EncodedBlock], here: list[HashedBlock], c
     theirs, ours = validate([blocks[0].hashed]), sum_up(here[:1])
     if (theirs.dataset_id, theirs.kind) != (ours.dataset_id, ours.kind):
         raise ForeignDataset(
-            f"The dataset there is {theirs.dataset_id}, which is another one than {ours.dataset_id}",
+            f"The dataset there is {theirs.dataset_id}, not {ours.dataset_id}",
             hint="Check the address, or transfer it under another name.",
         )
 

@@ -215,7 +215,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
             writer: the stream to the client.
         """
         del context, descriptor, reader, writer
-        raise NotSupported("Nothing is exchanged here", hint="Flight SQL does without DoExchange.")
+        raise NotSupported("DoExchange is not supported", hint="Flight SQL does not need it.")
 
     # --- Actions ---
 
@@ -345,7 +345,7 @@ def _command(descriptor: Any) -> Any:
         return unwrap(descriptor.command)
     parts = [part.decode("utf-8", "replace") for part in descriptor.path or []]
     if not parts:
-        raise WrongMessage("The descriptor names nothing", hint="Give it the name of a dataset as path.")
+        raise WrongMessage("The descriptor is empty", hint="Give it the name of a dataset as path.")
     name = dialect_named(DEFAULT_DIALECT).quoted("/".join(parts))
     return message("CommandStatementQuery", query=f"SELECT * FROM {name}")  # noqa: S608
 

@@ -220,7 +220,7 @@ def _format(content_type: str) -> str | None:
     if kind not in FORMATS or charset not in ("utf-8", "utf8", "us-ascii"):
         what = f"the encoding {charset}" if kind in FORMATS else f"the type {kind!r}"
         known = ", ".join(FORMATS)
-        raise Refused(415, f"Nothing reads {what}\nSet the header Content-Type to one of: {known}, in UTF-8.")
+        raise Refused(415, f"Unsupported format: {what}\nSet the header Content-Type to one of: {known}, in UTF-8.")
     return FORMATS[kind]
 
 
@@ -230,7 +230,7 @@ def _packing(content_encoding: str) -> str | None:
         return None
     if name not in _PACKINGS:
         raise Refused(
-            415, f"Nothing unpacks {name!r}\nSet the header Content-Encoding to gzip or zstd, or leave it out."
+            415, f"Unsupported encoding: {name!r}\nSet the header Content-Encoding to gzip or zstd, or leave it out."
         )
     return _PACKINGS[name]
 

@@ -343,7 +343,7 @@ async def put_object(request: Request, grant: Granted) -> Response:
     try:
         await anyio.to_thread.run_sync(insert, limiter=_limiter(request, "putting", _PUTTING))
     except PartElsewhere as error:
-        raise HTTPException(409, "The object does not go on there; HEAD tells where") from error
+        raise HTTPException(409, "The object cannot be continued there; HEAD tells where") from error
     except (HashMismatch, ObjectTooLarge) as error:
         raise HTTPException(400, f"This is not the object {grant.name} of {grant.size} bytes") from error
     except ClientDisconnect as error:

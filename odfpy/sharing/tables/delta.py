@@ -131,7 +131,7 @@ class DeltaTable(NumberedTable):
         stored = (field.get("metadata") or {}).get(_PHYSICAL)
         if stored is not None and stored != field.get("name"):
             raise CannotShare(
-                f"The Delta table {self._folder} calls the column {field.get('name')!r} otherwise in its files, "
+                f"The Delta table {self._folder} stores the column {field.get('name')!r} under another name, "
                 f"{stored!r} (column mapping)",
                 hint="Write it anew without column mapping, and share that.",
             )

@@ -40,7 +40,7 @@ def test_the_name_is_that_of_the_file(odf: Odf, folder: Path):
         (["--from", "a_b.csv"], "'a_b' is not a name of a dataset"),
         (["x", "--from", "gone.csv"], "There is no file gone.csv"),
         (["x", "--from", "gone/*.csv"], "The folder of 'gone/*.csv' is not there"),
-        (["x", "--from", ""], "--from wants a file"),
+        (["x", "--from", ""], "--from must be a file"),
         (["x", "--from", "a" * 5000], "There is no file aaaa"),
         (["x", "--from", "https:" + "a" * 5000], "Not an http or https URL"),
         (["--from", "/"], "is not a name of a dataset"),

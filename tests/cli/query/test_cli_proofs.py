@@ -287,7 +287,7 @@ def test_queries_without_one_answer_get_no_proof(workspace: Path, odf: Odf) -> N
         (("--commit", "-"), "--commit must be a file"),
         (("--commit", "."), "--commit must be a file"),
         (("--commit", "nowhere/a.json"), "--commit must be a file in an existing folder"),
-        (("--commit", "a.json", "--plot"), "not with --script, --plot or --png"),
+        (("--commit", "a.json", "--plot"), "cannot be combined with --script, --plot or --png"),
         (("--timeout", "soon"), "--timeout must be a time, not 'soon'"),
         (("--timeout", "0"), "--timeout must be a time, not '0'"),
     ],

@@ -131,7 +131,7 @@ def test_settings_of_the_shell(workspace: Path) -> None:
         shell.ask("\\plot off")
         assert "Wrote chart.png" in shell.ask("\\plot chart.png") + shell.ask("select 'a' as name, 2 as n;")
         assert "█" not in shell.ask("select 'a' as name, 2 as n;")
-        assert "It is on or off" in shell.ask("\\pager perhaps")
+        assert "Must be on or off" in shell.ask("\\pager perhaps")
         assert "Did you mean spark" in shell.ask("\\engine sparc")
         assert "engine is datafusion\n" in shell.ask("\\engine;")
         assert "limit is off\n" in shell.ask("\\limit")

@@ -34,7 +34,7 @@ def test_from_nothing_to_a_relay_whose_sources_answer(odf: Odf, workspace: Works
     made = odf("relay", "init", "na", "--host", "na.example.com")
     assert "`odf relay apply -f web`" in made.err + made.out
     assert (workspace.odf / "relay" / "ca.key").stat().st_mode & 0o077 == 0
-    assert "has a relay already" in odf("relay", "init", "na").says
+    assert "already has a relay" in odf("relay", "init", "na").says
     dry = odf("relay", "apply", "-f", "web", "--dry-run")
     assert dry.out.splitlines()[:4] == [
         "+ entity customer",
@@ -163,7 +163,7 @@ def test_certificates_that_somebody_else_issues(odf: Odf, workspace: Workspace, 
     certificate, key = self_signed(tmp_path)
     given = ("--cert", str(certificate), "--key", str(key), "--ca", str(certificate))
     (tmp_path / "no.key").write_text("nothing")
-    assert "no key in PEM form" in odf("relay", "init", "na", *given[:3], str(tmp_path / "no.key"), *given[4:]).says
+    assert "not a key in PEM form" in odf("relay", "init", "na", *given[:3], str(tmp_path / "no.key"), *given[4:]).says
     assert odf("relay", "init", "na", *given).code == 0
     odf("relay", "apply", "-f", "web")
     assert "has no authority of its own" in odf("relay", "cert", "new", "ann").says

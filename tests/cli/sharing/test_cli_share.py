@@ -263,7 +263,7 @@ def test_a_password_is_read_from_standard_input(odf: Odf, workspace: Path) -> No
         (("ann", "--stdin"), b"\xff\xff\xff\xff\xff\xff\xff\xff", "is not text"),
         (("ann", "--stdin"), b"short\n", "8 to 1000 characters"),
         (("ann", "--stdin", "--remove"), b"", "cannot be combined"),
-        (("ann",), PASSWORD.encode(), "Give --stdin"),
+        (("ann",), PASSWORD.encode(), "--stdin reads it"),
         (("nobody", "--stdin"), PASSWORD.encode(), "There is no user 'nobody'"),
         (("ann", PASSWORD), b"", "Got unexpected extra argument"),
     ],

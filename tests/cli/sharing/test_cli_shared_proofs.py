@@ -63,7 +63,7 @@ def test_by_a_profile_and_later_from_the_saved_proof(odf: Odf, profile: Path) ->
         (["acme.share#sales.eu.folder", "--version", "7"], 2, "no version 7"),
         (["acme.share#sales.eu.folder", "--rows", "none.parquet"], 1, "No such file: none.parquet"),
         (["none.share#sales.eu.folder"], 1, "No such file: none.share"),
-        (["rows.parquet#sales.eu.folder"], 2, "no profile file"),
+        (["rows.parquet#sales.eu.folder"], 2, "not a profile file"),
         (["rows.parquet"], 1, "not JSON"),
         (["proof.json", "--version", "1"], 2, "are for shared tables"),
     ],

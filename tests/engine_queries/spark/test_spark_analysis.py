@@ -290,9 +290,9 @@ INVALID = {
     "select 0 as op, event_time from t": "`op` of the result is not the `op` of an input",
     "select op + 0 as op, event_time from t": "`op` of the result is not the `op` of an input",
     "select event_time, id as op from t": "`op` of the result is not the `op` of an input",
-    "select max(event_time) as event_time from t [group by session_window(event_time, 'five')]": "no interval that lasts",
-    "select max(event_time) as event_time from t [group by name, session_window(event_time, '-5 minutes')]": "no interval that lasts",
-    "select max(event_time) as event_time from t [group by session_window(event_time, concat('0', ' seconds'))]": "no interval that lasts",
+    "select max(event_time) as event_time from t [group by session_window(event_time, 'five')]": "not an interval that lasts",
+    "select max(event_time) as event_time from t [group by name, session_window(event_time, '-5 minutes')]": "not an interval that lasts",
+    "select max(event_time) as event_time from t [group by session_window(event_time, concat('0', ' seconds'))]": "not an interval that lasts",
 }
 
 

@@ -176,7 +176,7 @@ def test_a_record_of_somebody_else(sums: Forger, web: ServedWeb, trusted: Author
     name = sums.forge(lambda record: record.update(requester=bob.fingerprint), by=bob)
     assert "for somebody else who has asked" in findings(sums, name, trusted)
     name = sums.forge(lambda record: record.update(software="x"), by=bob)
-    assert "signed by somebody who has not asked" in findings(sums, name, trusted)
+    assert "not signed by whoever asked" in findings(sums, name, trusted)
 
 
 def test_statements_of_a_user_and_of_a_stranger(
@@ -248,7 +248,7 @@ def test_what_is_no_answer(kept: Workspace, sums: Forger, trusted: Authorities) 
     with pytest.raises(UsageError, match="is not an answer of a web"):
         verify(kept, "sums.parts.1", trusted)
     name = sums.forge(lambda record: record.update(version=2))
-    assert "another form than version 1" in findings(sums, name, trusted)
+    assert "not have the form of version 1" in findings(sums, name, trusted)
     name = sums.forge(lambda record: record["datasets"].clear())
     assert "the datasets are not those of the fragments" in findings(sums, name, trusted)
 

@@ -249,10 +249,10 @@ def test_url_that_leads_nowhere(url: str, message: str, run_fetch: Fetcher):
         ("eth_chainId", (500, b'{"error": {"message": "key s3cret is not a key"}}'), "refuses eth_chainId: key ***"),
         ("eth_chainId", (401, b'{"error": {"message": "key s3cret is not a key"}}'), "the node answers 401"),
         ("eth_chainId", (302, b""), "the node answers 302"),
-        ("eth_chainId", (200, b"<html>"), "no JSON-RPC"),
-        ("eth_chainId", (200, b"[]"), "no JSON-RPC"),
-        ("eth_chainId", (200, b"{}"), "no JSON-RPC"),
-        ("eth_chainId", (200, b"[" * 100_000), "no JSON-RPC"),
+        ("eth_chainId", (200, b"<html>"), "not JSON-RPC"),
+        ("eth_chainId", (200, b"[]"), "not JSON-RPC"),
+        ("eth_chainId", (200, b"{}"), "not JSON-RPC"),
+        ("eth_chainId", (200, b"[" * 100_000), "not JSON-RPC"),
         ("eth_chainId", (200, b'{"error": {"message": "key s3cret is not a key"}}'), "refuses eth_chainId: key *** is"),
         ("eth_chainId", "one", "the chain id is 'one'"),
         ("eth_chainId", "0x" + "f" * 40, "the chain id is '0xffff"),
@@ -280,7 +280,7 @@ def test_node_that_is_busy_is_asked_again(node: Node, run_fetch: Fetcher):
     node.put(1, [])
     node.special["eth_chainId"] = lambda: answers.pop(0)
     waits: list[float] = []
-    with pytest.raises(FetchError, match="no JSON-RPC"):
+    with pytest.raises(FetchError, match="not JSON-RPC"):
         run_fetch(step_of(node), pause=waits.append)
     assert [blocks(file) for file in run_fetch(step_of(node), pause=waits.append)] == [[1]]
     assert waits == [1.0, 2.0]

@@ -152,8 +152,8 @@ def test_fast_and_slow_way_to_a_text_agree(read_input: Reader, value: dict[str, 
 
 NO_FEATURE = [
     ("[1]", ".* is not an object"),
-    ('{"type": "Point", "coordinates": [1, 2]}', "this is 'Point' and no Feature"),
-    ('{"properties": {}, "geometry": null}', "this has no type and no Feature"),
+    ('{"type": "Point", "coordinates": [1, 2]}', "this is 'Point', not a Feature"),
+    ('{"properties": {}, "geometry": null}', "this has no type, not a Feature"),
     ('{"type": "Feature", "properties": {}}', "the feature has no `geometry`"),
     ('{"type": "Feature", "geometry": null}', "the feature has no `properties`"),
     (feature("[]"), "the properties of the feature are not an object"),

@@ -148,7 +148,7 @@ class DbfTable:
             raise IngestError(f"{self._name} is cut off or damaged", hint=_HINT)
         self._file.seek(end)
         if self._file.read(1) not in (b"", bytes([_END]), b"\0"):
-            raise IngestError(f"{self._name} goes on after the {self.num_rows} rows that it announces", hint=_HINT)
+            raise IngestError(f"{self._name} continues after the {self.num_rows} rows that it announces", hint=_HINT)
 
     def _fields(self, descriptors: bytes) -> list[DbfField]:
         fields: list[DbfField] = []

@@ -110,7 +110,7 @@ class _FeatureParser(Parser):
         if members.get("type") != "Feature":
             found = members.get("type")
             what = f"is {shorten(found)}" if isinstance(found, str) else "has no type"
-            raise self._error(at, f"this {what} and no Feature", _FEATURE_HINT)
+            raise self._error(at, f"this {what}, not a Feature", _FEATURE_HINT)
         for key in ("properties", GEOMETRY):
             if key not in members:
                 raise self._error(at, f"the feature has no `{key}`", _FEATURE_HINT)
@@ -178,7 +178,7 @@ class _CollectionParser(_FeatureParser, ArrayParser):
         """Look at a member of the collection other than the first `features`; returns where its value ends."""
         value, end = self._value(start)
         if key == "features" or (key == "type" and key in keys):
-            raise self._error(start, f"key {key!r} is there twice")
+            raise self._error(start, f"key {key!r} occurs twice")
         if key == "type" and value != "FeatureCollection":
             raise self._error(start, f"the document is of the type {shorten(str(value))}", _COLLECTION_HINT)
         keys.append(key)
