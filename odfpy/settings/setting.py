@@ -108,7 +108,7 @@ class Setting:
             if isinstance(mark, Form):
                 return mark.words
             if mark.least:
-                return f"a whole number from {mark.least} on"
+                return f"a whole number, at least {mark.least}"
         if get_origin(self.type) is Literal:
             *others, last = get_args(self.type)
             return f"{', '.join(others)} or {last}"

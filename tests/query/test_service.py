@@ -428,7 +428,7 @@ def test_a_block_of_another_dataset(workspace: Workspace) -> None:
         Query(f"SELECT * FROM odf_as_at('other', '{head}')"),
         Query("SELECT * FROM other", pins={workspace.datasets.handle("other").id: head}),
     ):
-        with pytest.raises(OdfError, match=f"is of {NAME}, and not of other") as raised:
+        with pytest.raises(OdfError, match=f"belongs to {NAME}, not to other") as raised:
             workspace.query_service.run(query)
         assert raised.value.code == "E706"
 

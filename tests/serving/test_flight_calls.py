@@ -415,7 +415,7 @@ def test_a_session_has_a_dialect(client: Any):
         (query(""), pa.ArrowInvalid, "There is no query"),
         (query("select * from nowhere"), KeyError, "No dataset 'nowhere'"),
         (query("insert into t values (1)"), pa.ArrowInvalid, "allowed, not INSERT"),
-        (query(f"select * from odf_as_at('{OPEN}', '1999-01-01')"), KeyError, "was not there yet"),
+        (query(f"select * from odf_as_at('{OPEN}', '1999-01-01')"), KeyError, "did not exist yet"),
         (query("select '" + "x" * (1 << 20) + "'"), pa.ArrowInvalid, "may have 65,536"),
         (command("CommandStatementQuery", query="select 1", transaction_id=b"t"), NotImplementedError, "transactions"),
         (command("CommandStatementUpdate", query="delete"), NotImplementedError, "SQL only reads"),

@@ -211,7 +211,7 @@ class Parser:
 
 
 def members_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The members of an object by key; `REPEATED` stands for the values of a key that is there twice."""
+    """The members of an object by key; `REPEATED` stands for the values of a key that occurs twice."""
     members = dict(pairs)
     if len(members) < len(pairs):
         counts = Counter(key for key, _ in pairs)

@@ -98,7 +98,7 @@ def test_times_and_sizes_may_be_missing_and_empty_lines_are_none(tmp_path: Path)
         (PLAIN | {"size": 1.5}, "size"),
         (PLAIN | {"create_time": float("inf")}, "create_time"),
         (PLAIN | {"size": float("nan")}, "size"),
-        (typed(PLAIN)["M"] | {"size": {"N": "many"}}, "no number"),
+        (typed(PLAIN)["M"] | {"size": {"N": "many"}}, "not a number"),
         (typed(PLAIN)["M"] | {"metadata": {"M": {"start": 5}}}, "form of DynamoDB"),
         ("[" * 100_000, "not JSON"),
     ],

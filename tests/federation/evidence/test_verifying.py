@@ -264,7 +264,7 @@ def places(tree: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def mutated(data: st.DataObject, tree: Any) -> Any:
-    """The tree with one change: a value, something that is gone, or something that is there twice."""
+    """The tree with one change: a value, something that is gone, or something that occurs twice."""
     found = copy.deepcopy(tree)
     *way, last = data.draw(st.sampled_from(places(tree)[1:]))
     at = found

@@ -87,7 +87,7 @@ def test_without_a_schema_columns_are_inferred_in_alphabetical_order(read_featur
 
 
 def test_what_has_no_common_type_is_named(read_features: Any):
-    with pytest.raises(BadValue, match=r"^input, line \d: column 'a' has '\"x\"', which is not a number as in"):
+    with pytest.raises(BadValue, match=r"^input, line \d: column 'a' has '\"x\"', which is not a valid number as in"):
         read_features(feature('{"a": 1}'), "\n" + feature('{"a": "x"}'))
 
 
@@ -158,7 +158,7 @@ NO_FEATURE = [
     ('{"type": "Feature", "geometry": null}', "the feature has no `properties`"),
     (feature("[]"), "the properties of the feature are not an object"),
     (feature(geometry='"x"'), "the geometry of the feature is not an object"),
-    (feature(geometry='{"a": 1, "a": 2}'), "the geometry has no exact text: a key is there twice"),
+    (feature(geometry='{"a": 1, "a": 2}'), "the geometry has no exact text: a key occurs twice"),
     (feature(geometry='{"a": [1e400]}'), "the geometry has no exact text: a number is not finite"),
     (feature(geometry='{"a": NaN}'), "the geometry has no exact text: a number is not finite"),
     (feature(more=',"geometry":null'), "the feature has 'geometry' twice"),
@@ -195,8 +195,8 @@ NO_COLLECTION = [
     ('{"features": []}', "the document has no `type`"),
     ('{"features": [], "type": "Feature"}', "the document is of the type 'Feature'"),
     (feature(), "the document is of the type 'Feature'"),
-    ('{"type": "FeatureCollection", "type": "FeatureCollection", "features": []}', "key 'type' is there twice"),
-    ('{"type": "FeatureCollection", "features": [], "features": []}', "key 'features' is there twice"),
+    ('{"type": "FeatureCollection", "type": "FeatureCollection", "features": []}', "key 'type' occurs twice"),
+    ('{"type": "FeatureCollection", "features": [], "features": []}', "key 'features' occurs twice"),
     ('{"type": "FeatureCollection", "features": {}}', "`features` is not an array"),
     ('{"type": "FeatureCollection", "features": [', "'' is not an object"),
     ('{"type": "FeatureCollection", "features": [' + feature(), "a comma or the end of the array is missing"),

@@ -258,7 +258,7 @@ def test_empty_array_is_no_rows(read_input: Reader, either_way: None, step: Read
         ("a", "{}", "input, line 1: there is nothing under 'a'"),
         ("a.b", '{"a": {"c": []}}', "input, line 1: there is nothing under 'a.b'"),
         ("a.b", '{"a":\n {"b": null}}', "input, line 2: 'a.b' is not an array"),
-        ("a", '{"a": [], "a": []}', "input, line 1: key 'a' is there twice"),
+        ("a", '{"a": [], "a": []}', "input, line 1: key 'a' occurs twice"),
         ("a", '{"a": [] "b": 1}', "input, line 1: a comma or the end of the object is missing"),
         ("a", '{"a": []} {"a": []}', "input, line 1: something follows after the end of the document"),
     ],
@@ -302,8 +302,11 @@ def test_inferred_types(read_input: Reader, either_way: None, values: list[str],
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (["1", '"x"'], "input, line 2: column 'v' has '\"x\"', which is not a number as in the records before it"),
-        (["[1]", "{}"], "input, line 2: column 'v' has '{}', which is not an array as in the records before it"),
+        (
+            ["1", '"x"'],
+            "input, line 2: column 'v' has '\"x\"', which is not a valid number as in the records before it",
+        ),
+        (["[1]", "{}"], "input, line 2: column 'v' has '{}', which is not a valid array as in the records before it"),
         (["{}"], "input, line 1: column 'v' has '{}', which is not a valid Struct with members"),
         (["9223372036854775808"], "input, line 1: column 'v' has '9223372036854775808', which is not a valid Int64"),
         (
