@@ -78,7 +78,7 @@ def test_the_list_of_commands_says_what_their_own_help_says(odf: Odf) -> None:
         command = ALL.get(name)
         if command is not None:
             first = " ".join(command.help.split())  # type: ignore[attr-defined]
-            assert first.split(",")[0].split(":")[0].startswith(what.split(",")[0].split(";")[0].rstrip(".")[:30])
+            assert first.split(",")[0].split(":")[0].startswith(re.split("[,;:]", what)[0].rstrip(".")[:30])
 
 
 def test_without_a_command_the_help_is_an_error(odf: Odf) -> None:

@@ -370,7 +370,7 @@ CARET = {
     "SELECT * FROM odf_as_at('other')": ("E705", "odf_as_at", "2 arguments, not 1"),
     "SELECT * FROM odf_as_at('other', now())": ("E705", "(", "not a constant"),
     "SELECT * FROM odf_current('other', 'idd')": ("E705", "odf_current('other', 'idd')", "no column `idd`"),
-    "SELECT * FROM odf_as_at('other', '2020-01-01')": ("E701", "odf_as_at('other', '2020-01-01')", "not there yet"),
+    "SELECT * FROM odf_as_at('other', '2020-01-01')": ("E701", "odf_as_at('other', '2020-01-01')", "did not exist yet"),
     "SELECT * FROM odf_as_at('other', 'nine')": ("E641", "odf_as_at('other', 'nine')", "no block"),
     "SELECT * FROM odf_as_at('other', 'next tuesday')": (
         "E641",
