@@ -160,7 +160,7 @@ class Sessions:
             now = session.caller.renewed()
             if now is None:
                 self.end(session)
-                raise Unauthenticated("The access token of this session has expired", hint=_HINT)
+                raise Unauthenticated("The access token of this session is no longer valid", hint=_HINT)
             session.caller = now
         return session
 
