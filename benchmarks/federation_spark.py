@@ -23,13 +23,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import odfpy.web
-from odfpy.federation.asking.asking import Asked, asked
 from odfpy.federation.demo.data import ROWS
 from odfpy.federation.demo.documents import ALL_ACCESS
 from odfpy.federation.demo.layout import WebFolder, web_folder
 from odfpy.federation.demo.questions import FILES
 from odfpy.federation.demo.running import running_web
 from odfpy.federation.demo.words import RELAYS
+from odfpy.federation.execution.execute import StartedQuery, start_query
 from odfpy.federation.relay.question import AnswerOptions, Part
 
 RELAY = "global"
@@ -123,9 +123,9 @@ def close(one: list[Any], other: list[Any]) -> bool:
     )
 
 
-def question(web: odfpy.web.Web) -> Asked:
+def question(web: odfpy.web.Web) -> StartedQuery:
     """Split the query, and ask."""
-    return asked(web.asker, QUERY, time.monotonic() + 60, AnswerOptions(), dialect="spark")
+    return start_query(web.asker, QUERY, time.monotonic() + 60, AnswerOptions(), dialect="spark")
 
 
 def drained(web: odfpy.web.Web) -> int:

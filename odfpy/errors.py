@@ -269,7 +269,7 @@ class EngineUnavailable(EngineError, code="E505"):
     """The engine could not be started or has gone away."""
 
 
-class NotConfined(EngineError, code="E440"):
+class SandboxRequired(EngineError, code="E440"):
     """A query of a stranger would run outside of a whole sandbox."""
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from odfpy.federation.asking.answer import WebAnswer
 from odfpy.federation.client import Web, connect, verify
+from odfpy.federation.execution.answer import WebAnswer
 
 if TYPE_CHECKING:
     from odfpy.federation.spark.sql import spark_sql

@@ -268,7 +268,7 @@ HOMES = {
     "duckdb": ("ingest", "state", "sharing/files", "federation/sources/duckdb_file"),
     "fsspec": ("chain/stores/object_store", "chain/stores/ref_store", "repository", "ingest/fetch"),
     "azure": ("repository/bucket",),
-    "polars": ("client", "federation/asking/answer"),
+    "polars": ("client", "federation/execution/answer"),
     "IPython": ("client/magic",),
     "adbc_driver_flightsql": ("client/flight", "federation/sources/flight"),
     "typer": ("cli",),

@@ -1,4 +1,4 @@
-"""The protocol over HTTP, as a guest of `odf serve`: every request says by its token who asks.
+"""The protocol over HTTP, mounted in `odf serve`: every request says by its token who asks.
 
 Requests stand alone: there are no sessions that could be taken over, or that fill the memory. The cookie of the pages
 does not count here, so that no page of somebody else can use it.
@@ -74,7 +74,7 @@ class McpApp:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Implement `Guest`."""
+        """Implement `MountedApp`."""
         async with self._manager.run():
             yield
 

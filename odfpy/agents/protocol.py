@@ -41,13 +41,13 @@ from pydantic import ValidationError
 
 from odfpy import __version__
 from odfpy.agents import prompts, resources
+from odfpy.agents.data_markers import as_data
 from odfpy.agents.limits import cut
-from odfpy.agents.marks import as_data
 from odfpy.agents.readers import Reader
 from odfpy.agents.tool import Tool, ToolAnswer
-from odfpy.agents.tools.every import tools_of
 from odfpy.agents.tools.query import QueryAnswer
-from odfpy.engine.control import Control
+from odfpy.agents.tools.registry import tools_of
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import DatasetNotFound, OdfError
 from odfpy.serving.http.budget import BudgetHolder
 from odfpy.serving.http.errors import Refused
@@ -132,9 +132,11 @@ class Protocol:
             return _failed("This could not be done; the server's log says why")
         return _answered(answer)
 
-    async def _work(self, reader: Reader, tool: Tool[Any], work: Callable[[Control], ToolAnswer]) -> ToolAnswer:
+    async def _work(
+        self, reader: Reader, tool: Tool[Any], work: Callable[[CancellationToken], ToolAnswer]
+    ) -> ToolAnswer:
         """Do the work of a call in a thread. When the client cancels the call or goes away, the work is stopped."""
-        with Control(self.timeout if tool.is_query else None) as control:
+        with CancellationToken(self.timeout if tool.is_query else None) as control:
             async with anyio.create_task_group() as group:
                 group.start_soon(_stop_with_us, control)
                 try:
@@ -225,7 +227,7 @@ def log_to(logger: logging.Logger) -> Callable[[str, BaseException], None]:
     return log
 
 
-async def _stop_with_us(control: Control) -> None:
+async def _stop_with_us(control: CancellationToken) -> None:
     """Stop work whose caller has cancelled the call: this is cancelled then, long before the work's thread ends."""
     try:
         await anyio.sleep_forever()

@@ -102,7 +102,7 @@ class Reader:
     engines: EngineRegistry = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "engines", self.served.engines.of(Caller()))
+        object.__setattr__(self, "engines", self.served.engines.get(Caller()))
 
     @property
     def service(self) -> QueryService:

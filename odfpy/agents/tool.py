@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from odfpy.agents.limits import MAX_NAME_LENGTH
 from odfpy.agents.readers import Reader
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 
 
 class Arguments(BaseModel):
@@ -25,16 +25,6 @@ class ToolAnswer(BaseModel):
     def summary(self) -> str:
         """Return the answer in a sentence of our own words: numbers, and no text of datasets."""
         raise NotImplementedError
-
-
-def counted(count: int, what: str) -> str:
-    """Return a number of things: `1 row`, `2 rows`.
-
-    Args:
-        count: how many.
-        what: one of them is called.
-    """
-    return f"{count} {what}{'s' * (count != 1)}"
 
 
 DatasetName = Annotated[
@@ -71,12 +61,12 @@ class Tool(Generic[A]):
     description: str
     arguments: type[A]
     answer: type[ToolAnswer]
-    run: Callable[[Reader, A, Control], ToolAnswer]
+    run: Callable[[Reader, A, CancellationToken], ToolAnswer]
     writes: bool = False
     is_query: bool = True
     needs_token: bool = False
 
-    def call(self, reader: Reader, arguments: dict[str, Any], control: Control) -> ToolAnswer:
+    def call(self, reader: Reader, arguments: dict[str, Any], control: CancellationToken) -> ToolAnswer:
         """Answer a call.
 
         Args:

@@ -263,7 +263,7 @@ class LocalArchive(Archive):
         return checked_stream(stream, record, store.describe(record.object))
 
     def _opened_elsewhere(self, record: FileRecord, offset: int) -> BinaryIO:
-        from odfpy.archive.elsewhere import open_elsewhere
+        from odfpy.archive.other_copies import open_elsewhere
 
         reason = "this server asks nobody else"
         if self._asks_elsewhere:
@@ -285,7 +285,7 @@ class LocalArchive(Archive):
             record: of the file.
             seconds: how long the URL is good for.
         """
-        from odfpy.archive.elsewhere import presigned_elsewhere
+        from odfpy.archive.other_copies import presigned_elsewhere
 
         is_here = record.object in self._dataset.layout.data
         return None if is_here else presigned_elsewhere(self._dataset, record.object, seconds)

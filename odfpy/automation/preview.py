@@ -13,7 +13,7 @@ from odfpy.automation.due import Due, JobHistory, JobKey, due
 from odfpy.automation.job_planner import JobPlanner, Planned
 from odfpy.automation.runs import time_text
 from odfpy.automation.state import SchedulerState
-from odfpy.automation.watch import Watch
+from odfpy.automation.watch import WorkspaceWatcher
 from odfpy.coordinator.schedules.cron import zone_named
 from odfpy.coordinator.schedules.schedule import Trigger
 from odfpy.dataset.names import all_of
@@ -71,15 +71,15 @@ def upcoming_of(
     """
     planner = JobPlanner(parallel=1)
     planner.remember(_pasts(workspace))
-    watch = Watch(workspace.storage, lambda key: planner.past_of(key).seen_rows, lambda _text: None)
+    watcher = WorkspaceWatcher(workspace.storage, lambda key: planner.past_of(key).seen_rows, lambda _text: None)
     now = time.time()
     earliest = now if after is None else after
     for dataset in datasets:
-        watched = watch.look_at(dataset.folder)
+        watched = watcher.look_at(dataset.folder)
         if watched is None or watched.planned is None or watched.planned.schedule.is_paused:
             continue
         planner.put(watched.id, watched.planned, now)
-        for key, news in watch.news(watched, now):
+        for key, news in watcher.news(watched, now):
             planner.hear(key, news)
         for job, trigger in watched.planned.schedule.jobs.items():
             key = JobKey(watched.id, job)

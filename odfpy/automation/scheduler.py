@@ -25,7 +25,7 @@ from odfpy.automation.notifications.notice import NoticeKind
 from odfpy.automation.runner import ProcessRunner, Runner
 from odfpy.automation.runs import RUNS, Run, RunResult
 from odfpy.automation.state import SchedulerState
-from odfpy.automation.watch import Watch, Watched
+from odfpy.automation.watch import Watched, WorkspaceWatcher
 from odfpy.automation.work import Work, failed
 from odfpy.coordinator.record_log import RecordLog
 from odfpy.coordinator.schedules.schedule import DatasetSchedule, Job
@@ -96,7 +96,9 @@ class Scheduler:
         self._lock = SchedulerLock(self._folder)
         self._runner = runner or ProcessRunner(workspace.root, self._folder / "running")
         self._planner = JobPlanner(section.parallel)
-        self._watch = Watch(workspace.storage, lambda key: self._planner.past_of(key).seen_rows, self._remark)
+        self._watcher = WorkspaceWatcher(
+            workspace.storage, lambda key: self._planner.past_of(key).seen_rows, self._remark
+        )
         self._freshness = FreshnessChecks()
         self._log = RecordLog(workspace, RUNS, section.record_interval)
         self._state: SchedulerState | None = None
@@ -203,9 +205,9 @@ class Scheduler:
     # --- Looking ---
 
     def _look(self, now: float) -> None:
-        for watched in self._watch.schedules(self._clocks.monotonic()):
+        for watched in self._watcher.schedules(self._clocks.monotonic()):
             self._take_schedule(watched, now)
-        for watched in list(self._watch.moved(self._clocks.monotonic())):
+        for watched in list(self._watcher.moved(self._clocks.monotonic())):
             self._take_news(watched, now)
         self._take_requests(now)
 
@@ -218,13 +220,13 @@ class Scheduler:
         self._take_news(watched, now)
 
     def _take_news(self, watched: Watched, now: float) -> None:
-        for key, news in self._watch.news(watched, now):
+        for key, news in self._watcher.news(watched, now):
             self._planner.hear(key, news)
         if watched.planned is not None:
             self._freshness.put(watched.id, watched.planned, watched.last_data)
 
     def _take_requests(self, now: float) -> None:
-        stamp = (self._watch.stamps, self._watch.swept)
+        stamp = (self._watcher.stamps, self._watcher.swept)
         if self._state is None or stamp == self._asked:
             return
         try:
@@ -250,7 +252,7 @@ class Scheduler:
                 continue
             except OdfError as damage:
                 name, error = key.dataset, damage
-            watched = self._watch.watched.get(key.dataset)
+            watched = self._watcher.watched.get(key.dataset)
             run = Run(_new_id(start), start, name, _whole_id(key), now, watched.records if watched else None)
             self._begin_run(run, before, past, error)
 
@@ -291,7 +293,7 @@ class Scheduler:
         return StoredDataset.load(folder, self._workspace.storage)
 
     def _planned(self, key: JobKey) -> Planned | None:
-        watched = self._watch.watched.get(key.dataset)
+        watched = self._watcher.watched.get(key.dataset)
         return None if watched is None else watched.planned
 
     def _work_of(self, key: JobKey) -> Work:
@@ -326,7 +328,7 @@ class Scheduler:
         self._ended.append(_Ended(run, result, past, row))
         self._listener.on_run(row)
         self._notice_end(row, outcome, failures, past)
-        watched = self._watch.watched.get(run.start.key.dataset)
+        watched = self._watcher.watched.get(run.start.key.dataset)
         if watched is not None:
             self._take_news(watched, now)
 

@@ -21,7 +21,7 @@ from odfpy.coordinator.schedules.file import changed_path, load_schedule, schedu
 from odfpy.coordinator.schedules.form import Target
 from odfpy.coordinator.schedules.schedule import DatasetSchedule, Job
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
-from odfpy.coordinator.transform.changed_query import is_to_be_taken_up
+from odfpy.coordinator.transform.changed_query import has_unapplied_query
 from odfpy.coordinator.transform.intervals import InputDiverged, new_intervals
 from odfpy.coordinator.transform.run import require_transform
 from odfpy.data.timestamp import NANOS_PER_SECOND
@@ -62,7 +62,7 @@ class Watched:
     trouble: str | None = None
 
 
-class Watch:
+class WorkspaceWatcher:
     """Looks at a workspace again and again.
 
     Attributes:
@@ -71,12 +71,12 @@ class Watch:
         swept: when all schedules were looked at last.
     """
 
-    def __init__(self, storage: Storage, seen_rows: Callable[[JobKey], int], tell: Callable[[str], object]) -> None:
+    def __init__(self, storage: Storage, seen_rows: Callable[[JobKey], int], report: Callable[[str], object]) -> None:
         """
         Args:
             storage: the workspace.
             seen_rows: returns how many rows of its dataset a job has seen.
-            tell: is told, once, of schedules that cannot be read.
+            report: is told, once, of schedules that cannot be read.
         """
         self.watched: dict[str, Watched] = {}
         self.stamps: tuple[Stamp, Stamp] = (None, None)
@@ -84,7 +84,7 @@ class Watch:
         self._next_look = 0.0
         self._storage = storage
         self._seen_rows = seen_rows
-        self._tell = tell
+        self._report = report
         self._folder = str(storage.odf / "datasets")
         self._changed = str(changed_path(storage))
 
@@ -187,7 +187,7 @@ class Watch:
         except OdfError as error:
             watched.trouble = f"not scheduled: {error.message}"
             if watched.trouble != told:
-                self._tell(watched.trouble)
+                self._report(watched.trouble)
             return watched
         if schedule is None or stamp is None:  # gone since
             return watched
@@ -216,7 +216,7 @@ class Watch:
             if one.interval.new_offset is not None
         )
         moved = [str(one.interval.new_block_hash) for one in intervals if one.interval.new_block_hash is not None]
-        has_changed = is_to_be_taken_up(dataset, state)
+        has_changed = has_unapplied_query(dataset, state)
         mark = " ".join([*moved, "query" * has_changed])
         return InputChanges(rows, bool(moved) or has_changed, mark, now)
 

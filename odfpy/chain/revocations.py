@@ -177,7 +177,7 @@ class KnownRevocations:
     made: tuple[KeyRevocation, ...] = ()
     learnt: tuple[KeyRevocation, ...] = ()
 
-    def of(self, dataset_id: DatasetId) -> tuple[KeyRevocation, ...]:
+    def get(self, dataset_id: DatasetId) -> tuple[KeyRevocation, ...]:
         """Those that count in a dataset."""
         made = (one for one in self.made if one.since is None or one.since.dataset_id == dataset_id)
         return (*made, *(one for one in self.learnt if one.is_honoured_in(dataset_id)))

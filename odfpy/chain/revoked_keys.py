@@ -16,7 +16,7 @@ from odfpy.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RevokedKeys:
-    """A judge of signatures: it knows which of them count no more in the chain of a dataset.
+    """Decides which signatures of a chain are invalid because their keys were revoked or expired before.
 
     Attributes:
         dataset_id: which.

@@ -218,7 +218,7 @@ def _malformed(where: str, problem: str) -> MalformedSignature:
 # --- In a dataset ----------------------------------------------------------------------------------------------------
 
 
-def says_signed(side: SideFiles) -> bool:
+def has_signatures(side: SideFiles) -> bool:
     """Return whether a place has signatures: one look, so that places without any cost no more than that.
 
     A web page in their place is that of a server which answers so to whatever it does not have.

@@ -33,7 +33,8 @@ from odfpy.chain.events import (
     SourceState,
 )
 from odfpy.chain.link_summary import LinkedObjects
-from odfpy.chain.sources import FetchStep, FetchUrl, MergeLedger, MergeSnapshot, MergeUpsertStream
+from odfpy.chain.source_places import is_same_place
+from odfpy.chain.sources import MergeLedger, MergeSnapshot, MergeUpsertStream
 from odfpy.data.multihash import Multihash
 from odfpy.data.scalars import I64
 from odfpy.data.schemas.primary_key import primary_key_of
@@ -270,16 +271,9 @@ def _(event: SetAttachments, state: ChainState) -> dict[str, Any]:  # noqa: ARG0
 @_changes.register
 def _(event: SetPollingSource, state: ChainState) -> dict[str, Any]:
     before = state.polling_source
-    if before is None or _is_same_place(before.fetch, event.fetch):
+    if before is None or is_same_place(before.fetch, event.fetch):
         return {"polling_source": event}
     return {"polling_source": event, "source_states": ()}
-
-
-def _is_same_place(before: FetchStep, after: FetchStep) -> bool:
-    """Return whether the state of one source means anything to the other: an ETag of another document does not."""
-    if isinstance(before, FetchUrl) and isinstance(after, FetchUrl):
-        return before.url == after.url
-    return type(before) is type(after)
 
 
 @_changes.register

@@ -11,14 +11,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from odfpy.cli.screen.output import Format
 from odfpy.cli.session import Session
-from odfpy.errors import OdfError, UsageError, did_you_mean
+from odfpy.errors import InvalidValue, OdfError, UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from odfpy.data.timestamp import Timestamp
 
 GLOBAL_OPTIONS = ("workspace", "quiet", "verbose")
 
@@ -285,6 +288,26 @@ def whole_number(text: str | None, option: str, *, at_least: int = 0, at_most: i
     if number > at_most:
         raise UsageError(f"{option} must be a whole number, at most {at_most}, not {text:.100}")
     return number
+
+
+def moment_option(text: str, parse: Callable[[str], Timestamp]) -> Timestamp | None:
+    """The value of an option that is a time, or a duration before now; None where that is before the year 1.
+
+    Args:
+        text: what was given.
+        parse: reads a time.
+
+    Raises:
+        InvalidValue: it is neither; from `parse`.
+    """
+    from odfpy.data.duration import Duration
+    from odfpy.data.timestamp import Timestamp
+
+    try:
+        duration = Duration.parse(text)
+    except InvalidValue:
+        return parse(text)
+    return duration.before(Timestamp.now())
 
 
 def port_number(text: str, option: str) -> int:

@@ -35,7 +35,7 @@ class LocalBackend:
 
     def as_at(self, query: Query, moment: PointInTime) -> Query:
         """Implement `Backend`."""
-        from odfpy.query.pins import pinned_as_at
+        from odfpy.query.pinning import pinned_as_at
 
         return pinned_as_at(self.workspace.queries.service.resolver, query, moment_word(moment))
 

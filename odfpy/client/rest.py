@@ -15,7 +15,7 @@ from odfpy.client.remote_errors import of_code
 from odfpy.codec.tree import TreeError, from_tree
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.vocabulary import DatasetVocabulary
-from odfpy.engine.control import timed_out
+from odfpy.engine.cancellation import timed_out
 from odfpy.errors import (
     DatasetNotFound,
     EngineError,

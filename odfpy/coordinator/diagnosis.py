@@ -24,6 +24,7 @@ from pathlib import Path
 
 from odfpy.coordinator.tested_versions import TESTED
 from odfpy.coordinator.workspace import Workspace
+from odfpy.data.amounts import format_size
 from odfpy.data.multihash import Multihash
 from odfpy.engine.spark.process.java import find_java
 from odfpy.errors import EngineUnavailable, IntegrityError, OdfError, WorkspaceNotFound
@@ -200,10 +201,10 @@ def _memory() -> str:
         free = int(available[1]) * 1024 if available else free
     if free < MIN_MEMORY:
         raise OdfError(
-            f"{_size(free)} of {_size(total)} are free",
+            f"{format_size(free)} of {format_size(total)} are free",
             hint="Spark needs about a gibibyte: end other programs, or limit it with `odf config set engine.memory`.",
         )
-    return f"{_size(free)} of {_size(total)} free, {os.cpu_count()} processors"
+    return f"{format_size(free)} of {format_size(total)} free, {os.cpu_count()} processors"
 
 
 def _disk(folder: Path) -> str:
@@ -216,9 +217,9 @@ def _disk(folder: Path) -> str:
     free = shutil.disk_usage(folder).free
     if free < MIN_FREE:
         raise OdfError(
-            f"{folder}: only {_size(free)} are free", hint="Make room; `odf list` shows the size of datasets."
+            f"{folder}: only {format_size(free)} are free", hint="Make room; `odf list` shows the size of datasets."
         )
-    return f"{folder} can be written to, {_size(free)} free"
+    return f"{folder} can be written to, {format_size(free)} free"
 
 
 def _sandbox() -> str:
@@ -237,10 +238,6 @@ def _containers() -> str:
         return f"{ContainerEngine.find('auto').program}, for Container sources"
     except OdfError:
         return "neither podman nor docker, which only Container sources need"
-
-
-def _size(count: int) -> str:
-    return f"{count / (1 << 30):.1f} GiB"
 
 
 # --- The workspace ---------------------------------------------------------------------------------------------------
@@ -323,7 +320,7 @@ def without_secrets(arguments: Sequence[str]) -> list[str]:
     Args:
         arguments: what follows the name of the program.
     """
-    secret = {key for key, setting in SETTINGS.items() if setting.meaning.is_secret}
+    secret = {key for key, setting in SETTINGS.items() if setting.help.is_secret}
     shown = []
     for before, argument in zip(("", *arguments), arguments, strict=False):
         name, is_joined, _ = argument.partition("=")

@@ -25,7 +25,7 @@ from odfpy.coordinator.storage.approvals import SourceNotApproved
 from odfpy.coordinator.storage.clock import SourceClock
 from odfpy.coordinator.storage.results import DamagedDataset, Progress
 from odfpy.coordinator.storage.storage import StoredDataset
-from odfpy.coordinator.transform.changed_query import is_to_be_taken_up
+from odfpy.coordinator.transform.changed_query import has_unapplied_query
 from odfpy.coordinator.transform.intervals import InputDiverged, InputInterval, new_intervals
 from odfpy.coordinator.transform.run import require_transform
 from odfpy.data.data_warning import DataWarning
@@ -172,7 +172,7 @@ class DryRun:
             return PullPlan(name=str(dataset.handle), expectation=Expectation.UP_TO_DATE, notes=(note,))
         check_steps(source.prepare)
         request, limits, storage = self.puller.request, self.puller.limits, self.puller.storage
-        clock = SourceClock(any_time=request.allowed.future)
+        clock = SourceClock(any_time=request.overrides.future)
         context = FetchContext(
             now=Timestamp.now(),
             root=storage.root,
@@ -213,7 +213,7 @@ class DryRun:
             return PullPlan(name=str(dataset.handle), expectation=Expectation.NEW, notes=(again,))
         first = [str(item.dataset.handle) for item in intervals if item.dataset.handle.id in changing]
         notes: tuple[str, ...] = (f"{', '.join(first)} would be pulled first, and may bring more",) if first else ()
-        has_changed = is_to_be_taken_up(dataset, state)
+        has_changed = has_unapplied_query(dataset, state)
         if has_changed:
             notes += ("another query than before: with state, it would correct the rows so far",)
         without_data = [str(item.dataset.handle) for item in intervals if item.dataset.state.schema is None]

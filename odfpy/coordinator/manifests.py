@@ -20,7 +20,7 @@ from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import InvalidValue, MalformedManifest, NotFound, OdfError, UsageError
 
 if TYPE_CHECKING:
-    from odfpy.ingest.impossible import Fault
+    from odfpy.ingest.source_checks import SourceFault
 
 MAX_MANIFEST_SIZE: Final = 16 << 20
 """Bytes of one source of manifests; they carry documentation, so that there is room for some."""
@@ -111,25 +111,25 @@ def refuse_impossible(snapshot: DatasetSnapshot) -> None:
         raise TreeError(path, fault.error.message, hint=fault.error.hint) from fault.error
 
 
-def _impossible(snapshot: DatasetSnapshot) -> Iterator[Fault]:
-    from odfpy.ingest.impossible import Fault, faults_of, faults_of_vocabulary
+def _impossible(snapshot: DatasetSnapshot) -> Iterator[SourceFault]:
+    from odfpy.ingest.source_checks import SourceFault, check_source, check_vocabulary
 
     vocabulary = next((event.vocabulary for event in snapshot.metadata if isinstance(event, SetVocab)), None)
     pushed: set[str] = set()
     for number, event in enumerate(snapshot.metadata):
-        found: Iterable[Fault] = ()
+        found: Iterable[SourceFault] = ()
         match event:
             case SetVocab():
-                found = faults_of_vocabulary(event.vocabulary)
+                found = check_vocabulary(event.vocabulary)
             case AddPushSource(source_name=name) if name in pushed:
                 hint = "The second would take the place of the first. Give each a name of its own."
                 error = InvalidValue(f"another push source has the name {name!r}", hint=hint)
-                found = [Fault(("sourceName",), error)]
+                found = [SourceFault(("sourceName",), error)]
             case SetPollingSource() | AddPushSource():
-                found = faults_of(event, vocabulary or DEFAULT_VOCABULARY)
+                found = check_source(event, vocabulary or DEFAULT_VOCABULARY)
         if isinstance(event, AddPushSource):
             pushed.add(event.source_name)
-        yield from (Fault((number, *fault.path), fault.error) for fault in found)
+        yield from (SourceFault((number, *fault.path), fault.error) for fault in found)
 
 
 # --- Files -----------------------------------------------------------------------------------------------------------

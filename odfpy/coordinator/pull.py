@@ -22,7 +22,7 @@ from odfpy.chain.sources import FetchContainer, FetchUrl
 from odfpy.coordinator.ingest.fetch_limits import FetchLimits
 from odfpy.coordinator.ingest.folder_memory import FolderMemory, content_of, saving
 from odfpy.coordinator.ingest.ingest import DEFAULT_SOURCE, SourceFile, advance_source, ingest_file, rows_told
-from odfpy.coordinator.ingest.watermarks import after_looking, idle_watermark
+from odfpy.coordinator.ingest.watermarks import idle_watermark, with_idle_watermark
 from odfpy.coordinator.lineage.circles import is_copy
 from odfpy.coordinator.lineage.lineage import Lineage
 from odfpy.coordinator.requests import PullRequest
@@ -169,7 +169,7 @@ class Puller:
         except OdfError as damage:
             return PullResult(name=name, outcome=PullOutcome.FAILED, error=damage)
 
-        with self.engines.heard_by(engine_listener(name, self.progress)):
+        with self.engines.reporting_to(engine_listener(name, self.progress)):
             return with_time(name, partial(self._pull_existing, dataset))
 
     # --- Pulling one ---
@@ -190,7 +190,7 @@ class Puller:
                 )
             if locked.state.polling_source is None:
                 note = "nothing to pull from; data comes by `odf ingest`"
-                return after_looking(locked, replace(up_to_date(locked), notes=(note,)))
+                return with_idle_watermark(locked, replace(up_to_date(locked), notes=(note,)))
             return self._poll_if_approved(locked, locked.state.polling_source)
 
     def _poll_if_approved(self, dataset: StoredDataset, source: SetPollingSource) -> PullResult:
@@ -223,7 +223,7 @@ class Puller:
         check_steps(source.prepare)  # what cannot be prepared need not be fetched
         memory = FolderMemory.of_source(dataset, source)
         with self.storage.scratch() as scratch, saving(memory):
-            clock = SourceClock(any_time=self.request.allowed.future)
+            clock = SourceClock(any_time=self.request.overrides.future)
             context = self._fetch_context(dataset, scratch, clock)
             with closing(fetch(source.fetch, context)) as files:
                 for number, fetched in enumerate(staged("fetch", files)):
@@ -245,7 +245,7 @@ class Puller:
                     file = SourceFile(prepared, fetched.name, time, fetched.state)
                     with rows_told(self.progress, str(dataset.handle), fetched.name):
                         result = ingest_file(
-                            dataset.reloaded(), source, file, self.engines, folder, self.request.allowed
+                            dataset.reloaded(), source, file, self.engines, folder, self.request.overrides
                         )
                     notes = () if fetched.remark is None else (fetched.remark,)
                     results.append(replace(result, notes=(*result.notes, *notes)))
@@ -263,7 +263,7 @@ class Puller:
             return replace(results[0], notes=(note,))
         if idle_watermark(dataset.reloaded()) is not None:
             clock.require()
-        result = after_looking(dataset, sum_up(results))
+        result = with_idle_watermark(dataset, sum_up(results))
         return replace(result, warnings=(*result.warnings, *passed, *clock.warnings()))
 
     def _fetch_context(self, dataset: StoredDataset, scratch: Path, clock: SourceClock) -> FetchContext:

@@ -47,7 +47,7 @@ class CopyPuller:
     @property
     def taking(self) -> CopyLimits:
         """Return the limits on what copies may take from elsewhere."""
-        return CopyLimits(force=self.request.force, future=self.request.allowed.future, files=self.request.choice)
+        return CopyLimits(force=self.request.force, future=self.request.overrides.future, files=self.request.choice)
 
     def pull_from(self, dataset: StoredDataset, url: str) -> PullResult:
         """Bring a copy that is here up to date with the place that it is from."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odfpy.chain.references import ReferenceKind, ReferenceName
-from odfpy.coordinator.ingest.allowed import NOTHING, Allowed
+from odfpy.coordinator.ingest.overrides import NOTHING, Overrides
 from odfpy.data.link_filter import LinkFilter
 from odfpy.data.scalars import count_given
 from odfpy.dataset.names import DatasetAlias, all_of
@@ -40,7 +40,7 @@ class PullRequest:
         tags: also these tags, of copies.
         files: the objects that rows link to and that copies have: `all`, `none`, `available` or conditions; remembered.
             None for what was said before.
-        allowed: what is refused otherwise.
+        overrides: what is refused otherwise.
 
     Raises:
         UsageError: neither names nor all, or both.
@@ -57,7 +57,7 @@ class PullRequest:
     branch: str | None = None
     tags: tuple[str, ...] = ()
     files: str | None = None
-    allowed: Allowed = NOTHING
+    overrides: Overrides = NOTHING
 
     @classmethod
     def of(
@@ -78,8 +78,8 @@ class PullRequest:
             allow_future: whether blocks of the future may come.
             options: other fields of the request.
         """
-        allowed = Allowed(allow_retractions, allow_future)
-        return cls(refs=all_of(refs), tags=all_of(tags), allowed=allowed, **options)
+        overrides = Overrides(allow_retractions, allow_future)
+        return cls(refs=all_of(refs), tags=all_of(tags), overrides=overrides, **options)
 
     def __post_init__(self) -> None:
         _take_one_as_several(self, "refs", "tags")

@@ -1,4 +1,4 @@
-"""`odf status`: what there is to do in a workspace, found without a lock, and without a network unless asked for."""
+"""`odf status`: datasets that need attention, found without a lock, and without a network unless asked for."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from odfpy.coordinator.storage.last_failure import LastFailure, last_failure
 from odfpy.coordinator.storage.results import DamagedDataset, Progress, ProgressSink
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transfer.known_places import KnownPlaces, was_head_here
-from odfpy.coordinator.transform.changed_query import is_to_be_taken_up
+from odfpy.coordinator.transform.changed_query import has_unapplied_query
 from odfpy.coordinator.transform.intervals import InputDiverged, InputInterval, new_intervals
-from odfpy.data.data_warning import count_of
+from odfpy.data.amounts import count_of
 from odfpy.data.duration import Duration
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
@@ -30,7 +30,7 @@ from odfpy.repository.divergence import DatasetsDiverged, compare_chains
 from odfpy.repository.places.open import open_dataset
 from odfpy.repository.registry import resolve_remote
 from odfpy.repository.transfer.clock import FromTheFuture
-from odfpy.repository.transfer.simple import ForeignDataset, HistoryTakenBack
+from odfpy.repository.transfer.simple import ForeignDataset, HistoryRewritten
 from odfpy.values import dataclass
 
 
@@ -162,7 +162,7 @@ class StatusReader:
         else:
             if new := [text for item in intervals if (text := _new(item))]:
                 yield StatusRemark(Condition.BEHIND, ", ".join(new), f"odf pull {name}")
-            if is_to_be_taken_up(dataset, state):
+            if has_unapplied_query(dataset, state):
                 yield StatusRemark(Condition.BEHIND, "the query has changed", f"odf pull {name}")
 
     def _beside_its_origin(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
@@ -178,11 +178,14 @@ class StatusReader:
             return
         found = compare_chains(open_dataset(url), head, dataset.layout, dataset.state.head)
         if found.source and found.target:
-            text = f"{_blocks(len(found.target))} only here, {_blocks(len(found.source))} only at {place}"
+            here, there = count_of(len(found.target), "block"), count_of(len(found.source), "block")
+            text = f"{here} only here, {there} only at {place}"
             was_there = any(block.hashed.hash == seen for block in found.target)
             yield StatusRemark(Condition.DIVERGED, text, f"odf pull {name} --force" if was_there else _KEEP_BOTH)
         elif found.source:
-            yield StatusRemark(Condition.BEHIND, f"{place} has {_blocks(len(found.source))} more", f"odf pull {name}")
+            yield StatusRemark(
+                Condition.BEHIND, f"{place} has {count_of(len(found.source), 'block')} more", f"odf pull {name}"
+            )
 
     def _beside_its_pushed_copy(self, dataset: StoredDataset) -> Iterator[StatusRemark]:
         """Compare a dataset with the place that it was pushed to last, as far as that is known."""
@@ -198,7 +201,7 @@ class StatusReader:
             return
         number = dataset.number_in_history(there)
         if number is not None:
-            text = f"{_blocks(dataset.state.sequence_number - number)} more than {place}"
+            text = f"{count_of(dataset.state.sequence_number - number, 'block')} more than {place}"
             yield StatusRemark(Condition.UNPUSHED, text, f"odf push {name}")
         elif url != self.places.pull_url(dataset):  # what is to be said of that has been said
             yield self._beside_another_history(dataset, url, there, place)
@@ -220,11 +223,11 @@ class StatusReader:
             open_dataset(url) if self.remote else dataset.layout, there, dataset.layout, dataset.state.head
         )
         if found.target or was_here:
-            only_here = f"{_blocks(len(found.target))} only here, " if found.target else ""
-            text = f"{only_here}{_blocks(len(found.source))} only at {place}"
+            only_here = f"{count_of(len(found.target), 'block')} only here, " if found.target else ""
+            text = f"{only_here}{count_of(len(found.source), 'block')} only at {place}"
             is_ours = was_head_here(dataset, url, there)
             return StatusRemark(Condition.DIVERGED, text, f"odf push {name} --force" if is_ours else _KEEP_BOTH)
-        text = f"{place} has {_blocks(len(found.source))} more"
+        text = f"{place} has {count_of(len(found.source), 'block')} more"
         return StatusRemark(Condition.BEHIND, text, self.places.pull_command(dataset, place))
 
     def _head_at(self, dataset: StoredDataset, url: str) -> Multihash | None:
@@ -233,7 +236,7 @@ class StatusReader:
 
 
 _REFUSED: Final = frozenset(
-    error.code for error in (DatasetNotFound, DatasetsDiverged, ForeignDataset, HistoryTakenBack, FromTheFuture)
+    error.code for error in (DatasetNotFound, DatasetsDiverged, ForeignDataset, HistoryRewritten, FromTheFuture)
 )
 """Codes of errors after which the same pull fails again, until somebody has decided something."""
 
@@ -291,10 +294,6 @@ def _new(item: InputInterval) -> str | None:
         return f"{item.dataset.handle} has new blocks"
     count = interval.new_offset - (-1 if interval.prev_offset is None else interval.prev_offset)
     return f"{item.dataset.handle} has {count} more record{'' if count == 1 else 's'}"
-
-
-def _blocks(count: int) -> str:
-    return count_of(count, "block")
 
 
 def _is_signed(dataset: StoredDataset, block: Multihash) -> bool:

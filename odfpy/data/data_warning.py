@@ -44,11 +44,6 @@ class DataWarning:
     examples: tuple[str, ...] = ()
 
 
-def count_of(count: int, noun: str) -> str:
-    """A count and what is counted: `1 row`, `2 rows`."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
 def such_as(examples: Sequence[str]) -> str:
     """The first examples, to follow what they are of; nothing where there are none."""
     return f", such as {'; '.join(examples[:_MAX_TOLD])}" if examples else ""

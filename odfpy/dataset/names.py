@@ -231,7 +231,7 @@ class DatasetPattern:
         return self.text
 
 
-def speaks_of(text: str, alias: DatasetAlias, description: str | None, keywords: Iterable[str]) -> bool:
+def matches_search(text: str, alias: DatasetAlias, description: str | None, keywords: Iterable[str]) -> bool:
     """Return whether all words of a text are in what a dataset is called, or says of itself; case does not matter.
 
     Args:

@@ -20,7 +20,7 @@ def bounds_of(path: str, column: str) -> Iterator[tuple[Any, Any] | None]:
         yield from extremes(metadata, names.index(column)) if column in names else [None] * metadata.num_row_groups
 
 
-def only_appends(paths: Iterable[str], operation_type: str) -> bool:
+def is_append_only(paths: Iterable[str], operation_type: str) -> bool:
     """Return whether files tell that all their rows are appended; true of no rows.
 
     Args:

@@ -19,7 +19,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class CarriedRows:
+class TaggedRows:
     """Rows of a result in their final order, and where they come from.
 
     Attributes:
@@ -35,16 +35,16 @@ class CarriedRows:
     branches: Numbers
     offsets: Numbers
 
-    def part(self, start: int, stop: int) -> CarriedRows:
+    def part(self, start: int, stop: int) -> TaggedRows:
         """Rows `start` to `stop`, exclusive."""
         cut = slice(start, stop)
         rows = self.rows.slice(start, stop - start)
-        return CarriedRows(rows, self.operation_types[cut], self.branches[cut], self.offsets[cut])
+        return TaggedRows(rows, self.operation_types[cut], self.branches[cut], self.offsets[cut])
 
 
-def mend_pairs(stream: Iterable[CarriedRows]) -> Iterator[CarriedRows]:
+def finalize_correction_pairs(stream: Iterable[TaggedRows]) -> Iterator[TaggedRows]:
     """The same rows with their final operation types; how they were cut into batches makes no difference."""
-    waiting: CarriedRows | None = None  # one `-C` at the end of a batch, whose `+C` may begin the next
+    waiting: TaggedRows | None = None  # one `-C` at the end of a batch, whose `+C` may begin the next
     for batch in stream:
         if not len(batch.offsets):
             continue
@@ -53,19 +53,19 @@ def mend_pairs(stream: Iterable[CarriedRows]) -> Iterator[CarriedRows]:
             yield _retyped(waiting, OperationType.CORRECT_FROM if is_pair else OperationType.RETRACT)
         else:
             is_pair = False
-        mended = _mend(batch, first_is_paired=is_pair)
+        finalized = _finalize(batch, first_is_paired=is_pair)
         last = len(batch.offsets) - 1
         if batch.operation_types[last] == OperationType.CORRECT_FROM:
-            waiting = mended.part(last, last + 1)
-            mended = mended.part(0, last)
+            waiting = finalized.part(last, last + 1)
+            finalized = finalized.part(0, last)
         else:
             waiting = None
-        yield mended
+        yield finalized
     if waiting is not None:
         yield _retyped(waiting, OperationType.RETRACT)
 
 
-def _mend(batch: CarriedRows, *, first_is_paired: bool) -> CarriedRows:
+def _finalize(batch: TaggedRows, *, first_is_paired: bool) -> TaggedRows:
     pairs = _is_pair(batch)
     paired = np.zeros(len(batch.offsets), dtype=bool)
     paired[:-1] |= pairs
@@ -74,10 +74,10 @@ def _mend(batch: CarriedRows, *, first_is_paired: bool) -> CarriedRows:
     types = batch.operation_types.copy()
     types[(types == OperationType.CORRECT_FROM) & ~paired] = OperationType.RETRACT
     types[(types == OperationType.CORRECT_TO) & ~paired] = OperationType.APPEND
-    return CarriedRows(batch.rows, types, batch.branches, batch.offsets)
+    return TaggedRows(batch.rows, types, batch.branches, batch.offsets)
 
 
-def _is_pair(batch: CarriedRows) -> npt.NDArray[np.bool_]:
+def _is_pair(batch: TaggedRows) -> npt.NDArray[np.bool_]:
     """Of each row but the last, whether it makes a pair with the next."""
     before, after = batch.operation_types[:-1], batch.operation_types[1:]
     same_branch = (batch.branches[:-1] == batch.branches[1:]) & (batch.branches[:-1] >= 0)
@@ -89,9 +89,9 @@ def _is_pair(batch: CarriedRows) -> npt.NDArray[np.bool_]:
     return is_pair
 
 
-def _ends(waiting: CarriedRows, batch: CarriedRows) -> CarriedRows:
+def _ends(waiting: TaggedRows, batch: TaggedRows) -> TaggedRows:
     """The last row that waits, as it came, and the first of the next batch; without their columns."""
-    return CarriedRows(
+    return TaggedRows(
         batch.rows.slice(0, 0),
         np.array([OperationType.CORRECT_FROM, batch.operation_types[0]]),
         np.array([waiting.branches[0], batch.branches[0]]),
@@ -99,5 +99,5 @@ def _ends(waiting: CarriedRows, batch: CarriedRows) -> CarriedRows:
     )
 
 
-def _retyped(row: CarriedRows, operation_type: OperationType) -> CarriedRows:
-    return CarriedRows(row.rows, np.array([int(operation_type)]), row.branches, row.offsets)
+def _retyped(row: TaggedRows, operation_type: OperationType) -> TaggedRows:
+    return TaggedRows(row.rows, np.array([int(operation_type)]), row.branches, row.offsets)

@@ -1,4 +1,4 @@
-"""One form for floating point numbers that compare equal but differ in their bits, and so in a logical hash."""
+"""Normal form of floating point numbers that compare equal but differ in their bits, and so in a logical hash."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 
-def in_one_form(rows: pa.RecordBatch) -> pa.RecordBatch:
+def normalize_floats(rows: pa.RecordBatch) -> pa.RecordBatch:
     """The rows with `-0.0` as `0.0` and one NaN, also inside of lists and structs."""
-    columns = [_one_form(column) if _has_floats(column.type) else column for column in rows.columns]
+    columns = [_normalize(column) if _has_floats(column.type) else column for column in rows.columns]
     return pa.record_batch(columns, schema=rows.schema)
 
 
@@ -21,17 +21,17 @@ def _has_floats(arrow: pa.DataType) -> bool:
     return bool(pa.types.is_floating(arrow))
 
 
-def _one_form(array: pa.Array) -> pa.Array:
+def _normalize(array: pa.Array) -> pa.Array:
     if not _has_floats(array.type):
         return array
     mask = array.is_null()
     if pa.types.is_struct(array.type):
-        children = [_one_form(array.field(at)) for at in range(array.type.num_fields)]
+        children = [_normalize(array.field(at)) for at in range(array.type.num_fields)]
         return pa.StructArray.from_arrays(children, fields=array.type.fields, mask=mask)
     if pa.types.is_list(array.type):
         # `flatten` leaves out what is below null lists and outside of a slice, so offsets are counted anew.
         offsets = np.zeros(len(array) + 1, np.int32)
         np.cumsum(pc.fill_null(pc.list_value_length(array), 0).to_numpy(), out=offsets[1:])
-        return pa.ListArray.from_arrays(pa.array(offsets), _one_form(array.flatten()), type=array.type, mask=mask)
+        return pa.ListArray.from_arrays(pa.array(offsets), _normalize(array.flatten()), type=array.type, mask=mask)
     positive = pc.add(array, pa.scalar(0.0, array.type))  # -0.0 + 0.0 is 0.0
     return pc.if_else(pc.is_nan(positive), pa.scalar(float("nan"), array.type), positive)

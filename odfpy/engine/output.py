@@ -1,4 +1,4 @@
-"""The output form that every engine gives to rows of a result: system columns, final types, one slice.
+"""The output layout that every engine gives to rows of a result: system columns, final types, one slice.
 
 The columns of a slice are offset, operation type, system time, event time, then those of the result in its order
 (ODF specification, "Common Data Schema").
@@ -32,8 +32,8 @@ _TIME = pa.timestamp("ms", "UTC")
 
 
 @dataclass(frozen=True, slots=True)
-class OutputForm:
-    """The final form of a result.
+class OutputLayout:
+    """The final layout of a result.
 
     Attributes:
         vocab: names of the system columns.
@@ -50,8 +50,8 @@ class OutputForm:
     key: frozenset[int] = frozenset()
 
 
-def output_form(result: pa.Schema, vocab: DatasetVocabulary, recorded: DataSchema | None = None) -> OutputForm:
-    """The form of the slice for a result with these columns.
+def output_layout(result: pa.Schema, vocab: DatasetVocabulary, recorded: DataSchema | None = None) -> OutputLayout:
+    """The layout of the slice for a result with these columns.
 
     Args:
         result: columns of the query.
@@ -85,7 +85,7 @@ def output_form(result: pa.Schema, vocab: DatasetVocabulary, recorded: DataSchem
         pa.field(vocab.system_time_column, _TIME, nullable=False),
         data[0].with_nullable(False),
     ]
-    return OutputForm(vocab, _storable(pa.schema(system + data[1:])), sources, operation_type)
+    return OutputLayout(vocab, _storable(pa.schema(system + data[1:])), sources, operation_type)
 
 
 def _recorded_type(name: str, default: pa.DataType, recorded: DataSchema | None) -> pa.DataType:
@@ -153,9 +153,9 @@ class OutputSlice(AbstractContextManager["OutputSlice"]):
     Use it as a context manager and call `finish`; leaving it without removes the file.
     """
 
-    def __init__(self, path: str, form: OutputForm, *, next_offset: int, system_time: Timestamp) -> None:
+    def __init__(self, path: str, layout: OutputLayout, *, next_offset: int, system_time: Timestamp) -> None:
         self._path = Path(path)
-        self._form = form
+        self._layout = layout
         self._next_offset = next_offset
         self._system_time = system_time.millis
         self._writer: SliceWriter | None = None
@@ -166,7 +166,7 @@ class OutputSlice(AbstractContextManager["OutputSlice"]):
         """Append rows.
 
         Args:
-            rows: columns of the result, of which more than those of the form may be there behind them.
+            rows: columns of the result, of which more than those of the layout may be there behind them.
             operation_types: of the rows, as int32.
             where: says of a row, by its position in the batch, which input row it stands for.
 
@@ -177,19 +177,22 @@ class OutputSlice(AbstractContextManager["OutputSlice"]):
         """
         if not rows.num_rows:
             return
-        columns = final_columns(rows, self._form)
+        columns = final_columns(rows, self._layout)
         if columns[0].null_count:
             first = pc.index(columns[0].is_null(), value=True).as_py()
             raise InvalidQuery(
-                f"The event time `{self._form.vocab.event_time_column}` of a row is null{where(first)}",
+                f"The event time `{self._layout.vocab.event_time_column}` of a row is null{where(first)}",
                 hint="Filter such rows out, or give them a time with `coalesce`.",
             )
         offsets = pa.array(np.arange(self._next_offset, self._next_offset + rows.num_rows, dtype=np.int64))
         system_time = pa.array(np.full(rows.num_rows, self._system_time, dtype=np.int64)).cast(_TIME)
         if self._writer is None:
-            self._writer = SliceWriter(self._path, self._form.schema, self._form.vocab)
-        made = [offsets.cast(self._form.schema.field(0).type), operation_types.cast(self._form.schema.field(1).type)]
-        self._writer.write(pa.record_batch([*made, system_time, *columns], schema=self._form.schema))
+            self._writer = SliceWriter(self._path, self._layout.schema, self._layout.vocab)
+        made = [
+            offsets.cast(self._layout.schema.field(0).type),
+            operation_types.cast(self._layout.schema.field(1).type),
+        ]
+        self._writer.write(pa.record_batch([*made, system_time, *columns], schema=self._layout.schema))
         self._next_offset += rows.num_rows
 
     def finish(self) -> tuple[SliceDescription, ...]:
@@ -207,15 +210,15 @@ class OutputSlice(AbstractContextManager["OutputSlice"]):
             self._writer.abort()
 
 
-def final_columns(rows: pa.RecordBatch, form: OutputForm) -> list[pa.Array]:
+def final_columns(rows: pa.RecordBatch, layout: OutputLayout) -> list[pa.Array]:
     """The columns of a slice from the event time on, of rows as `OutputSlice.write` takes them.
 
     Raises:
         UnsupportedQuery: rows are known by a time that is finer than what is stored, so that two would have one key.
     """
     return [
-        _final(rows.column(at), form.schema.field(position), is_key=at in form.key)
-        for position, at in enumerate(form.sources, start=3)
+        _final(rows.column(at), layout.schema.field(position), is_key=at in layout.key)
+        for position, at in enumerate(layout.sources, start=3)
     ]
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from odfpy.dataset.transform import Transform
+    from odfpy.engine.cancellation import CancellationToken, JobProgress
     from odfpy.engine.contract import (
         AnalyzeRequest,
         AnalyzeResponse,
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
         TransformRequest,
         TransformResponse,
     )
-    from odfpy.engine.control import Control, JobProgress
     from odfpy.engine.row_stream import RowStream
     from odfpy.engine.scans import ScanRequest
 
@@ -60,20 +60,20 @@ class Engine(Protocol):
             EngineUnavailable: the engine cannot be reached.
         """
 
-    def stream(self, request: SqlRequest, control: Control) -> RowStream:
+    def stream(self, request: SqlRequest, control: CancellationToken) -> RowStream:
         """The rows of a query over whole datasets, as they are made.
 
         Raises:
             InvalidQuery: the query is at fault; also while the rows are read.
             EngineUnavailable: the engine cannot be reached.
-            QueryCancelled, QueryTimedOut: the control says that it is not wanted any more.
+            QueryCancelled, QueryTimedOut: the token says that it is not wanted any more.
         """
 
-    def within(self, control: Control) -> Engine:
-        """The same engine, whose work ends with a control and tells it how it gets on.
+    def with_cancellation(self, token: CancellationToken) -> Engine:
+        """The same engine, whose work ends when a token is cancelled, and tells it how it gets on.
 
         Args:
-            control: whoever asks has it; once it is stopped, the engine raises why.
+            token: whoever asks has it; once it is stopped, the engine raises why.
         """
 
     def preprocess(
@@ -99,7 +99,7 @@ class EngineRegistry:
         self._factories = dict(factories)
         self._engines: dict[str, Engine] = {}
         self._listener: Callable[[JobProgress], None] | None = None
-        self._apart: int | None = None
+        self._isolated_memory: int | None = None
 
     @classmethod
     def standard(cls, run_dir: Path, settings: EngineSettings | None = None) -> EngineRegistry:
@@ -115,21 +115,21 @@ class EngineRegistry:
         def spark() -> Engine:
             from odfpy.engine.worker.client import SparkEngine
 
-            return SparkEngine(run_dir, settings, found._tell)
+            return SparkEngine(run_dir, settings, found._report)
 
         found._factories = {"spark": spark, **found._factories}
         return found
 
     @contextmanager
-    def heard_by(self, listener: Callable[[JobProgress], None]) -> Iterator[None]:
-        """Let somebody hear how the engines get on with jobs that have no `Control`."""
+    def reporting_to(self, listener: Callable[[JobProgress], None]) -> Iterator[None]:
+        """Report to somebody how the engines get on with jobs that have no `CancellationToken`."""
         before, self._listener = self._listener, listener
         try:
             yield
         finally:
             self._listener = before
 
-    def _tell(self, progress: JobProgress) -> None:
+    def _report(self, progress: JobProgress) -> None:
         if self._listener is not None:
             self._listener(progress)
 
@@ -143,46 +143,46 @@ class EngineRegistry:
         datafusion = partial(_datafusion, memory, seconds)
 
         found = EngineRegistry({**{name: partial(self.get, name) for name in self.names}, "datafusion": datafusion})
-        found._apart = memory
+        found._isolated_memory = memory
         return found
 
-    def scan(self, request: ScanRequest, control: Control) -> RowStream | None:
+    def scan(self, request: ScanRequest, control: CancellationToken) -> RowStream | None:
         """The rows of a scan in a process of its own; None where this process may read them itself.
 
         Raises:
             OdfError: it was stopped, or a slice cannot be read.
         """
-        if self._apart is None:
+        if self._isolated_memory is None:
             return None
-        from odfpy.engine.datafusion.apart import IsolatedQuery, fork_server
+        from odfpy.engine.datafusion.isolated import IsolatedQuery, fork_server
 
-        return IsolatedQuery(fork_server(self._apart), request, control)
+        return IsolatedQuery(fork_server(self._isolated_memory), request, control)
 
-    def only_confined(self) -> EngineRegistry:
+    def sandboxed_only(self) -> EngineRegistry:
         """The same engines for queries of strangers: Spark answers them in a whole sandbox, or refuses to."""
 
         def spark() -> Engine:
             from odfpy.engine.worker.client import SparkEngine
 
             engine = self.get("spark")
-            return engine.only_confined() if isinstance(engine, SparkEngine) else engine
+            return engine.sandboxed_only() if isinstance(engine, SparkEngine) else engine
 
         found = EngineRegistry({**{name: partial(self.get, name) for name in self.names}, "spark": spark})
-        found._apart = self._apart
+        found._isolated_memory = self._isolated_memory
         return found
 
-    def within(self, control: Control) -> EngineRegistry:
-        """The same engines, whose work ends with a control and tells it how it gets on.
+    def with_cancellation(self, token: CancellationToken) -> EngineRegistry:
+        """The same engines, whose work ends when a token is cancelled, and tells it how it gets on.
 
         Args:
-            control: that of a request; several may be under way, each with its own.
+            token: that of a request; several may be under way, each with its own.
         """
 
         def bound(name: str) -> Engine:
-            return self.get(name).within(control)
+            return self.get(name).with_cancellation(token)
 
         found = EngineRegistry({name: partial(bound, name) for name in self.names})
-        found._apart = self._apart
+        found._isolated_memory = self._isolated_memory
         return found
 
     def expect(self, name: str) -> None:
@@ -211,8 +211,8 @@ class EngineRegistry:
 
 
 def _datafusion(memory: int | None, seconds: float | None) -> Engine:
-    from odfpy.engine.datafusion.apart import fork_server
     from odfpy.engine.datafusion.engine import DataFusionEngine
+    from odfpy.engine.datafusion.isolated import fork_server
     from odfpy.sandbox.limits import most_memory
 
     processes = fork_server(memory or most_memory())

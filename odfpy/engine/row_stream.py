@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import EngineError
 
 if TYPE_CHECKING:
@@ -46,12 +46,12 @@ class Spooled:
         schema: of the rows.
     """
 
-    def __init__(self, path: Path, write: Callable[[], None], control: Control) -> None:
+    def __init__(self, path: Path, write: Callable[[], None], control: CancellationToken) -> None:
         """Have it written, and wait for its first bytes.
 
         Args:
             path: the file, which is not there yet.
-            write: writes it and comes back when it is complete; it ends soon once the control has stopped it.
+            write: writes it and comes back when it is complete; it ends soon once it is cancelled.
             control: says whether it is still wanted.
 
         Raises:
@@ -105,7 +105,7 @@ class Spooled:
 class _Growing(io.RawIOBase):
     """A file to be read while it grows: reading waits for what is not there yet."""
 
-    def __init__(self, path: Path, control: Control) -> None:
+    def __init__(self, path: Path, control: CancellationToken) -> None:
         self.complete = threading.Event()
         self.error: BaseException | None = None
         self._path = path

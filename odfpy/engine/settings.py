@@ -5,11 +5,10 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
+from odfpy.data.amounts import parse_size
 from odfpy.data.scalars import U64
 from odfpy.settings.sections import EngineSection
 from odfpy.values import dataclass
-
-_UNITS = {"k": 10, "m": 20, "g": 30, "t": 40}
 
 
 class SandboxMode(Enum):
@@ -68,13 +67,9 @@ class EngineSettings:
     @property
     def most_memory(self) -> int | None:
         """`max_memory` in bytes."""
-        return _bytes_of(self.max_memory)
+        return None if self.max_memory is None else parse_size(self.max_memory)
 
     @property
     def most_disk(self) -> int | None:
         """`max_disk` in bytes."""
-        return _bytes_of(self.max_disk)
-
-
-def _bytes_of(size: str | None) -> int | None:
-    return None if size is None else int(size[:-1]) << _UNITS[size[-1].lower()]
+        return None if self.max_disk is None else parse_size(self.max_disk)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from odfpy.data.slices.parquet_io import open_parquet
 from odfpy.engine.ipc import write_stream
-from odfpy.engine.output import OutputForm
+from odfpy.engine.output import OutputLayout
 from odfpy.engine.tracing import BRANCH, INPUT, OFFSET, WANTED, WAY, WEIGHT
 
 RowKey: TypeAlias = tuple[str, ...]
@@ -30,21 +30,21 @@ class TraceTarget:
     """Rows of an output.
 
     Attributes:
-        form: the columns of the output.
+        layout: the columns of the output.
         rows: the rows, without system columns.
         numbers: of the rows that have some values and a weight; several where rows are the same.
     """
 
-    form: OutputForm
+    layout: OutputLayout
     rows: pa.Table
     numbers: Mapping[tuple[RowKey, int], Sequence[int]]
 
     @classmethod
-    def read(cls, path: str, form: OutputForm) -> TraceTarget:
+    def read(cls, path: str, layout: OutputLayout) -> TraceTarget:
         """The rows of a request; columns that they do not have yet are NULL."""
         with open_parquet(path) as file:
             table = file.read()
-        fields = list(form.schema)[3:]
+        fields = list(layout.schema)[3:]
         arrays = [
             table.column(field.name).cast(field.type)
             if field.name in table.column_names
@@ -57,7 +57,7 @@ class TraceTarget:
         keys = (key for batch in rows.to_batches() for key in keys_of(batch.columns))
         for key, (number, weight) in zip(keys, at, strict=True):
             numbers[key, weight].append(number)
-        return cls(form, rows, numbers)
+        return cls(layout, rows, numbers)
 
 
 def keys_of(columns: Iterable[pa.Array]) -> Iterable[RowKey]:

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from typing_extensions import Self
 
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import UsageError
-from odfpy.federation.asking.answer import WebAnswer
-from odfpy.federation.asking.asking import answered
-from odfpy.federation.asking.explain import without_explain
-from odfpy.federation.asking.later import LaterQueries
-from odfpy.federation.asking.options import DEFAULTS, MEMORY, SECONDS, AskOptions
-from odfpy.federation.asking.user import User
 from odfpy.federation.errors import InvalidCertificate
+from odfpy.federation.execution.answer import WebAnswer
+from odfpy.federation.execution.deferred import DeferredQueries
+from odfpy.federation.execution.execute import execute
+from odfpy.federation.execution.explain import without_explain
+from odfpy.federation.execution.options import DEFAULTS, MEMORY, SECONDS, QueryOptions
+from odfpy.federation.execution.user import User
 from odfpy.federation.relay.bounds import RECEIVED
 from odfpy.federation.relay.flight import LOCATION, Connections
 from odfpy.federation.relay.requesters import Authorities, Credentials
@@ -79,7 +79,7 @@ class Web:
         self.authorities = authorities
         self._connections = Connections(credentials, authorities)
         self.asker = User(relay, credentials, self._connections)
-        self.later = LaterQueries(self.asker)
+        self.later = DeferredQueries(self.asker)
 
     def __enter__(self) -> Self:
         return self
@@ -112,7 +112,7 @@ class Web:
         received: int = RECEIVED,
         single_use: bool = False,
         signed: bool = False,
-        control: Control | None = None,
+        control: CancellationToken | None = None,
     ) -> WebAnswer:
         """Ask a query, or have one explained: `EXPLAIN SELECT ...`, `EXPLAIN ANALYZE SELECT ...`.
 
@@ -132,15 +132,15 @@ class Web:
             IncompleteAnswer: a relay is missing, and that is not wanted.
             QueryCancelled, QueryTimedOut: it was stopped.
         """
-        options = AskOptions(require_complete, seconds, memory, received, single_use, signed)
-        return answered(self.asker, query, options, control)
+        options = QueryOptions(require_complete, seconds, memory, received, single_use, signed)
+        return execute(self.asker, query, options, control)
 
     def sql_into(
         self,
         query: str,
         workspace: Workspace,
         name: str,
-        options: AskOptions = DEFAULTS,
+        options: QueryOptions = DEFAULTS,
     ) -> Verification:
         """Ask a query, and keep the answer as a dataset, with what the relays have signed.
 
@@ -160,7 +160,7 @@ class Web:
         if without_explain(query)[1] is not None:
             raise UsageError("An explanation cannot be kept", hint="Ask the query itself.")
         wanted = replace(options, signed=True)
-        with answered(self.asker, query, wanted, check=check_columns) as answer:
+        with execute(self.asker, query, wanted, check=check_columns) as answer:
             return self.keep(answer, workspace, name, wanted)
 
     @staticmethod
@@ -184,7 +184,7 @@ class Web:
         answer: WebAnswer,
         workspace: Workspace,
         name: str,
-        options: AskOptions = DEFAULTS,
+        options: QueryOptions = DEFAULTS,
     ) -> Verification:
         """Keep an answer as a dataset, with what the relays have signed; it is verified at once.
 
@@ -214,7 +214,9 @@ class Web:
         )
 
 
-def verify(workspace: Workspace, name: str, authorities: str | Path, *, control: Control | None = None) -> Verification:
+def verify(
+    workspace: Workspace, name: str, authorities: str | Path, *, control: CancellationToken | None = None
+) -> Verification:
     """Verify an answer that was kept: offline, from its datasets alone.
 
     Args:

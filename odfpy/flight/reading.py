@@ -23,7 +23,7 @@ from odfpy.flight.failures import FAILURES, REFUSED, as_ours, reason
 from odfpy.flight.locations import locations_of
 from odfpy.flight.plan import Endpoint, Plan
 from odfpy.flight.server import Server
-from odfpy.flight.streams import Late, ReadAhead
+from odfpy.flight.streams import ReadAhead, StreamTimeout
 
 _MICROSECONDS: Final = pa.timestamp("us", "UTC")
 """Python has no finer times."""
@@ -51,7 +51,7 @@ def read_endpoint(server: Server, plan: Plan, endpoint: Endpoint, held_bytes: in
                 for batch in _held_back(_rows(server, location, found.ticket, plan), held_bytes):
                     yield batch
                     handed_over += batch.num_rows
-            except (Late, *FAILURES) as error:
+            except (StreamTimeout, *FAILURES) as error:
                 if handed_over:
                     raise _broken(location, endpoint, handed_over, error) from error
                 if isinstance(error, REFUSED) and len(usable) == 1:
@@ -78,7 +78,7 @@ def first_schema(server: Server, endpoint: Endpoint) -> pa.Schema:
         try:
             with _opened(server, location, found.ticket) as stream:
                 return stream.schema()
-        except (Late, *FAILURES) as error:
+        except (StreamTimeout, *FAILURES) as error:
             failures.append(f"{location}: {reason(error)}")
     raise _none_left(found, endpoint, failures)
 

@@ -14,7 +14,7 @@ _AHEAD: Final = 4
 _END: Final = object()
 
 
-class Late(Exception):
+class StreamTimeout(Exception):
     """Nothing has come for longer than a stream may be silent."""
 
 
@@ -39,7 +39,7 @@ class ReadAhead:
         """Return the columns of the stream. To be called first, and once.
 
         Raises:
-            Late, pyarrow's errors: the server is silent, or has ended the stream.
+            StreamTimeout, pyarrow's errors: the server is silent, or has ended the stream.
         """
         return self._next()
 
@@ -63,7 +63,7 @@ class ReadAhead:
         try:
             found = self._found.get(timeout=self._patience)
         except Empty:
-            raise Late(f"it has said nothing for {self._patience:g} s") from None
+            raise StreamTimeout(f"it has said nothing for {self._patience:g} s") from None
         if isinstance(found, BaseException):
             raise found
         return found

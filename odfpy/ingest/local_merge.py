@@ -21,7 +21,7 @@ from odfpy.chain.sources import MergeAppend, MergeSnapshot, MergeStrategy
 from odfpy.data.data_warning import DataWarning
 from odfpy.data.schemas.fit import fit_table
 from odfpy.data.vocabulary import DatasetVocabulary
-from odfpy.ingest.known_otherwise import known_otherwise
+from odfpy.ingest.ledger_conflicts import warn_conflicting_rows
 from odfpy.ingest.merge import StateNeed
 from odfpy.ingest.merge.base import APPEND, order_clause, repeated_keys
 from odfpy.ingest.merge_plan import MergePlan, relation, repeated_key
@@ -87,7 +87,7 @@ def merge_locally(
         operations = result.column("op").cast(pa.int32()).combine_chunks()
         positions = result.column("pos").cast(pa.int64()).combine_chunks()
         is_ledger = plan.merge.needs_state is StateNeed.SEEN_KEYS
-        warnings = known_otherwise(db, rows.columns, plan, positions) if is_ledger else ()
+        warnings = warn_conflicting_rows(db, rows.columns, plan, positions) if is_ledger else ()
     if plan.merge.needs_state is not StateNeed.CURRENT_ROWS:
         return MergedRows(OrderedRows(operations, rows.columns, positions), len(positions), repeated, warnings)
     used = pc.sum(pc.is_in(operations, value_set=pa.array(plan.from_input, pa.int32()))).as_py() or 0

@@ -86,7 +86,7 @@ def normalize_rows(
     return NormalizedRows(table, given, operations)
 
 
-def rows_with_no_event_time(new: pa.Table, rows: NormalizedRows, strategy: MergeStrategy, name: str) -> int:
+def count_null_event_times(new: pa.Table, rows: NormalizedRows, strategy: MergeStrategy, name: str) -> int:
     """The number of rows that have no event time, although their input has the column.
 
     Those that an upsert stream retracts do not count: what is written of them is the row as it was.

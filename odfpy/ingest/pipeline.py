@@ -33,9 +33,9 @@ from odfpy.data.vocabulary import DatasetVocabulary, OperationType
 from odfpy.ingest.evolve import untyped_columns
 from odfpy.ingest.fit import fit_rows
 from odfpy.ingest.local_merge import MergedRows, merge_locally
-from odfpy.ingest.normalize import normalize_rows, rows_with_no_event_time
+from odfpy.ingest.normalize import count_null_event_times, normalize_rows
 from odfpy.ingest.retractions import RetractionLimit, StateChange, check_retractions
-from odfpy.ingest.write import OrderedRows, SliceForm, WrittenSlice, write_slices
+from odfpy.ingest.write import OrderedRows, SliceLayout, WrittenSlice, write_slices
 from odfpy.stages import stage
 from odfpy.state.current import KeyedState, ScannedState
 from odfpy.values import dataclass
@@ -157,7 +157,7 @@ def ingest_rows(
             scratch=out.parent / f"{out.name}.scratch",
         )
     untimed = rows.event_time_given.length() - (pc.sum(rows.event_time_given).as_py() or 0)
-    lacking = rows_with_no_event_time(new, rows, strategy, vocab.event_time_column)
+    lacking = count_null_event_times(new, rows, strategy, vocab.event_time_column)
     statistics = replace(_statistics(new.num_rows, merged, vocab, watermark), untimed=untimed, lacking=lacking)
     if len(merged.rows.operations) == 0:
         return IngestedData((), extended if schema is None else schema, schema is None, statistics, merged.warnings)
@@ -165,7 +165,7 @@ def ingest_rows(
     if limit is not None and isinstance(strategy, MergeSnapshot):
         change = StateChange(new.num_rows, statistics.appended, statistics.retracted)
         warnings += check_retractions(change, limit, lambda most: _retracted_keys(merged.rows, strategy, most))
-    form = SliceForm(extended, vocab, system_time)
+    form = SliceLayout(extended, vocab, system_time)
     with stage("write"):
         written = write_slices(out, merged.rows, form, next_offset, threads=threads, slice_rows=slice_rows)  # (4)
     return IngestedData(written, extended, extended != schema, statistics, warnings)

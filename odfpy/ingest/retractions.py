@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from odfpy.data.data_warning import MAX_EXAMPLES, DataWarning, WarningKind, count_of, such_as
+from odfpy.data.amounts import count_of
+from odfpy.data.data_warning import MAX_EXAMPLES, DataWarning, WarningKind, such_as
 from odfpy.data.scalars import U64
 from odfpy.errors import TooManyRetractions
 from odfpy.values import dataclass

@@ -29,8 +29,8 @@ TIMESTAMP = pa.timestamp("ms", "UTC")
 
 
 @dataclass(frozen=True, slots=True)
-class SliceForm:
-    """The common form of all slices of an ingest.
+class SliceLayout:
+    """The common layout of all slices of an ingest.
 
     Attributes:
         schema: all columns.
@@ -84,7 +84,7 @@ def slice_files(out: Path, count: int) -> list[Path]:
 def write_slices(
     out: Path,
     rows: OrderedRows,
-    form: SliceForm,
+    form: SliceLayout,
     next_offset: int,
     *,
     threads: int | None = None,
@@ -127,7 +127,7 @@ def write_slices(
 def write_slice(
     path: Path,
     parts: Iterator[tuple[pa.Array, pa.Table]],
-    form: SliceForm,
+    form: SliceLayout,
     first_offset: int,
     threads: int | None = None,
 ) -> SliceInfo:

@@ -8,13 +8,14 @@ from enum import Enum
 from html import escape
 from typing import Any, Final, TypeAlias
 
+from odfpy.data.amounts import count_of
 from odfpy.data.multihash import Multihash
 from odfpy.data.rows.html_table import cell, table
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary, OperationType
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
-from odfpy.provenance.values import MAX_ROWS, counted, plain_value, ranges_text, short_text
+from odfpy.provenance.values import MAX_ROWS, plain_value, ranges_text, short_text
 from odfpy.visible import visible
 
 Rows: TypeAlias = Mapping[DatasetId, tuple[int, ...]]
@@ -195,4 +196,4 @@ class Provenance:
             time = plain_value(row.values.get(hidden[0]))
             yield [dataset.name, row.offset, row.operation.symbol, time, visible(values), of]
         if (more := len(dataset.rows) - MAX_ROWS) > 0:
-            yield [dataset.name, f"... and {counted(more)} more", "", "", "", ""]
+            yield [dataset.name, f"... and {count_of(more, 'row')} more", "", "", "", ""]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from odfpy.data.amounts import count_of
 from odfpy.dataset.identity import DatasetId
 from odfpy.provenance.graph import Graph, GraphEdge, GraphNode
 from odfpy.provenance.model import ColumnSource, Origin, Provenance, Rows, TracedDataset, TracedRow
-from odfpy.provenance.values import MAX_ROWS, counted, plain_value, ranges_text, short_text
+from odfpy.provenance.values import MAX_ROWS, plain_value, ranges_text, short_text
 
 _MAX_BOXES: Final = 24
 
@@ -24,7 +25,7 @@ def lines(answer: Provenance) -> Iterator[str]:
     for number, dataset in enumerate(answer.datasets):
         if number:
             yield ""
-            yield f"{dataset.name} ({dataset.kind.value.lower()}), {counted(len(dataset.rows))}"
+            yield f"{dataset.name} ({dataset.kind.value.lower()}), {count_of(len(dataset.rows), 'row')}"
         yield from _rows_lines(dataset, names, is_first=number == 0)
         for step in dataset.steps:
             yield f"  how    {step.alias or 'query'}: {step.query_class}, {step.reason}"
@@ -55,7 +56,7 @@ def _rows_lines(dataset: TracedDataset, names: Mapping[DatasetId, str], *, is_fi
         if row.offset in dataset.origins:
             yield f"         {origin_text(dataset.origins[row.offset])}"
     if len(dataset.rows) > MAX_ROWS:
-        yield f"  ... and {counted(len(dataset.rows) - MAX_ROWS)} more (`-o json` has all of them)"
+        yield f"  ... and {count_of(len(dataset.rows) - MAX_ROWS, 'row')} more (`-o json` has all of them)"
 
 
 def _row_text(dataset: TracedDataset, row: TracedRow) -> str:

@@ -27,11 +27,6 @@ def short_text(value: Any) -> str:
     return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 1]}…"
 
 
-def counted(count: int) -> str:
-    """A number of rows in words."""
-    return "1 row" if count == 1 else f"{count} rows"
-
-
 def ranges_text(offsets: Sequence[int]) -> str:
     """Offsets in growing order, runs of them as one: `0-3, 7`."""
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges(offsets))

@@ -15,7 +15,7 @@ from odfpy.dataset.names import DatasetAlias
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odfpy.engine.control import Control
+    from odfpy.engine.cancellation import CancellationToken
     from odfpy.engine.row_stream import RowStream
 
 AnswerPath = Literal["chain", "slices", "spark", "datafusion"]
@@ -60,7 +60,12 @@ class Answer:
     """
 
     def __init__(
-        self, rows: RowStream, inputs: tuple[QueryInput, ...], path: AnswerPath, control: Control, resources: ExitStack
+        self,
+        rows: RowStream,
+        inputs: tuple[QueryInput, ...],
+        path: AnswerPath,
+        control: CancellationToken,
+        resources: ExitStack,
     ) -> None:
         self.schema = rows.schema
         self.inputs = inputs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.query.log_query import LogQuery
 from odfpy.query.query import Query
 from odfpy.query.scan import Scan
@@ -30,7 +30,7 @@ class GeneratedRows:
         schema: pa.Schema,
         make: Callable[[], Iterator[pa.RecordBatch]],
         query: Query,
-        control: Control,
+        control: CancellationToken,
         *,
         is_cut: bool = False,
     ) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.engine.registry import EngineRegistry
 from odfpy.engine.scans import scan
 from odfpy.engine.sql.ad_hoc import SqlRequest
@@ -22,7 +22,7 @@ from odfpy.query.resolver import DatasetResolver
 if TYPE_CHECKING:
     from odfpy.engine.row_stream import RowStream
 
-__all__ = ["Answer", "Control", "PreparedQuery", "Query", "QueryInput", "QueryService"]
+__all__ = ["Answer", "CancellationToken", "PreparedQuery", "Query", "QueryInput", "QueryService"]
 
 
 class QueryService:
@@ -37,7 +37,7 @@ class QueryService:
         self.resolver = resolver
         self.engines = engines
 
-    def run(self, query: Query, control: Control | None = None) -> Answer:
+    def run(self, query: Query, control: CancellationToken | None = None) -> Answer:
         """Begin to answer; use it as a context manager. Its columns are known when this comes back.
 
         Args:
@@ -52,7 +52,7 @@ class QueryService:
             EngineUnavailable: the engine cannot be reached.
         """
         with ExitStack() as stack:
-            control = stack.enter_context(Control(query.timeout, within=control))
+            control = stack.enter_context(CancellationToken(query.timeout, parent=control))
             found = plan(self.resolver, query)
             rows = self._explanation(found, control) if found.is_explained else self._rows(found, control, stack)
             stack.callback(rows.close)
@@ -65,7 +65,7 @@ class QueryService:
         """
         found = plan(self.resolver, only_schema(query), is_bound=False)
         with ExitStack() as stack:
-            control = stack.enter_context(Control(query.timeout))
+            control = stack.enter_context(CancellationToken(query.timeout))
             rows = self._explanation(found, control) if found.is_explained else self._rows(found, control, stack)
             stack.callback(rows.close)
             return PreparedQuery(rows.schema, found.inputs, found.num_parameters)
@@ -77,7 +77,7 @@ class QueryService:
         """
         return "\n".join(plan(self.resolver, query).explained())
 
-    def _rows(self, found: Plan, control: Control, stack: ExitStack) -> RowStream:
+    def _rows(self, found: Plan, control: CancellationToken, stack: ExitStack) -> RowStream:
         query, simple = found.query, found.simple
         if found.path == "chain" and simple is not None:
             schema, row = totals(simple, found.tables[0][1])
@@ -97,13 +97,13 @@ class QueryService:
         return self.engines.get(found.path).stream(request, control)
 
     @staticmethod
-    def _explanation(found: Plan, control: Control) -> RowStream:
+    def _explanation(found: Plan, control: CancellationToken) -> RowStream:
         import pyarrow as pa
 
         schema = pa.schema([pa.field("plan", pa.string())])
         return GeneratedRows(schema, lambda: as_lines(found.explained()), found.query, control)
 
-    def _from_slices(self, found: Plan, control: Control) -> RowStream:
+    def _from_slices(self, found: Plan, control: CancellationToken) -> RowStream:
         simple, schema, query, (only,) = found.simple, found.columns, found.query, found.scans
         assert simple is not None and schema is not None  # noqa: S101, PT018  that is what the path says
         wanted = simple.rows(only.cut.num_rows, query.skip, query.limit)

@@ -211,12 +211,12 @@ class _Copying:
     def __init__(self, source: DatasetLayout, target: DatasetLayout, total: int, progress: BytesProgress) -> None:
         self._source = source
         self._target = target
-        self._watch = Watch(total, progress)
+        self._monitor = StreamMonitor(total, progress)
 
     def copy(self, item: ObjectOfBlock) -> None:
         """Copy one file."""
         source, target = item.kind.store(self._source), item.kind.store(self._target)
-        with self._watch.over(source.open(item.name), source.describe(item.name)) as watched:
+        with self._monitor.over(source.open(item.name), source.describe(item.name)) as watched:
             try:
                 target.insert_stream(watched, item.name, size=item.size)
             except (HashMismatch, ObjectTooLarge) as error:
@@ -228,10 +228,10 @@ class _Copying:
 
     def stop(self) -> None:
         """Let every copy fail soon, also those that wait for a server."""
-        self._watch.stop()
+        self._monitor.stop()
 
 
-class Watch:
+class StreamMonitor:
     """Streams that are read side by side: counted together and stopped together.
 
     Attributes:
@@ -288,14 +288,14 @@ class Watch:
 class _Watched:
     """A stream whose bytes are counted, and whose errors are told as errors of reading."""
 
-    def __init__(self, watch: Watch, stream: BinaryIO, where: str) -> None:
-        self._watch = watch
+    def __init__(self, monitor: StreamMonitor, stream: BinaryIO, where: str) -> None:
+        self._monitor = monitor
         self._stream = stream
         self._where = where
         self._pace = Pace()
 
     def read(self, size: int) -> bytes:
-        self._watch.check()
+        self._monitor.check()
         begin = time.monotonic()
         try:
             data = self._stream.read(size)
@@ -304,5 +304,5 @@ class _Watched:
             raise TransferError(f"{self._where}: {error}", hint="Run the command again.") from error
         except (OSError, ValueError) as error:
             raise OdfError(f"Cannot read {self._where}: {error}") from error
-        self._watch.advance(len(data))
+        self._monitor.advance(len(data))
         return data

@@ -9,7 +9,7 @@
     /platform/...                       sessions and logins, and what admins do
     /delta-sharing/...                  the Delta Sharing protocol, an application of its own
     /v0/archive/...                     the archive of files, if one is meant or only one is there
-    /mcp                                the Model Context Protocol, if `odf serve --mcp` says so: a guest
+    /mcp                                the Model Context Protocol, if `odf serve --mcp` says so: mounted
     /{name}/..., /{account}/{name}/...  a dataset
 
 A dataset's routers are mounted under both forms of its name.
@@ -45,7 +45,7 @@ from odfpy.serving.http.budget import MemoryBudget
 from odfpy.serving.http.errors import add_handlers
 from odfpy.serving.http.limits import BoundedBodies
 from odfpy.serving.http.metrics import Metrics, Observed
-from odfpy.serving.http.mounted_apps import MakeGuest, add_guests
+from odfpy.serving.http.mounted_apps import MountedAppFactory, mount_apps
 from odfpy.serving.http.query_limiter import QueryGate
 from odfpy.serving.notifications import events
 from odfpy.serving.notifications.delivery import Deliveries
@@ -73,7 +73,7 @@ from odfpy.serving.rest.administration import ROUTERS as ADMINISTRATION
 from odfpy.serving.rest.administration import readers
 from odfpy.serving.rest.automation import overview as automation_overview
 from odfpy.serving.rest.automation import schedule as dataset_schedule
-from odfpy.serving.rest.automation.known import Automations
+from odfpy.serving.rest.automation.schedulers import Automations
 from odfpy.serving.rest.catalog import Catalog
 from odfpy.serving.rest.ingest import Ingests
 from odfpy.serving.rest.login import Logins
@@ -121,7 +121,7 @@ def create_app(
     settings: ServeSettings | None = None,
     budget: MemoryBudget | None = None,
     tickets: SignInTickets | None = None,
-    guests: Mapping[str, MakeGuest] | None = None,
+    mounted_apps: Mapping[str, MountedAppFactory] | None = None,
 ) -> FastAPI:
     """The application that serves the datasets of some workspaces.
 
@@ -130,7 +130,7 @@ def create_app(
         settings: limits and times.
         budget: memory for what clients send, where other servers of this process share it.
         tickets: tickets that open sessions of browsers.
-        guests: applications beside the API, by the path that they are at.
+        mounted_apps: applications beside the API, by the path that they are at.
     """
     settings = settings or ServeSettings()
     app = DescribedApp(lifespan=_lifespan)
@@ -164,7 +164,7 @@ def create_app(
     lifetime = workspaces[0].config.section(SharingSection).login_lifetime
     app.state.logins = Logins(app.state.sharing.guesses, Duration(lifetime))
     app.router.routes.append(SharingMount(PREFIX, sharing))
-    app.state.guests = add_guests(app, guests or {})
+    app.state.mounted_apps = mount_apps(app, mounted_apps or {})
     app.include_router(datasets_api.server)
     app.include_router(dataset_metrics.server)
     app.include_router(docs_page.router)
@@ -187,7 +187,7 @@ def create_app(
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Webhooks are called while the server runs, and guests live; at its start, datasets are read ahead."""
+    """Webhooks are called while the server runs, and mounted apps live; at its start, datasets are read ahead."""
     state = app.state
     deliveries = Deliveries(state.datasets.storages, state.settings, state.metrics)
     task = asyncio.create_task(deliveries.run())
@@ -196,8 +196,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     reading.start()
     try:
         async with AsyncExitStack() as stack:
-            for guest in state.guests:
-                await stack.enter_async_context(guest.running())
+            for mounted in state.mounted_apps:
+                await stack.enter_async_context(mounted.running())
             yield
     finally:
         is_over.set()
@@ -212,7 +212,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 def _read_ahead(app: FastAPI, stop: threading.Event) -> None:
     """Read what takes a while with many thousands of datasets, so that the first who asks need not wait for it."""
     with suppress(OdfError):  # whoever asks is told what is wrong
-        app.state.datasets.look_again()
+        app.state.datasets.refresh()
         app.state.archives.sweep()
     app.state.catalog.warm_up(stop)
 

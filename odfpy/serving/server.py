@@ -23,7 +23,7 @@ from odfpy.serving.callers.sessions import SignInTickets
 from odfpy.serving.http.addresses import Addresses
 from odfpy.serving.http.budget import MemoryBudget
 from odfpy.serving.http.logs import log, set_up_logging
-from odfpy.serving.http.mounted_apps import MakeGuest
+from odfpy.serving.http.mounted_apps import MountedAppFactory
 from odfpy.serving.http.protocol import GuardedProtocol
 from odfpy.serving.http.tls import CannotServe, Tls, check_certificate
 from odfpy.serving.http.websocket_protocol import BudgetedWebSocket
@@ -45,7 +45,7 @@ def serve(
     flight_port: int | None = None,
     quiet: bool = False,
     tickets: SignInTickets | None = None,
-    guests: Mapping[str, MakeGuest] | None = None,
+    mounted_apps: Mapping[str, MountedAppFactory] | None = None,
     listener: Listener | None = None,
     on_listening: Callable[[str, str | None], object] = lambda _url, _flight: None,
 ) -> None:
@@ -60,7 +60,7 @@ def serve(
         flight_port: port to answer queries at over Flight SQL, 0 for any that is free; None for not at all.
         quiet: log only what goes wrong.
         tickets: tickets that open sessions of browsers.
-        guests: applications beside the API, by the path that they are at.
+        mounted_apps: applications beside the API, by the path that they are at.
         listener: who is told of scheduled runs; None if there are to be none.
         on_listening: called with the server's URL, and that for Flight SQL, when it is ready for clients.
 
@@ -79,12 +79,12 @@ def serve(
             tls=tls,
             budget=budget,
             tickets=tickets,
-            guests=guests,
+            mounted_apps=mounted_apps,
             on_listening=tell,
         )
         set_up_logging(quiet=quiet)
         if flight_port is not None:
-            from odfpy.serving.flight.beside import serving_flight
+            from odfpy.serving.flight.lifecycle import serving_flight
 
             flight = stack.enter_context(
                 serving_flight(
@@ -120,7 +120,7 @@ class DatasetServer(uvicorn.Server):
         tls: Tls | None = None,
         budget: MemoryBudget | None = None,
         tickets: SignInTickets | None = None,
-        guests: Mapping[str, MakeGuest] | None = None,
+        mounted_apps: Mapping[str, MountedAppFactory] | None = None,
         on_listening: Callable[[str], object] = lambda _url: None,
     ) -> None:
         """
@@ -131,7 +131,7 @@ class DatasetServer(uvicorn.Server):
             tls: certificate and key.
             budget: memory for what clients send, where other servers of this process share it.
             tickets: tickets that open sessions of browsers.
-            guests: applications beside the API, by the path that they are at.
+            mounted_apps: applications beside the API, by the path that they are at.
             on_listening: called with the URL when the server is ready for clients.
 
         Raises:
@@ -140,7 +140,7 @@ class DatasetServer(uvicorn.Server):
         if tls is not None:
             check_certificate(tls)
         budget, addresses = budget or MemoryBudget(settings), Addresses(settings.max_connections_each)
-        self.app = create_app(workspaces, settings, budget, tickets, guests)
+        self.app = create_app(workspaces, settings, budget, tickets, mounted_apps)
         self.url = _url_of(listener, tls)
         self._on_listening = on_listening
         config = uvicorn.Config(

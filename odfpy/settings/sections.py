@@ -1,6 +1,6 @@
 """All settings, in the order of `odf config list`: those of a workspace, and those of a dataset.
 
-Each is declared as `name: Annotated[type, Meaning(sentence)] = default` in its section. `max_rows` in `ServeSection` is
+Each is declared as `name: Annotated[type, Help(sentence)] = default` in its section. `max_rows` in `ServeSection` is
 `serve.maxRows` in files. A new setting also has a row in `docs/cli.md` and in `workspace_template/.odf/config.yaml`.
 """
 

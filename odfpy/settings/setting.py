@@ -80,7 +80,7 @@ class Setting:
         attribute: its name in the section.
         type: type of its values, without None.
         default: value where nothing is set, None for none.
-        meaning: its use.
+        help: its use.
         marks: further conditions: `Form`, `AtLeast`.
     """
 
@@ -88,13 +88,13 @@ class Setting:
     attribute: str
     type: Any
     default: Value | None
-    meaning: Help
+    help: Help
     marks: tuple[Form | AtLeast, ...] = ()
 
     @property
     def description(self) -> str:
         """One line for people."""
-        return self.meaning.sentence
+        return self.help.sentence
 
     @property
     def variable(self) -> str:
@@ -149,9 +149,9 @@ def settings_in(section: type[Section]) -> tuple[Setting, ...]:
 
 def _setting(section: type[Section], name: str, declared: Any) -> Setting:
     kind, marks = _unwrapped(declared)
-    (meaning,) = (mark for mark in marks if isinstance(mark, Help))
+    (described,) = (mark for mark in marks if isinstance(mark, Help))
     rules = tuple(mark for mark in marks if isinstance(mark, Form | AtLeast))
-    return Setting(f"{section.NAME}.{_camel(name)}", name, kind, getattr(section, name), meaning, rules)
+    return Setting(f"{section.NAME}.{_camel(name)}", name, kind, getattr(section, name), described, rules)
 
 
 def _unwrapped(declared: Any) -> tuple[Any, list[Any]]:

@@ -74,13 +74,13 @@ class AuditLog:
         now = time.monotonic()
         if now - self._minute >= _MINUTE:
             self._minute, self._strangers = now, 0
-            self._tell_uncounted()
+            self._report_uncounted()
         self._strangers += 1
         if self._strangers > _MAX_STRANGERS:
             self._left_out += 1
         return self._strangers <= _MAX_STRANGERS
 
-    def _tell_uncounted(self) -> None:
+    def _report_uncounted(self) -> None:
         if self._left_out:
             self._log.record({"action": LEFT_OUT, "files": self._left_out, "granted": False})
             self._left_out = 0
@@ -92,7 +92,7 @@ class AuditLog:
     def stop(self) -> None:
         """Bring all that was handed in into the dataset."""
         with self._lock:
-            self._tell_uncounted()
+            self._report_uncounted()
         self._log.stop()
 
 

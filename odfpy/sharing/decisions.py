@@ -73,7 +73,7 @@ class View:
         return [name for name in names if folded(name) in shown]
 
     @cached_property
-    def deciding_columns(self) -> frozenset[str]:
+    def filter_columns(self) -> frozenset[str]:
         """Folded names of the columns that conditions are about."""
         return frozenset(folded(name) for part in self.parts if part.rows for name in columns_of(part.rows))
 

@@ -79,4 +79,4 @@ class Sharing:
 
     def reach(self, principal: Principal) -> CallerAccess:
         """Return what a principal may see, by the grants that they and their groups have now."""
-        return CallerAccess(self.grants.of(principal.id), principal.attributes)
+        return CallerAccess(self.grants.get(principal.id), principal.attributes)

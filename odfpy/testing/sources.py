@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import QueryCancelled, QueryTimedOut, ResultTooLarge
 from odfpy.federation.errors import SourceFailed, SourceMismatch
 from odfpy.federation.sources.contract import ReadLimits, Source
@@ -183,7 +183,7 @@ class SourceContract:
     # --- Ends ---
 
     def test_cancelled_while_rows_are_read(self, source: Source) -> None:
-        control = Control()
+        control = CancellationToken()
         reader = source.read(self.endless(), pa.schema([("id", pa.int64())]), cancelled=control)
         assert reader.read_next_batch().num_rows
         threading.Thread(target=control.cancel).start()
@@ -192,7 +192,7 @@ class SourceContract:
                 pass
 
     def test_cancelled_before_it_begins(self, source: Source) -> None:
-        control = Control()
+        control = CancellationToken()
         control.cancel()
         with pytest.raises(QueryCancelled):
             source.read(self.endless(), pa.schema([("id", pa.int64())]), cancelled=control).read_all()

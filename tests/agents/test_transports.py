@@ -129,8 +129,10 @@ def test_a_query_that_takes_too_long_is_stopped(workspace: Workspace, monkeypatc
 
 @pytest.fixture(scope="module")
 def server(workspace: Workspace) -> Iterator[DatasetServer]:
-    guests = {PATH: lambda app: McpApp(app, [workspace])}
-    with serving(workspace, guests=guests, running_queries=1, base_url="https://data.example.org") as server:
+    mounted_apps = {PATH: lambda app: McpApp(app, [workspace])}
+    with serving(
+        workspace, mounted_apps=mounted_apps, running_queries=1, base_url="https://data.example.org"
+    ) as server:
         yield server
 
 

@@ -7,8 +7,8 @@ import re
 
 from support.servers.agents import EVIL, INJECTION, LONG, Agent, text_of
 
+from odfpy.agents.data_markers import NOTE, as_data
 from odfpy.agents.limits import MAX_CELL_LENGTH, MAX_CHARACTERS
-from odfpy.agents.marks import NOTE, as_data
 
 MARKED = re.compile(r"<<data ([0-9a-f]{16})\n(.*)\ndata \1>>")
 

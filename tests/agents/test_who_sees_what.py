@@ -37,7 +37,7 @@ COUNT = f'select count(*) as n from "{PUBLIC}"'
 
 @pytest.fixture(scope="module")
 def server(workspace: Workspace) -> Iterator[DatasetServer]:
-    with serving(workspace, guests={PATH: lambda app: McpApp(app, [workspace])}) as server:
+    with serving(workspace, mounted_apps={PATH: lambda app: McpApp(app, [workspace])}) as server:
         yield server
 
 
@@ -190,8 +190,8 @@ def test_a_writer_does_not_pull_what_belongs_to_others(tmp_path: Path):
     theirs = workspace_with(tmp_path / "theirs", root("com.example.b", "{kind: Append}"))
     set_visibility(theirs.storage.get("com.example.b").folder, Visibility.PUBLIC)
     token = Tokens(mine.odf).new("writer", Scope.WRITE)
-    guests = {PATH: lambda app: McpApp(app, [mine, theirs])}
-    with serving(mine, theirs, guests=guests) as server, over_http(server.url, token) as agent:
+    mounted_apps = {PATH: lambda app: McpApp(app, [mine, theirs])}
+    with serving(mine, theirs, mounted_apps=mounted_apps) as server, over_http(server.url, token) as agent:
         assert "scope write" in agent.refusal("pull", dataset="com.example.b")
 
 

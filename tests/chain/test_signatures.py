@@ -27,10 +27,10 @@ from odfpy.chain.signatures import (
     SignedBlock,
     decode,
     encode,
+    has_signatures,
     path_of,
     read_head_signatures,
     read_signatures,
-    says_signed,
 )
 from odfpy.codec.canonical_json import canonical_json
 from odfpy.data.timestamp import Timestamp
@@ -79,7 +79,7 @@ def test_a_signature_is_read_back_with_its_signers():
 def test_the_head_is_signed_apart_and_an_older_head_is_none():
     layout = with_file(encode(signed(kind=HEAD_SIGNATURES), HEAD_SIGNATURES), HEAD_PATH)
     assert layout.side is not None
-    assert says_signed(layout.side)
+    assert has_signatures(layout.side)
     assert read_head_signatures(layout.side, ID, LAST) == signed(kind=HEAD_SIGNATURES)
     assert read_head_signatures(layout.side, ID, SECOND) is None
 
@@ -90,7 +90,7 @@ def test_the_head_is_signed_apart_and_an_older_head_is_none():
 def test_a_web_page_in_the_place_of_signatures_is_none(page: bytes):
     side = with_file(page, HEAD_PATH).side
     assert side is not None
-    assert not says_signed(side)
+    assert not has_signatures(side)
 
 
 @pytest.mark.parametrize("text", [b"", b"x", b'{"error": "not found"}', b"{HeadSignature", b"<", b"\xff\xfe"])
@@ -99,7 +99,7 @@ def test_what_is_neither_signatures_nor_a_web_page_cannot_be_read(text: bytes):
     side = with_file(text, HEAD_PATH).side
     assert side is not None
     with pytest.raises(MalformedSignature, match=r"Signatures cannot be read: refs/head\.sig"):
-        says_signed(side)
+        has_signatures(side)
 
 
 def changed(how: Callable[[Any], None]) -> bytes:

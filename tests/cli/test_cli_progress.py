@@ -18,7 +18,7 @@ from odfpy.coordinator.maintenance.verify import verify
 from odfpy.coordinator.requests import VerifyRequest
 from odfpy.coordinator.storage.results import ENGINE_ACTIONS, Progress
 from odfpy.coordinator.workspace import Workspace
-from odfpy.engine.control import JobProgress, Stage
+from odfpy.engine.cancellation import JobProgress, Stage
 from odfpy.engine.registry import EngineRegistry
 from odfpy.engine.worker.client import SparkEngine
 
@@ -63,7 +63,7 @@ def test_an_engine_is_heard_by_whoever_waits_for_it(tmp_path: Path) -> None:
     spark = engines.get("spark")
     assert isinstance(spark, SparkEngine)
     assert spark._on_progress is not None
-    with engines.heard_by(heard.append):
+    with engines.reporting_to(heard.append):
         spark._on_progress(JobProgress(Stage.STARTING))
     spark._on_progress(JobProgress(Stage.RUNNING))
     assert heard == [JobProgress(Stage.STARTING)]
@@ -76,14 +76,14 @@ def test_a_verification_tells_how_the_engine_gets_on(tmp_path: Path, monkeypatch
 
     def verified(*arguments: Any, **more: Any) -> VerifyReport:
         if more["engine_for"] is not None:
-            workspace.engines.registry._tell(JobProgress(Stage.STARTING))
+            workspace.engines.registry._report(JobProgress(Stage.STARTING))
         return verify(*arguments, **more)
 
     monkeypatch.setattr("odfpy.coordinator.maintenance.verify.verify", verified)
     for integrity_only in (True, False):
         list(workspace.maintenance.verify(VerifyRequest(all=True, integrity_only=integrity_only), heard.append))
         assert ("starting Spark" in {one.action for one in heard}) is not integrity_only
-    workspace.engines.registry._tell(JobProgress(Stage.RUNNING))
+    workspace.engines.registry._report(JobProgress(Stage.RUNNING))
     assert "Spark works" not in {one.action for one in heard}
 
 

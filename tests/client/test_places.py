@@ -30,7 +30,7 @@ from odfpy.errors import (
     UnknownTable,
     UsageError,
 )
-from odfpy.serving.flight.beside import serving_flight
+from odfpy.serving.flight.lifecycle import serving_flight
 from odfpy.serving.http.tls import Tls
 from odfpy.serving.settings import ServeSettings
 

@@ -18,7 +18,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.errors import DatasetLocked, DatasetNotFound, OdfError, UsageError
 from odfpy.repository.divergence import DatasetsDiverged
 from odfpy.repository.seen_heads import SeenHeads
-from odfpy.repository.transfer.simple import ForeignDataset, HistoryTakenBack
+from odfpy.repository.transfer.simple import ForeignDataset, HistoryRewritten
 
 POLLING = """
 kind: DatasetSnapshot
@@ -157,7 +157,7 @@ def test_a_place_that_goes_back_is_told_and_not_followed(tmp_path: Path) -> None
     (mirror / "refs" / "head").write_bytes(early)
     before = rows(here, "root")
     (result,) = pull(here)
-    assert isinstance(result.error, HistoryTakenBack)
+    assert isinstance(result.error, HistoryRewritten)
     assert str(mirror) in result.error.message
     assert rows(here, "root") == before
     ((remark,),) = [status.remarks for status in here.updates.status()]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from odfpy.engine.cancellation import JobProgress, Stage
 from odfpy.engine.contract import TransformResponseInternalError
-from odfpy.engine.control import JobProgress, Stage
 from odfpy.engine.worker.messages import (
     Answer,
     Channel,

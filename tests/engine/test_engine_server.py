@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from odfpy.engine.cancellation import Stage
 from odfpy.engine.contract import SqlRequest, SqlResponseSuccess
-from odfpy.engine.control import Stage
 from odfpy.engine.worker.messages import (
     Channel,
     FromWorker,

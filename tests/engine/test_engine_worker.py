@@ -19,6 +19,7 @@ import pytest
 from support.engine.session import MEMORY
 
 from odfpy.dataset.transform import TransformSql
+from odfpy.engine.cancellation import CancellationToken, JobProgress, Stage
 from odfpy.engine.contract import (
     AnalyzeResponseSuccess,
     SqlRequest,
@@ -26,7 +27,6 @@ from odfpy.engine.contract import (
     TransformRequest,
     TransformResponseSuccess,
 )
-from odfpy.engine.control import Control, JobProgress, Stage
 from odfpy.engine.ipc import map_stream
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.tracing import WANTED, WEIGHT, TraceRequest, TraceResponseSuccess
@@ -336,7 +336,7 @@ def test_an_engine_whose_workspace_is_removed_ends(tmp_path: Path):
 
 def test_rows_are_there_before_the_query_is_done_and_whoever_has_enough_stops_it(engine, tmp_path):
     slowly = query("SELECT id FROM range(0, 50000, 1, 50000)", tmp_path)
-    control = Control()
+    control = CancellationToken()
     rows = engine.stream(slowly, control)
     assert rows.schema.names == ["id"]
     batches = iter(rows)
@@ -349,12 +349,12 @@ def test_rows_are_there_before_the_query_is_done_and_whoever_has_enough_stops_it
 
 
 def test_what_goes_wrong_while_rows_are_read_is_told(engine, tmp_path):
-    rows = engine.stream(query("SELECT 1 / (2 - id) AS x FROM range(0, 4, 1, 4)", tmp_path), Control())
+    rows = engine.stream(query("SELECT 1 / (2 - id) AS x FROM range(0, 4, 1, 4)", tmp_path), CancellationToken())
     with pytest.raises(InvalidQuery, match="by zero"):
         list(rows)
     rows.close()
     with pytest.raises(InvalidQuery, match="nope"):
-        engine.stream(query("SELECT nope", tmp_path), Control())
+        engine.stream(query("SELECT nope", tmp_path), CancellationToken())
     too_large = replace(query("SELECT id FROM range(100000)", tmp_path), max_bytes=1000)
     with pytest.raises(ResultTooLarge):
-        list(engine.stream(too_large, Control()))
+        list(engine.stream(too_large, CancellationToken()))

@@ -13,8 +13,8 @@ import pytest
 
 from odfpy.dataset.transform import TransformSql
 from odfpy.engine.contract import SqlRequest, SqlResponseSuccess, TransformResponseInternalError
-from odfpy.engine.datafusion.apart import ForkServer
 from odfpy.engine.datafusion.engine import DataFusionEngine
+from odfpy.engine.datafusion.isolated import ForkServer
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.worker.client import SparkEngine
 from odfpy.engine.worker.job_profile import JobProfile

@@ -15,6 +15,7 @@ from support.engine.raised_errors import JOBS, contents, error_classes, sample
 from odfpy.codec.errors import RaisedError
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY
 from odfpy.dataset.transform import TransformSql
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.engine.contract import (
     AnalyzeRequest,
     JobRequest,
@@ -23,10 +24,9 @@ from odfpy.engine.contract import (
     TransformResponseInternalError,
     TransformResponseInvalidQuery,
 )
-from odfpy.engine.control import Control
-from odfpy.engine.datafusion import apart
-from odfpy.engine.datafusion.apart import ForkServer
+from odfpy.engine.datafusion import isolated
 from odfpy.engine.datafusion.engine import DataFusionEngine
+from odfpy.engine.datafusion.isolated import ForkServer
 from odfpy.engine.jobs import result_of
 from odfpy.engine.responses import as_error
 from odfpy.engine.worker.job_profile import JobProfile
@@ -89,7 +89,7 @@ def datafusion() -> Iterator[DataFusionEngine]:
         return python_command(PROGRAM, "datafusion", memory, idle)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(apart, "python_command", command)
+        patch.setattr(isolated, "python_command", command)
         server = ForkServer(1 << 30)
         server.begin()
         yield DataFusionEngine(server)
@@ -117,7 +117,7 @@ def test_a_job_raises_what_it_raised(process: SandboxedProcess, kind: type[OdfEr
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 def test_a_process_of_datafusion_raises_what_it_raised(datafusion: DataFusionEngine, kind: type[OdfError]) -> None:
     with pytest.raises(kind) as raised:
-        datafusion.stream(SqlRequest(kind.code, (), ""), Control())
+        datafusion.stream(SqlRequest(kind.code, (), ""), CancellationToken())
     assert contents(raised.value) == contents(sample(kind))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.engine.row_stream import Spooled
 from odfpy.errors import EngineError, InvalidQuery, QueryCancelled
 
@@ -35,7 +35,9 @@ def writing(path: Path, *steps: pa.RecordBatch | Callable[[], object]) -> Callab
 def test_a_file_is_read_while_it_is_written(tmp_path: Path) -> None:
     read = threading.Event()
     path = tmp_path / "result"
-    rows = Spooled(path, writing(path, batch(), batch(1, 2), lambda: read.wait(PATIENCE), batch(3)), Control())
+    rows = Spooled(
+        path, writing(path, batch(), batch(1, 2), lambda: read.wait(PATIENCE), batch(3)), CancellationToken()
+    )
     batches = iter(rows)
     assert rows.schema == SCHEMA
     assert next(batches) == batch(1, 2)
@@ -51,13 +53,13 @@ def test_what_goes_wrong_is_told_as_the_writer_tells_it(tmp_path: Path) -> None:
 
     path = tmp_path / "result"
     with pytest.raises(InvalidQuery, match="by zero"):
-        list(Spooled(path, writing(path, batch(1), fail), Control()))
+        list(Spooled(path, writing(path, batch(1), fail), CancellationToken()))
     with pytest.raises(InvalidQuery, match="by zero"):
-        Spooled(path, writing(path, fail), Control())
+        Spooled(path, writing(path, fail), CancellationToken())
 
 
 def test_whoever_waits_can_be_stopped(tmp_path: Path) -> None:
-    control, stopped = Control(), threading.Event()
+    control, stopped = CancellationToken(), threading.Event()
     control.on_stop(stopped.set)
     path = tmp_path / "result"
     rows = Spooled(path, writing(path, batch(1), lambda: stopped.wait(PATIENCE)), control)
@@ -74,4 +76,4 @@ def test_an_engine_may_leave_nothing_but_a_file(tmp_path: Path, kind: str) -> No
     secret, path = tmp_path / "secret", tmp_path / "result"
     writing(secret, batch(1))()
     with pytest.raises(EngineError, match="not a file"):
-        Spooled(path, lambda: path.symlink_to(secret) if kind == "link" else path.mkdir(), Control())
+        Spooled(path, lambda: path.symlink_to(secret) if kind == "link" else path.mkdir(), CancellationToken())

@@ -185,6 +185,15 @@ def test_sums_of_fractions_are_the_same_in_any_order(compared):
 
 
 @pytest.mark.spark
+def test_a_sum_that_cancels_out_is_near_by_the_size_of_the_others(compared):
+    fields = (pa.field("k", pa.string()), pa.field("v", pa.float64()))
+    totals = "SELECT max(event_time) AS event_time, k, sum(v) AS s FROM a GROUP BY k"
+    rows = ["+A 01T01:00 x 0.1", "+A 01T02:00 x 0.2", "+A 01T02:00 y 5.5"]
+    made = compared(totals, (rows, None), (["+A 01T03:00 x -0.3"], None), fields=fields)
+    assert made.compare().is_equal
+
+
+@pytest.mark.spark
 @pytest.mark.parametrize("query", [DAYS, FIRST_THREE, RUNNING] if EXAMPLES else [DAYS])
 def test_whatever_happens_the_batch_agrees_after_every_pull(spark, tmp_path, query):
     case = Case("story", "", [(None, query)], {"a": FIELDS}, {}, ())

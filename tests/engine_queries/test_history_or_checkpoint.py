@@ -76,6 +76,15 @@ MAPS: list[Step] = [
 ]
 FACT = {"r": "2024-01-03T00:00", "f": "2024-01-03T00:00"}
 
+# --- Equal values of several forms ---
+
+SIGNED = "(SELECT event_time, k, v * DOUBLE('-0.0') AS z FROM a)"
+LAGGED = "lag(v * DOUBLE('-0.0')) OVER (PARTITION BY k ORDER BY event_time)"
+UNRELATED: tuple[Text, Text] = {"a": "-R 2024-01-01T02:00 y 1"}, {}
+BEFORE: tuple[Text, Text] = {"a": "+A 2024-01-01T01:00 x 1"}, {}
+TWO_KEYS: tuple[Text, Text] = {"a": "+A 2024-01-01T02:00 x 1\n+A 2024-01-01T02:00 y 1"}, {}
+PARTNER: tuple[Text, Text] = {"b": "+A 2024-01-01T01:00 x 1"}, {}
+
 # --- Late rows alone ---
 
 TOTALS = (
@@ -134,6 +143,73 @@ STORIES = {
         ],
         ['-R 2024-01-02T00:00 x {"v":1}', '+A 2024-01-02T00:00 x {"v":7}'],
         VERSIONS,
+    ),
+    "a negative zero that is computed": Story(
+        "SELECT event_time, k, CAST(z AS STRING) AS s, row_number() OVER (PARTITION BY k ORDER BY event_time) AS n"
+        f" FROM {SIGNED}",
+        {"a": VALUES},
+        [TWO_KEYS, UNRELATED, BEFORE],
+        ["-C 2024-01-01T02:00 x 0.0 1", "+C 2024-01-01T01:00 x 0.0 1", "+A 2024-01-01T02:00 x 0.0 2"],
+    ),
+    "a negative zero of a window function": Story(
+        f"SELECT event_time, k, CAST(z AS STRING) AS s FROM (SELECT event_time, k, {LAGGED} AS z FROM a)",
+        {"a": VALUES},
+        [TWO_KEYS, UNRELATED, BEFORE],
+        ["+A 2024-01-01T01:00 x -", "-R 2024-01-01T02:00 x -", "+A 2024-01-01T02:00 x 0.0"],
+    ),
+    "a negative zero of explode": Story(
+        "SELECT event_time, k, CAST(z AS STRING) AS s, row_number() OVER (PARTITION BY k ORDER BY event_time) AS n"
+        " FROM (SELECT event_time, k, explode(array(v * DOUBLE('-0.0'))) AS z FROM a)",
+        {"a": VALUES},
+        [TWO_KEYS, UNRELATED, BEFORE],
+        ["-C 2024-01-01T02:00 x 0.0 1", "+C 2024-01-01T01:00 x 0.0 1", "+A 2024-01-01T02:00 x 0.0 2"],
+    ),
+    "a map that is made": Story(
+        "SELECT l.event_time, l.k, to_json(l.m) AS m, b.v"
+        " FROM (SELECT event_time, k, map('v', v, 'a', 1) AS m FROM a) l LEFT JOIN b ON l.k = b.k",
+        BOTH,
+        [TWO_KEYS, UNRELATED, PARTNER],
+        ['-R 2024-01-01T02:00 x {"a":1,"v":1} -', '+A 2024-01-01T02:00 x {"a":1,"v":1} 1'],
+    ),
+    "a negative zero of a step before": Story(
+        [
+            ("z", "SELECT event_time, k, v * DOUBLE('-0.0') AS z FROM a"),
+            (None, "SELECT z.event_time, z.k, CAST(z.z AS STRING) AS s, b.v FROM z LEFT JOIN b ON z.k = b.k"),
+        ],
+        BOTH,
+        [TWO_KEYS, UNRELATED, PARTNER],
+        ["-R 2024-01-01T02:00 x 0.0 -", "+A 2024-01-01T02:00 x 0.0 1"],
+    ),
+    "a row that was wrong, corrected in time": Story(
+        "SELECT max(event_time) AS event_time, k, sum(CAST(10 / v AS INT)) AS s FROM a GROUP BY k",
+        {"a": VALUES},
+        [
+            ({"a": "+A 2024-01-01T01:00 x 2"}, {}),
+            (
+                {
+                    "a": "+A 2024-01-01T02:00 x 0\n-C 2024-01-01T02:00 x 0\n+C 2024-01-01T02:00 x 5\n"
+                    "+A 2024-01-01T02:00 x 5"
+                },
+                {},
+            ),
+        ],
+        ["-C 2024-01-01T01:00 x 5", "+C 2024-01-01T02:00 x 9"],
+    ),
+    "a row that was wrong, before DISTINCT": Story(
+        [
+            ("d", "SELECT DISTINCT event_time, k FROM a WHERE CAST(if(v = 0, 'bad', '1') AS INT) = 1"),
+            (None, "SELECT event_time, k, row_number() OVER (PARTITION BY k ORDER BY event_time) AS n FROM d"),
+        ],
+        {"a": VALUES},
+        [
+            (
+                {
+                    "a": "+A 2024-01-01T01:00 x 2\n+A 2024-01-01T02:00 x 0\n-R 2024-01-01T02:00 x 0\n+A 2024-01-01T03:00 y 5"
+                },
+                {},
+            )
+        ],
+        ["+A 2024-01-01T01:00 x 1", "+A 2024-01-01T03:00 y 1"],
     ),
     "a row taken back that was not late": Story(
         TOTALS,

@@ -14,7 +14,7 @@ import pytest
 from support.servers.azure import azure_containers
 from support.servers.buckets import gcs_buckets, s3_buckets
 
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import QueryCancelled
 from odfpy.federation.errors import SourceFailed
 from odfpy.federation.model.connections import FilesConnection
@@ -106,7 +106,7 @@ def test_what_is_too_large_or_not_there_in_a_store(s3: str, tmp_path: Path) -> N
         with pytest.raises(SourceFailed) as caught:
             source.read(*COUNT).read_all()
         assert says in caught.value.detail
-    control = Control()
+    control = CancellationToken()
     control.cancel()
     with pytest.raises(QueryCancelled):
         over(f"{s3}/two/x.parquet", tmp_path / "other").read(*COUNT, cancelled=control)

@@ -359,8 +359,8 @@ def test_results_are_their_owners_only_and_final_states_stay(store: WebStore) ->
     assert results.move("r", ResultState.DONE, {"files": ["a"]})
     assert not results.move("r", ResultState.CANCELLED)
     assert (results.get("r", "ann").state, results.get("r", "ann").detail) == (ResultState.DONE, {"files": ["a"]})
-    assert [one.id for one in results.of("ann")] == ["r"]
+    assert [one.id for one in results.owned_by("ann")] == ["r"]
     assert results.unfinished() == results.old() == []
     assert [one.id for one in results.old(later(2))] == ["r"]
     results.remove("r")
-    assert results.of("ann") == []
+    assert results.owned_by("ann") == []

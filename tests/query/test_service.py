@@ -21,7 +21,7 @@ from odfpy.chain.references import ReferenceKind
 from odfpy.chain.slices import slices_of
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.vocabulary import OperationType
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import OdfError, QueryCancelled, QueryTimedOut, ResultTooLarge, UsageError
 from odfpy.query.dialects import DIALECTS, Dialect, parameter_places, with_parameters
 from odfpy.query.log_query import simple_query
@@ -348,7 +348,7 @@ def test_a_query_is_cancelled_while_it_is_read(workspace: Workspace) -> None:
         answer.cancel()
         with pytest.raises(QueryCancelled):
             answer.read_all()
-    control = Control()
+    control = CancellationToken()
     control.cancel()
     with pytest.raises(QueryCancelled):
         workspace.query_service.run(Query("SELECT * FROM appended"), control).read_all()

@@ -24,7 +24,7 @@ from odfpy.repository.divergence import DatasetsDiverged
 from odfpy.repository.places.open import open_dataset
 from odfpy.repository.transfer.simple import (
     ForeignDataset,
-    HistoryTakenBack,
+    HistoryRewritten,
     TransferOutcome,
     TransferResult,
     transfer,
@@ -172,7 +172,7 @@ def test_place_that_does_not_have_any_more_what_it_had(here: DatasetLayout, ther
         add_info(there, "other")
     before = image(here)
     with pytest.raises(
-        HistoryTakenBack, match=r"was at block 3 \(f1620.*2 blocks that were there have been taken back"
+        HistoryRewritten, match=r"was at block 3 \(f1620.*2 blocks that were there have been taken back"
     ):
         transfer(there, here, seen=seen)
     assert image(here) == before

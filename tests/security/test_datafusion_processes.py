@@ -19,11 +19,11 @@ from odfpy.chain.encoding import load_snapshots
 from odfpy.cli.app import run
 from odfpy.coordinator.workspace import Workspace
 from odfpy.dataset.transform import TransformSql
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.engine.contract import SqlRequest, SqlResponseSuccess
-from odfpy.engine.control import Control
-from odfpy.engine.datafusion import apart
-from odfpy.engine.datafusion.apart import ForkServer, fork_server
+from odfpy.engine.datafusion import isolated
 from odfpy.engine.datafusion.engine import DataFusionEngine
+from odfpy.engine.datafusion.isolated import ForkServer, fork_server
 from odfpy.errors import InvalidQuery, OdfError, QueryEnded, QueryTimedOut, QueryTooDeep
 from odfpy.sandbox.landlock import landlock_version
 from odfpy.serving.callers.tokens import Scope, Tokens
@@ -77,7 +77,7 @@ def test_a_query_that_breaks_datafusion_is_told_in_plain_words() -> None:
     text = "select " + "+".join(["1"] * 40_000)
     rows = DataFusionEngine(fork_server(1 << 30))
     with pytest.raises(QueryEnded, match=r"broke down over the query \(SIG(SEGV|BUS)\)") as told:
-        list(rows.stream(SqlRequest(text, (), ""), Control()))
+        list(rows.stream(SqlRequest(text, (), ""), CancellationToken()))
     assert told.value.hint is not None
     assert told.value.code == "E450"
     assert is_well(rows)
@@ -126,7 +126,7 @@ def test_planning_ends_with_its_time_too(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_queries_without_rows_are_planned_in_a_process_as_well(engine: DataFusionEngine) -> None:
-    rows = engine.stream(SqlRequest("select 1 as one", (), "", limit=0), Control())
+    rows = engine.stream(SqlRequest("select 1 as one", (), "", limit=0), CancellationToken())
     assert rows.schema.names == ["one"]
     assert list(rows) == []
     rows.close()
@@ -201,7 +201,7 @@ def test_a_process_that_breaks_down_over_a_replay_is_a_finding(
     assert pulled.error is None
 
     def ended(*_: object, **__: object) -> SqlResponseSuccess:
-        raise apart._ended(None, MEMORY, is_planning=False)
+        raise isolated._ended(None, MEMORY, is_planning=False)
 
     monkeypatch.setattr("odfpy.engine.datafusion.engine.ask", ended)
     (report,) = workspace.verify(["derived"])

@@ -93,8 +93,8 @@ def test_nor_does_what_the_package_starts(traps: Path) -> None:
         "from odfpy.sandbox.check import why_not_whole; why_not_whole()\n"
         "from odfpy.engine.datafusion.engine import DataFusionEngine\n"
         "from odfpy.engine.contract import SqlRequest\n"
-        "from odfpy.engine.control import Control\n"
-        "print(sum(rows.num_rows for rows in DataFusionEngine().stream(SqlRequest('SELECT 1', (), ''), Control())))"
+        "from odfpy.engine.cancellation import CancellationToken\n"
+        "print(sum(rows.num_rows for rows in DataFusionEngine().stream(SqlRequest('SELECT 1', (), ''), CancellationToken())))"
     )
     done = run(traps, sys.executable, "-c", SAFE + work)
     assert (done.stdout, caught(traps)) == ("1\n", ""), done.stderr

@@ -40,10 +40,10 @@ from odfpy.chain.signatures import (
     SignatureReport,
     SignedBlock,
     encode,
+    has_signatures,
     path_of,
     read_head_signatures,
     read_signatures,
-    says_signed,
 )
 from odfpy.chain.state import ChainState
 from odfpy.chain.stores.ref_store import LocalRefStore
@@ -60,7 +60,7 @@ from odfpy.repository.exchange import fetch_dataset, send_dataset
 from odfpy.repository.peer_errors import PeerFailed
 from odfpy.repository.places.http import http_dataset
 from odfpy.repository.transfer.incoming_signatures import IncomingSignatures
-from odfpy.repository.transfer.simple import HistoryTakenBack, transfer
+from odfpy.repository.transfer.simple import HistoryRewritten, transfer
 from odfpy.serving.callers.tokens import Scope, Tokens
 
 OWNER, CAROL = KeyPair(b"o" * 32), KeyPair(b"c" * 32)
@@ -228,7 +228,7 @@ def test_an_old_head_that_is_replayed_is_noticed(there: DatasetLayout, here: Dat
     there.side.write(HEAD_PATH, old_signature)
     assert read_head_signatures(there.side, ID, there.chain.in_order()[-1]) is None, "it is of another head"
     there.refs.compare_and_swap("head", seen, old.hash)
-    with pytest.raises(HistoryTakenBack):
+    with pytest.raises(HistoryRewritten):
         transfer(there, here, seen=seen)
     with pytest.raises(NotSigned):
         transfer(there, DatasetLayout.in_memory(), required=BY_ALICE)
@@ -491,7 +491,7 @@ def test_no_head_is_there_unsigned_for_a_moment(
     monkeypatch.setattr(LocalRefStore, "compare_and_swap", looked)
     assert send_dataset(there, node.url).signatures == SignatureReport(1, 0, (ALICE.actor,))
     assert moves == [True, True]
-    assert says_signed(http_dataset(node.http).side)  # type: ignore[arg-type]
+    assert has_signatures(http_dataset(node.http).side)  # type: ignore[arg-type]
 
 
 # --- From the command line ---
@@ -546,12 +546,12 @@ def test_a_process_that_goes_on_signs_with_a_revoked_key_no_more(workspace: Work
     (entry,) = workspace.add(load_snapshots(root("new"), "manifest"))
     for ref in (NAME, str(entry.handle.alias)):
         newest = next(workspace.datasets.log(ref))
-        signers = {signer.key for signer in workspace.datasets.signers(ref).of(newest).signers}
+        signers = {signer.key for signer in workspace.datasets.signers(ref).get(newest).signers}
         assert stolen not in signers
         assert UserKeys().own().actor in signers
     assert odf("config", "set", "signatures.sign", "false") == 0
     feed(workspace, NAME, "4 d")
-    assert not workspace.datasets.signers(NAME).of(next(workspace.datasets.log(NAME))).signers
+    assert not workspace.datasets.signers(NAME).get(next(workspace.datasets.log(NAME))).signers
 
 
 def test_remarks_are_on_the_commits_of_the_own_thread(workspace: Workspace) -> None:
@@ -724,7 +724,7 @@ def test_a_signature_after_the_revocation_is_found_by_verify(workspace: Workspac
     )
     (report,) = workspace.verify([NAME], integrity_only=True)
     assert [(finding.code, finding.block) for finding in report.findings] == [("E471", head.hash)]
-    signers = Workspace.open(workspace.root).datasets.signers(NAME).of(head).signers
+    signers = Workspace.open(workspace.root).datasets.signers(NAME).get(head).signers
     assert "does not count" in signers[0].name
 
 

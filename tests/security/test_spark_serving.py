@@ -19,7 +19,7 @@ from odfpy.engine.contract import SqlRequest, SqlResponseSuccess
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.worker.admin import stop_engine
 from odfpy.engine.worker.client import SparkEngine
-from odfpy.errors import EngineUnavailable, NotConfined
+from odfpy.errors import EngineUnavailable, SandboxRequired
 from odfpy.serving.callers import engines
 from odfpy.serving.callers.access import Caller
 from odfpy.serving.callers.engines import UNCONFINED, ServedEngines, warning
@@ -83,15 +83,15 @@ def test_an_operator_may_allow_it(workspace: Workspace, no_java: None) -> None:
 
 
 def test_a_cluster_is_no_sandbox(workspace: Workspace, tmp_path: Path) -> None:
-    engine = SparkEngine(tmp_path / "run", EngineSettings(master="spark://nobody:7077")).only_confined()
-    with pytest.raises(NotConfined):
+    engine = SparkEngine(tmp_path / "run", EngineSettings(master="spark://nobody:7077")).sandboxed_only()
+    with pytest.raises(SandboxRequired):
         engine.sql(SqlRequest("SELECT 1", (), str(tmp_path / "result")))
 
 
 def test_callers_of_flight_are_told_the_same(workspace: Workspace) -> None:
     served = ServedEngines(workspace, 1 << 30, 60.0)
-    engine = served.of(Caller()).get("spark")
-    with pytest.raises(NotConfined) as caught:
+    engine = served.get(Caller()).get("spark")
+    with pytest.raises(SandboxRequired) as caught:
         engine.sql(SqlRequest("SELECT 1", (), str(workspace.root / "result")))
     assert isinstance(as_flight(caught.value), fl.FlightUnauthorizedError)
 
@@ -101,7 +101,7 @@ def test_an_admin_of_another_workspace_is_a_stranger(workspace: Workspace, tmp_p
     text = Tokens(other.odf).new("admin", Scope.ADMIN)
     served = ServedEngines(workspace, 1 << 30, 60.0)
     stranger = Caller(Tokens(other.odf).find(text), other.storage, text)
-    assert served.of(stranger) is served.of(Caller())
+    assert served.get(stranger) is served.get(Caller())
 
 
 def test_an_operator_is_told_before_he_serves(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,8 +124,8 @@ def test_the_engine_itself_decides_where_only_files_are_confined(tmp_path: Path)
     worker = start_exploited(engine.run, SETTINGS, "refuse")
     request = SqlRequest("SELECT 1", (), str(tmp_path / "result"))
     try:
-        with pytest.raises(NotConfined):
-            engine.only_confined().sql(request)
+        with pytest.raises(SandboxRequired):
+            engine.sandboxed_only().sql(request)
         assert engine.sql(request) == SqlResponseSuccess(1)
     finally:
         stop_engine(engine.run.path, force=True)

@@ -42,8 +42,8 @@ from odfpy.query.service import PreparedQuery, Query, QueryService
 from odfpy.serving.callers.access import Caller
 from odfpy.serving.callers.tokens import Tokens
 from odfpy.serving.callers.visibility import Visibility, set_visibility
-from odfpy.serving.flight.beside import serving_flight as serving_beside
 from odfpy.serving.flight.errors import Unauthenticated
+from odfpy.serving.flight.lifecycle import serving_flight as serving_beside
 from odfpy.serving.flight.messages import message, parse, unwrap, wrap
 from odfpy.serving.flight.sessions import FlightSession, Sessions
 from odfpy.serving.flight.statements import Schemas, cut_rows, plan_answer

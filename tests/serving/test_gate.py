@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.serving.callers.access import Caller
 from odfpy.serving.http.errors import Refused
 from odfpy.serving.http.query_limiter import QueryGate
@@ -28,7 +28,7 @@ class Client:
         await self.goes_away.wait()
         return {"type": "http.disconnect"}
 
-    def asks(self, gate: QueryGate, work: Callable[[Control], str]) -> asyncio.Task[str]:
+    def asks(self, gate: QueryGate, work: Callable[[CancellationToken], str]) -> asyncio.Task[str]:
         return asyncio.create_task(gate.run(self.request, Caller(), work))
 
 

@@ -68,14 +68,14 @@ def of_key(setting: Setting) -> str:
 
 @pytest.mark.parametrize("setting", ALL, ids=of_key)
 def test_a_setting_has_one_sentence(setting: Setting) -> None:
-    assert re.fullmatch(r"[A-Z][^\n]{10,105}[^\s.]", setting.meaning.sentence)
-    assert ". " not in setting.meaning.sentence
+    assert re.fullmatch(r"[A-Z][^\n]{10,105}[^\s.]", setting.help.sentence)
+    assert ". " not in setting.help.sentence
 
 
 @pytest.mark.parametrize("setting", ALL, ids=of_key)
 def test_a_setting_names_the_section_of_the_specification_that_it_concerns(setting: Setting) -> None:
     allowed = HEADINGS | ({None} if setting.key.startswith(OWN) else set())
-    assert setting.meaning.specification in allowed
+    assert setting.help.specification in allowed
 
 
 @pytest.mark.parametrize("setting", ALL, ids=of_key)

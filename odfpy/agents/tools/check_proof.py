@@ -11,7 +11,7 @@ from odfpy.agents.readers import Reader
 from odfpy.agents.tool import Arguments, Tool, ToolAnswer
 from odfpy.agents.tools.query import ReadDataset
 from odfpy.coordinator.storage.keys import UserKeys
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.query.wire.commitments import InvalidCommitment
 from odfpy.query.wire.verification import CommittedAnswer, MalformedAnswer, VerificationFailed, verify_answer
 
@@ -46,7 +46,7 @@ class CheckAnswer(ToolAnswer):
         return "The proof does NOT hold; `problem` says why."
 
 
-def _check(reader: Reader, asked: CheckArguments, control: Control) -> CheckAnswer:
+def _check(reader: Reader, asked: CheckArguments, control: CancellationToken) -> CheckAnswer:
     text = asked.proof.strip()
     is_hash = not text.startswith("{")
     data = reader.served.proofs.find(text, reader.owner) if is_hash else text.encode("utf-8", "replace")

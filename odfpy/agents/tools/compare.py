@@ -9,9 +9,10 @@ from pydantic import BaseModel, Field
 
 from odfpy.agents.readers import Reader
 from odfpy.agents.shown_rows import shown_rows
-from odfpy.agents.tool import Arguments, DatasetName, Tool, ToolAnswer, counted
+from odfpy.agents.tool import Arguments, DatasetName, Tool, ToolAnswer
 from odfpy.coordinator.reading.compare import RowChange, compare
-from odfpy.engine.control import Control
+from odfpy.data.amounts import count_of
+from odfpy.engine.cancellation import CancellationToken
 
 _MOMENT = "A time (2024-03-01T12:00:00Z), a date, a block, a tag or a branch."
 
@@ -47,10 +48,10 @@ class CompareAnswer(ToolAnswer):
 
     def summary(self) -> str:
         more = " THERE ARE MORE." if self.has_more else ""
-        return f"{counted(len(self.changes), 'change')}.{more}"
+        return f"{count_of(len(self.changes), 'change')}.{more}"
 
 
-def _compare(reader: Reader, asked: CompareArguments, control: Control) -> CompareAnswer:
+def _compare(reader: Reader, asked: CompareArguments, control: CancellationToken) -> CompareAnswer:
     dataset = reader.dataset(asked.dataset)
     storage = reader.workspace_of(dataset).storage
     for moment in (asked.old, asked.new):

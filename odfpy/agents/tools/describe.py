@@ -8,14 +8,15 @@ from pydantic import BaseModel, Field
 
 from odfpy.agents.limits import cut
 from odfpy.agents.readers import Reader
-from odfpy.agents.tool import Arguments, DatasetName, Tool, ToolAnswer, counted
+from odfpy.agents.tool import Arguments, DatasetName, Tool, ToolAnswer
 from odfpy.agents.tools.find import sql_name, text_or_none
 from odfpy.chain.encoding import snapshot_document
 from odfpy.coordinator.manifests import snapshot_of
 from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.data.amounts import count_of
 from odfpy.data.schemas.arrow import to_arrow
 from odfpy.data.timestamp import Timestamp
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.serving.rest.catalog import CatalogEntry
 
 _MAKERS: Final = ("SetPollingSource", "AddPushSource", "SetTransform")
@@ -97,10 +98,10 @@ class DescribeAnswer(ToolAnswer):
         checked, columns = "never verified here", len(self.columns) + self.more_columns
         if self.verification is not None:
             checked = "the last verification " + ("found nothing" if self.verification.ok else "found errors")
-        return f"A dataset of {counted(self.rows, 'row')} in {counted(columns, 'column')}; {checked}."
+        return f"A dataset of {count_of(self.rows, 'row')} in {count_of(columns, 'column')}; {checked}."
 
 
-def _describe(reader: Reader, asked: DescribeArguments, control: Control) -> DescribeAnswer:
+def _describe(reader: Reader, asked: DescribeArguments, control: CancellationToken) -> DescribeAnswer:
     control.check()
     return describe(reader, reader.dataset(asked.dataset))
 

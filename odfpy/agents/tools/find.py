@@ -8,10 +8,11 @@ from pydantic import BaseModel, Field
 
 from odfpy.agents.limits import cut
 from odfpy.agents.readers import Reader
-from odfpy.agents.tool import Arguments, Tool, ToolAnswer, counted
+from odfpy.agents.tool import Arguments, Tool, ToolAnswer
+from odfpy.data.amounts import count_of
 from odfpy.data.timestamp import Timestamp
-from odfpy.dataset.names import speaks_of
-from odfpy.engine.control import Control
+from odfpy.dataset.names import matches_search
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.serving.rest.catalog import CatalogEntry
 
 _MAX_DESCRIPTION_LENGTH = 300
@@ -50,17 +51,17 @@ class FindAnswer(ToolAnswer):
 
     def summary(self) -> str:
         more = "" if self.next_skip is None else f" There are more: ask with skip={self.next_skip}."
-        return f"{len(self.datasets)} of {counted(self.total, 'dataset')}.{more}"
+        return f"{len(self.datasets)} of {count_of(self.total, 'dataset')}.{more}"
 
 
-def _find(reader: Reader, asked: FindArguments, control: Control) -> FindAnswer:
+def _find(reader: Reader, asked: FindArguments, control: CancellationToken) -> FindAnswer:
     control.check()
     search = asked.search or ""
     fitting = [
         entry
         for entry in reader.entries()
         if (asked.kind is None or entry.kind.value == asked.kind)
-        and speaks_of(search, entry.dataset.handle.alias, entry.description, entry.keywords)
+        and matches_search(search, entry.dataset.handle.alias, entry.description, entry.keywords)
     ]
     page = fitting[asked.skip : asked.skip + asked.limit]
     end = asked.skip + len(page)

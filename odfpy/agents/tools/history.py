@@ -7,13 +7,14 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from odfpy.agents.readers import Reader
-from odfpy.agents.tool import Arguments, DatasetName, Tool, ToolAnswer, counted
+from odfpy.agents.tool import Arguments, DatasetName, Tool, ToolAnswer
 from odfpy.agents.tools.find import text_or_none
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import AddData, ExecuteTransform
 from odfpy.coordinator.storage.signers import BlockSigners, Signers
+from odfpy.data.amounts import count_of
 from odfpy.data.timestamp import Timestamp
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 
 
 class HistoryArguments(Arguments):
@@ -52,10 +53,10 @@ class HistoryAnswer(ToolAnswer):
 
     def summary(self) -> str:
         listed = "" if len(self.blocks) == self.num_blocks else f" The newest {len(self.blocks)} are listed."
-        return f"{counted(self.num_blocks, 'block')} with {counted(self.new_rows, 'row')}.{listed}"
+        return f"{count_of(self.num_blocks, 'block')} with {count_of(self.new_rows, 'row')}.{listed}"
 
 
-def _history(reader: Reader, asked: HistoryArguments, control: Control) -> HistoryAnswer:
+def _history(reader: Reader, asked: HistoryArguments, control: CancellationToken) -> HistoryAnswer:
     dataset = reader.dataset(asked.dataset)
     since = None if asked.since is None else Timestamp.parse(asked.since)
     signers = Signers(dataset)
@@ -70,7 +71,7 @@ def _history(reader: Reader, asked: HistoryArguments, control: Control) -> Histo
         count += 1
         rows += _rows_of(hashed)
         if len(found) < asked.limit:
-            found.append(_block(hashed, signers.of(hashed)))
+            found.append(_block(hashed, signers.get(hashed)))
     return HistoryAnswer(
         dataset=str(dataset.handle), blocks=found, num_blocks=count, new_rows=rows, block_before=before
     )

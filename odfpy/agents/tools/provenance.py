@@ -9,12 +9,13 @@ from pydantic import BaseModel, Field
 
 from odfpy.agents.limits import MAX_CELL_LENGTH, cut
 from odfpy.agents.readers import Reader
-from odfpy.agents.tool import Arguments, DatasetName, Tool, ToolAnswer, counted
+from odfpy.agents.tool import Arguments, DatasetName, Tool, ToolAnswer
 from odfpy.coordinator.provenance.guarded_rows import RowGuard
 from odfpy.coordinator.provenance.trace import row_provenance
 from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.data.amounts import count_of
 from odfpy.dataset.identity import DatasetId
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import OdfError, QueryCancelled, QueryTimedOut, ResultTooLarge
 from odfpy.provenance.errors import NoSuchColumn, NoSuchRow, UnknownProvenance
 from odfpy.provenance.model import Origin, Provenance, TracedDataset, TracedRow
@@ -75,11 +76,11 @@ class ProvenanceAnswer(ToolAnswer):
     replay: Annotated[str, Field(description="checked: the cited rows alone give the row again.")]
 
     def summary(self) -> str:
-        hidden = f" Hidden: {counted(self.hidden_datasets, 'dataset')} on the way." if self.hidden_datasets else ""
-        return f"{counted(len(self.datasets), 'dataset')} on the way; replay: {self.replay}.{hidden}"
+        hidden = f" Hidden: {count_of(self.hidden_datasets, 'dataset')} on the way." if self.hidden_datasets else ""
+        return f"{count_of(len(self.datasets), 'dataset')} on the way; replay: {self.replay}.{hidden}"
 
 
-def _provenance(reader: Reader, asked: ProvenanceArguments, control: Control) -> ProvenanceAnswer:
+def _provenance(reader: Reader, asked: ProvenanceArguments, control: CancellationToken) -> ProvenanceAnswer:
     control.check()
     dataset = reader.dataset(asked.dataset)
     workspace = reader.workspace_of(dataset)
@@ -87,7 +88,7 @@ def _provenance(reader: Reader, asked: ProvenanceArguments, control: Control) ->
     try:
         found = row_provenance(
             workspace.storage,
-            reader.engines_of(workspace).within(control),
+            reader.engines_of(workspace).with_cancellation(control),
             str(dataset.handle.id),
             asked.offset,
             column=asked.column,

@@ -7,10 +7,11 @@ from typing import Annotated
 from pydantic import Field
 
 from odfpy.agents.readers import Reader
-from odfpy.agents.tool import Arguments, DatasetName, Tool, ToolAnswer, counted
+from odfpy.agents.tool import Arguments, DatasetName, Tool, ToolAnswer
 from odfpy.agents.tools.find import text_or_none
 from odfpy.coordinator.requests import PullRequest
-from odfpy.engine.control import Control
+from odfpy.data.amounts import count_of
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import UsageError
 from odfpy.serving.callers.tokens import Scope
 
@@ -34,10 +35,10 @@ class PullAnswer(ToolAnswer):
     problem: Annotated[str | None, Field(description="Why it failed or was skipped.")]
 
     def summary(self) -> str:
-        return f"{self.outcome}: {counted(self.new_blocks, 'new block')} with {counted(self.new_rows, 'row')}."
+        return f"{self.outcome}: {count_of(self.new_blocks, 'new block')} with {count_of(self.new_rows, 'row')}."
 
 
-def _pull(reader: Reader, asked: PullArguments, control: Control) -> PullAnswer:
+def _pull(reader: Reader, asked: PullArguments, control: CancellationToken) -> PullAnswer:
     control.check()
     dataset = reader.dataset(asked.dataset)
     if not reader.caller.may(Scope.WRITE, dataset.workspace_folder):

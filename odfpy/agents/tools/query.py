@@ -11,10 +11,11 @@ from odfpy.agents.limits import MAX_ROWS, MAX_SQL_LENGTH
 from odfpy.agents.proofs import ProofReference
 from odfpy.agents.readers import Reader
 from odfpy.agents.shown_rows import ShownRows, shown_rows
-from odfpy.agents.tool import Arguments, Tool, ToolAnswer, counted
+from odfpy.agents.tool import Arguments, Tool, ToolAnswer
 from odfpy.agents.tools.describe import Column
+from odfpy.data.amounts import count_of
 from odfpy.data.multihash import Multihash
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import OdfError
 from odfpy.query.wire.layouts import DataFormat
 from odfpy.query.wire.reproducible import NotReproducible, check_reproducible
@@ -86,11 +87,11 @@ class QueryAnswer(ToolAnswer):
     no_proof: Annotated[str | None, Field(description="Why there is no proof, and how to get one.")]
 
     def summary(self) -> str:
-        parts = [f"{counted(len(self.rows), 'row')}."]
+        parts = [f"{count_of(len(self.rows), 'row')}."]
         if self.more is not None:
             parts.append(f"THERE ARE MORE: {self.more}")
         if self.cut_cells:
-            parts.append(f"Shown cut: {counted(len(self.cut_cells), 'cell')}.")
+            parts.append(f"Shown cut: {count_of(len(self.cut_cells), 'cell')}.")
         if self.proof is not None:
             parts.append(f"Proof {self.proof.hash}: cite it. A person checks it with: {self.proof.check}")
         else:
@@ -98,7 +99,7 @@ class QueryAnswer(ToolAnswer):
         return " ".join(parts)
 
 
-def _query(reader: Reader, asked: QueryArguments, control: Control) -> QueryAnswer:
+def _query(reader: Reader, asked: QueryArguments, control: CancellationToken) -> QueryAnswer:
     request, no_proof = _request(reader, asked), None if asked.proof else "None was asked for."
     if no_proof is None:
         try:
@@ -158,7 +159,7 @@ def _request(reader: Reader, asked: QueryArguments) -> QueryRequest:
     return replace(request, skip=asked.skip, datasets=tuple(states) or None)
 
 
-def _page(reader: Reader, request: QueryRequest, control: Control) -> _Page:
+def _page(reader: Reader, request: QueryRequest, control: CancellationToken) -> _Page:
     limits = reader.served.limits
     wanted = replace(request, limit=request.limit + _BEYOND).to_query(max_bytes=limits.bytes)
     with reader.service.run(wanted, control) as answer:

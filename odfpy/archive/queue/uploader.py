@@ -278,7 +278,7 @@ class Uploader:
                 return _Item(bundle, content, opened.metadata.new_file(content), opened.size)
         except OSError as error:
             if error.errno not in _DENIED:
-                self._tell(Ingest(Timestamp.now().millis, 0.0, (), self._queue.gone(error), self._limits.retry))
+                self._notify(Ingest(Timestamp.now().millis, 0.0, (), self._queue.gone(error), self._limits.retry))
                 self._later(name, bundle, place, self._limits.retry)
                 return None
             refusal: OdfError = BundleRefused(f"{name} cannot be read: {error.strerror}")
@@ -341,10 +341,10 @@ class Uploader:
             results = archive.push_all([item.new for item in items])
         except Exception as error:  # noqa: BLE001  bundles must not be lost, whatever is wrong with the archive
             told = error if isinstance(error, OdfError) else InternalError(f"{type(error).__name__}: {error}")
-            self._tell(Ingest(start, time.monotonic() - begun, (), told, self._delay(failures + 1)))
+            self._notify(Ingest(start, time.monotonic() - begun, (), told, self._delay(failures + 1)))
             return told
         # Before anything is deleted: a report that comes twice is better than one that is missing.
-        self._tell(Ingest(start, time.monotonic() - begun, results))
+        self._notify(Ingest(start, time.monotonic() - begun, results))
         for item, result in zip(items, results, strict=True):
             if result.outcome is PushOutcome.REFUSED:
                 self._refuse(item.bundle, item.bundle.name, result.error or InternalError("refused without a reason"))
@@ -362,7 +362,7 @@ class Uploader:
 
     # --- What is told ---
 
-    def _tell(self, ingest: Ingest) -> None:
+    def _notify(self, ingest: Ingest) -> None:
         with self._lock:
             self.summary.trouble = ingest.error
             for result in ingest.results:

@@ -19,7 +19,7 @@ class Refused(NotDelivered, code="E792"):
 
 
 class Channel(ABC):
-    """A way to one receiver."""
+    """A channel to one receiver."""
 
     @abstractmethod
     def batches(self, waiting: Mapping[Path, Notice], now: float | None) -> list[list[Path]]:

@@ -1,4 +1,4 @@
-"""Receivers of notices: who is told, by which way, of what.
+"""Receivers of notices: who is told, over which channel, of what.
 
 .odf/automation/receivers/<first half of the sha256 of the target>.yaml    mode 0600: URLs and secrets
 """
@@ -31,7 +31,7 @@ class ReceiverNotFound(NotFound, code="E791"):
 
 
 class ChannelKind(Enum):
-    """A way to a receiver."""
+    """A kind of channel to a receiver."""
 
     WEBHOOK = "webhook"
     MAIL = "mail"
@@ -42,7 +42,7 @@ class Receiver:
     """Somebody who is told.
 
     Attributes:
-        way: how.
+        way: over which channel; the name is that of the key in its file.
         target: the URL, which may hold secrets, or the address.
         on: kinds of notices that it wants; all if empty.
         datasets: pattern of names of datasets that it wants to know of; all, and what is about none, if None.
@@ -95,12 +95,12 @@ class Receivers:
         self._folder = odf / "automation" / "receivers"
 
     def add(
-        self, way: ChannelKind, target: str, *, on: Sequence[NoticeKind] = (), datasets: str | None = None
+        self, channel: ChannelKind, target: str, *, on: Sequence[NoticeKind] = (), datasets: str | None = None
     ) -> Receiver:
         """Tell somebody, from the next notice on.
 
         Args:
-            way: how.
+            channel: over which it is told.
             target: the URL or address.
             on: kinds of notices; all if empty.
             datasets: a name, or a pattern of names; all if None.
@@ -111,12 +111,12 @@ class Receivers:
         """
         if datasets is not None:
             DatasetPattern(datasets)
-        if way is ChannelKind.WEBHOOK:
+        if channel is ChannelKind.WEBHOOK:
             parse_url(target, UsageError)
         elif not _ADDRESS.fullmatch(target):
             raise UsageError(f"Not a mail address: {target[:80]!r}", hint="Write it as in ann@example.org.")
-        secret = new_secret() if way is ChannelKind.WEBHOOK else None
-        receiver = Receiver(way, target, tuple(on), datasets, secret)
+        secret = new_secret() if channel is ChannelKind.WEBHOOK else None
+        receiver = Receiver(channel, target, tuple(on), datasets, secret)
         if self._path(receiver).exists():
             hint = f"To change what it is told, delete it first: `odf notify delete {receiver.shown}`."
             raise AlreadyExists(f"Notices go to {receiver.shown} already", hint=hint)

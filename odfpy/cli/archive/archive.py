@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from odfpy.cli.archive import files, imports, keeping, queue, reports, translate
-from odfpy.cli.archive.described import described
+from odfpy.cli.archive.new_files import described
 from odfpy.cli.archive.options import (
     ArchiveName,
     End,
@@ -118,7 +118,7 @@ def push(
     said = {"what": what, "where": where, "start": start, "end": end, "work_id": work_id, "path": path, "hash": hash_}
     results = reports.push_and_report(session, opened, described(session, _files(names, recursive=recursive), **said))
     session.progress.clear()
-    return tell_pushed(results, output)
+    return print_pushed(results, output)
 
 
 def _files(names: list[str], *, recursive: bool) -> list[Path]:
@@ -133,7 +133,7 @@ def _files(names: list[str], *, recursive: bool) -> list[Path]:
     return found
 
 
-def tell_pushed(results: list[Pushed], output: Output) -> int:
+def print_pushed(results: list[Pushed], output: Output) -> int:
     """Print what became of files; gives the exit code."""
     from odfpy.archive import PushOutcome
 
@@ -150,7 +150,7 @@ def tell_pushed(results: list[Pushed], output: Output) -> int:
         if result.error is not None:
             output.error(result.error.message, result.error.hint, result.error.code)
     if refused and len(results) > 1:
-        from odfpy.data.data_warning import count_of
+        from odfpy.data.amounts import count_of
 
         there = len(results) - len(refused)
         verb = "is" if there == 1 else "are"

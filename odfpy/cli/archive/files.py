@@ -19,7 +19,7 @@ from odfpy.cli.archive.options import (
     who_of,
 )
 from odfpy.cli.grammar import Form, session_of
-from odfpy.data.data_warning import count_of
+from odfpy.data.amounts import count_of
 from odfpy.errors import OdfError, UsageError
 
 if TYPE_CHECKING:

@@ -93,7 +93,7 @@ def import_(
             if is_tree
             else _layout(opened, source, records, scratch, limits, on_push)
         )
-        return _tell(found, output, dry_run=dry_run)
+        return _print(found, output, dry_run=dry_run)
 
 
 def _tree(archive: Archive, source: str, given: dict[str, str | None], limits: ImportLimits, on_push: Any) -> Any:
@@ -133,10 +133,11 @@ def _scratch(session: Session) -> Iterator[Path]:
             yield folder
 
 
-def _tell(found: Iterator[Imported], output: Output, *, dry_run: bool) -> int:
+def _print(found: Iterator[Imported], output: Output, *, dry_run: bool) -> int:
     """Print what becomes of files; gives the exit code."""
     from odfpy.archive.imports.outcome import ImportOutcome
-    from odfpy.cli.screen.output import error_tree, format_size
+    from odfpy.cli.screen.output import error_tree
+    from odfpy.data.amounts import format_size
 
     counts: Counter[ImportOutcome] = Counter()
     size = 0

@@ -8,7 +8,7 @@ import typer
 
 from odfpy.cli.archive.options import ArchiveName, Who, Why, archive_of, local, who_of
 from odfpy.cli.grammar import Form, command, group, session_of
-from odfpy.data.data_warning import count_of
+from odfpy.data.amounts import count_of
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from odfpy.cli.archive.described import described
+from odfpy.cli.archive.new_files import described
 from odfpy.cli.archive.options import (
     ArchiveName,
     End,
@@ -117,7 +117,7 @@ def uploader(
         if ingest.error is not None:
             output.warn(f"{ingest.error.message}; again in {ingest.again:.1f} s")
         for result in ingest.results:
-            _tell_pushed(result, output)
+            _print_pushed(result, output)
         output.flush()
 
     def on_refused(bundle: Path, error: OdfError) -> None:
@@ -149,7 +149,7 @@ def _opener(session: Session, name: str | None, limits: UploadLimits) -> Callabl
     return open_archive
 
 
-def _tell_pushed(result: Pushed, output: Output) -> None:
+def _print_pushed(result: Pushed, output: Output) -> None:
     record = result.record
     if record is None:  # it is told when it is in the poison folder
         return
@@ -166,7 +166,7 @@ def _tell_pushed(result: Pushed, output: Output) -> None:
 
 def _ended(summary: UploadSummary, signals: list[int], output: Output) -> int:
     """Say what was done; gives the exit code."""
-    from odfpy.data.data_warning import count_of
+    from odfpy.data.amounts import count_of
 
     output.say(f"{count_of(summary.pushed, 'file')} pushed, {summary.known} already there, {summary.refused} refused")
     if signal.SIGINT in signals:
@@ -205,8 +205,7 @@ def show_queue(context: typer.Context, queue: QueuePath = None, form: Form = Non
     if not output.for_people:
         output.tree({"folder": str(folder.path), "files": used.files, "bytes": used.size, "refused": refused})
         return
-    from odfpy.cli.screen.output import format_size
-    from odfpy.data.data_warning import count_of
+    from odfpy.data.amounts import count_of, format_size
 
     waiting = f"{count_of(used.files, 'file')} {'waits' if used.files == 1 else 'wait'}"
     output.text(f"{folder.path}: {waiting} ({format_size(used.size)}), {len(refused)} refused")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from odfpy.cli.grammar import Form, session_of, whole_number
+from odfpy.cli.grammar import Form, moment_option, session_of, whole_number
 from odfpy.errors import OdfError, UsageError
 
 if TYPE_CHECKING:
@@ -59,17 +59,11 @@ def report(
 
 
 def _time(text: str) -> int:
-    """A time, or the time before now by a duration; in milliseconds."""
+    """A time, or a duration before now; in milliseconds."""
     from odfpy.archive.times import FIRST, parse_time
-    from odfpy.data.duration import Duration
     from odfpy.data.timestamp import Timestamp
-    from odfpy.errors import InvalidValue
 
-    try:
-        duration = Duration.parse(text)
-    except InvalidValue:
-        return parse_time(text)
-    moment = duration.before(Timestamp.now())
+    moment = moment_option(text, lambda time: Timestamp.from_millis(parse_time(time)))
     return FIRST if moment is None else moment.millis
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 app = group("Notifications: who is told by webhook or mail of datasets that fail, recover or are late.")
 
-_WAYS = ("webhook", "mail")
+_CHANNELS = ("webhook", "mail")
 _KINDS = ("failed", "recovered", "late", "on-time")
 
 Target = Annotated[str, typer.Argument(help="The URL or the mail address.", metavar="TARGET")]
@@ -28,8 +28,9 @@ Target = Annotated[str, typer.Argument(help="The URL or the mail address.", meta
 )
 def add(
     context: typer.Context,
-    way: Annotated[
-        str, typer.Argument(help="How: webhook or mail.", metavar="webhook|mail", autocompletion=lambda: list(_WAYS))
+    channel: Annotated[
+        str,
+        typer.Argument(help="How: webhook or mail.", metavar="webhook|mail", autocompletion=lambda: list(_CHANNELS)),
     ],
     target: Target,
     on: Annotated[
@@ -48,9 +49,11 @@ def add(
     """Tell somebody from now on; for a webhook, print the secret that calls are signed with."""
     from odfpy.automation.notifications.receivers import ChannelKind
 
-    if way not in _WAYS:
-        raise UsageError(f"Notices are sent by webhook or mail, not by {way!r}", hint=did_you_mean(way, _WAYS))
-    receiver = _notices(context).receivers.add(ChannelKind(way), target, on=_kinds(on), datasets=dataset)
+    if channel not in _CHANNELS:
+        raise UsageError(
+            f"Notices are sent by webhook or mail, not by {channel!r}", hint=did_you_mean(channel, _CHANNELS)
+        )
+    receiver = _notices(context).receivers.add(ChannelKind(channel), target, on=_kinds(on), datasets=dataset)
     output = session_of(context).output
     if receiver.secret is not None:
         output.say("The receiver checks the header webhook-signature with this secret (standardwebhooks.com):")

@@ -67,14 +67,14 @@ def listener_of(output: Output) -> Listener:
     from odfpy.cli.automation.lines import line_of
     from odfpy.visible import visible_in_json
 
-    def tell_run(row: Mapping[str, Any]) -> None:
+    def print_run(row: Mapping[str, Any]) -> None:
         if row["outcome"] == "running":
             return
         output.text(line_of(row) if output.for_people else visible_in_json(json.dumps(row, ensure_ascii=False)))
         output.flush()
 
-    def tell_notice(kind: NoticeKind, _name: str, text: str, row: Mapping[str, Any] | None) -> None:
+    def print_notice(kind: NoticeKind, _name: str, text: str, row: Mapping[str, Any] | None) -> None:
         if row is None:  # else the line of the run says it
             output.say(f"{kind.value}: {text}")
 
-    return Listener(on_run=tell_run, on_notice=tell_notice, on_remark=output.say)
+    return Listener(on_run=print_run, on_notice=print_notice, on_remark=output.say)

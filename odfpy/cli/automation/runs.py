@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from odfpy.cli.grammar import Form, command, complete_names, group, session_of, whole_number
+from odfpy.cli.grammar import Form, command, complete_names, group, moment_option, session_of, whole_number
 
 commands = group("Runs of the scheduler.")
 
@@ -38,7 +38,7 @@ def runs(
     session = session_of(context)
     output = session.output_as(form)
     count = whole_number(num, "-n", at_least=1) or 1
-    start: Timestamp | None = None if since is None else _time(since)
+    start = None if since is None else moment_option(since, Timestamp.parse)
     chosen = RunFilter.of(session.workspace, name, only_failed=failed, since=start)
     found = last_runs(session.workspace, chosen, num=count)
     if not found and output.for_people:
@@ -46,17 +46,6 @@ def runs(
         return
     columns = {"Name": "dataset", "Job": "job", "Outcome": "outcome", "Rows": "rows", "Seconds": "seconds"}
     output.records(found, {"At": _at, **columns, "Why": "reason", "Try": "attempt", "Error": _error})
-
-
-def _time(text: str) -> Any:
-    from odfpy.data.duration import Duration
-    from odfpy.data.timestamp import Timestamp
-    from odfpy.errors import InvalidValue
-
-    try:
-        return Duration.parse(text).before(Timestamp.now())
-    except InvalidValue:
-        return Timestamp.parse(text)
 
 
 def _at(row: Mapping[str, Any]) -> str:

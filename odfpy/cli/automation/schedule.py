@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from odfpy.cli.grammar import Form, Name, Names, command, group, session_of, whole_number
-from odfpy.data.data_warning import count_of
+from odfpy.data.amounts import count_of
 from odfpy.errors import NotFound, OdfError, UsageError, did_you_mean
 
 if TYPE_CHECKING:

@@ -70,7 +70,7 @@ class _Client:
         _, (self._process,), _, _ = socket.recv_fds(self._connection, 1, 1)
         deaf = {signal.SIGKILL, signal.SIGSTOP, signal.SIGIO, *ignored, *blocked}
         self._heard = {number for number in signal.valid_signals() if number not in deaf}
-        _tell_by_signal(self._connection)
+        _notify_by_signal(self._connection)
         self._come = _take_waiting(self._heard)
         self._connection.send(bytes([len(self._come), *self._come]))
 
@@ -95,7 +95,7 @@ class _Client:
                 _suffer(come.si_signo)
 
 
-def _tell_by_signal(connection: socket.socket) -> None:
+def _notify_by_signal(connection: socket.socket) -> None:
     """Let the system send SIGIO when something comes, so that one call waits for that and for signals."""
     import fcntl
 

@@ -10,7 +10,7 @@ import typer
 from odfpy.cli.datasets.branch import complete_moments
 from odfpy.cli.grammar import Form, Name, command, complete_columns, group, session_of, split_words, whole_number
 from odfpy.cli.screen.output import Format, Output
-from odfpy.data.data_warning import count_of
+from odfpy.data.amounts import count_of
 from odfpy.errors import OdfError, UsageError
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from odfpy.cli.grammar import (
     session_of,
     whole_number,
 )
-from odfpy.cli.screen.output import Format, Output, error_tree, format_size
-from odfpy.data.data_warning import count_of
+from odfpy.cli.screen.output import Format, Output, error_tree
+from odfpy.data.amounts import count_of, format_size
 from odfpy.data.duration import Duration
 from odfpy.errors import OdfError, UsageError
 
@@ -108,10 +108,10 @@ def gc(
             may_remove=released_objects,
             progress=progress,
         )
-    return _tell_all_garbage(session, output, reports, dry_run=dry_run)
+    return _print_all_garbage(session, output, reports, dry_run=dry_run)
 
 
-def _tell_all_garbage(session: Session, output: Output, reports: Iterable[GcReport], *, dry_run: bool) -> int:
+def _print_all_garbage(session: Session, output: Output, reports: Iterable[GcReport], *, dry_run: bool) -> int:
     trees = []
     codes = {0}
     size = 0
@@ -123,7 +123,7 @@ def _tell_all_garbage(session: Session, output: Output, reports: Iterable[GcRepo
             where = "" if report.name is None else f"{report.name}: "
             output.error(f"{where}{report.error.message}", report.error.hint, report.error.code)
         elif output.for_people and report.found:
-            _tell_garbage(report, output)
+            _print_garbage(report, output)
         if output.form is Format.NDJSON:
             output.tree(_garbage_tree(report))
         trees.append(_garbage_tree(report))
@@ -136,7 +136,7 @@ def _tell_all_garbage(session: Session, output: Output, reports: Iterable[GcRepo
     return max(codes)
 
 
-def _tell_garbage(report: GcReport, output: Output) -> None:
+def _print_garbage(report: GcReport, output: Output) -> None:
     kinds = ", ".join(f"{count} {why.value}" for why, count in report.counts.items())
     output.text(f"{report.name or 'the workspace'}: {format_size(report.size)} ({kinds})")
     for item in report.found if output.verbosity.value > 0 else ():
@@ -199,14 +199,14 @@ def compact(
                 results.append(workspace.maintenance.compact(str(plan.handle.id), options, progress=session.progress))
         except OdfError:  # what is done is done, and is to be known
             session.progress.clear()
-            _tell_compacted(results, output, dry_run)
+            _print_compacted(results, output, dry_run)
             raise
         session.progress.clear()
-    _tell_compacted(results, output, dry_run)
+    _print_compacted(results, output, dry_run)
     return 0
 
 
-def _tell_compacted(results: list[CompactResult], output: Output, dry_run: bool) -> None:
+def _print_compacted(results: list[CompactResult], output: Output, dry_run: bool) -> None:
     if not output.for_people:
         output.tree([_compact_tree(result) for result in results])
         return

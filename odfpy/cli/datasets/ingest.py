@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -21,7 +21,7 @@ from odfpy.cli.grammar import (
     group,
     session_of,
 )
-from odfpy.cli.screen.plans import tell_plans
+from odfpy.cli.screen.plans import print_plans
 from odfpy.cli.screen.profile import measure
 from odfpy.cli.screen.results import NO_DATASETS, report
 from odfpy.errors import UsageError
@@ -109,14 +109,24 @@ def pull(
     session.wait_for_locks(wait)
     output = session.output_as(form)
     workspace = session.workspace
-    if follow and (dry_run or set_watermark is not None):
-        raise UsageError("--follow cannot be combined with --dry-run or --set-watermark")
-    if profile and (dry_run or set_watermark is not None):
-        raise UsageError("--profile cannot be combined with --dry-run or --set-watermark")
-    if tags and (dry_run or follow or set_watermark is not None):
-        raise UsageError("--tag cannot be combined with --dry-run, --follow or --set-watermark")
-    if branch is not None and (dry_run or follow or as_name or set_watermark is not None):
-        raise UsageError("--branch cannot be combined with --dry-run, --follow, --as or --set-watermark")
+    given = {
+        "--follow": follow,
+        "--profile": profile,
+        "--tag": bool(tags),
+        "--branch": branch is not None,
+        "--set-watermark": set_watermark is not None,
+        "--dry-run": dry_run,
+        "--as": bool(as_name),
+        "--all": all_,
+        "--recursive": recursive,
+        "--force": force,
+        "--fetch-uncacheable": fetch_uncacheable,
+        "--reset-derivatives-on-diverged-input": reset_derivatives,
+        "--allow-retractions": allow_retractions,
+        "--allow-future": allow_future,
+        "not one dataset": len(names or ()) != 1,
+    }
+    _check_options({option for option, is_given in given.items() if is_given})
     if set_watermark is None:
         from odfpy.coordinator.requests import PullRequest
 
@@ -135,7 +145,7 @@ def pull(
             allow_future=allow_future,
         )
         if dry_run:
-            return tell_plans(workspace.updates.plan_pull(request, session.progress), output, session.progress)
+            return print_plans(workspace.updates.plan_pull(request, session.progress), output, session.progress)
         if follow:
             return _follow(session, request, output, measured)
         results = workspace.updates.pull(request, session.progress)
@@ -146,10 +156,52 @@ def pull(
         return report(results, output, session.progress, if_none=NO_DATASETS, profile=measured)
     from odfpy.data.timestamp import Timestamp
 
-    others = all_ or recursive or force or fetch_uncacheable or as_name or reset_derivatives or dry_run
-    if others or allow_retractions or allow_future or not names or len(names) != 1:
-        raise UsageError("--set-watermark takes exactly one dataset, and no other option")
-    return report([workspace.updates.set_watermark(names[0], Timestamp.parse(set_watermark))], output, session.progress)
+    [name] = list(names or [])
+    return report([workspace.updates.set_watermark(name, Timestamp.parse(set_watermark))], output, session.progress)
+
+
+_EXCLUDING: Final = (
+    ("--follow cannot be combined with --dry-run or --set-watermark", "--follow", ("--dry-run", "--set-watermark")),
+    ("--profile cannot be combined with --dry-run or --set-watermark", "--profile", ("--dry-run", "--set-watermark")),
+    (
+        "--tag cannot be combined with --dry-run, --follow or --set-watermark",
+        "--tag",
+        ("--dry-run", "--follow", "--set-watermark"),
+    ),
+    (
+        "--branch cannot be combined with --dry-run, --follow, --as or --set-watermark",
+        "--branch",
+        ("--dry-run", "--follow", "--as", "--set-watermark"),
+    ),
+    (
+        "--set-watermark takes exactly one dataset, and no other option",
+        "--set-watermark",
+        (
+            "not one dataset",
+            "--all",
+            "--recursive",
+            "--force",
+            "--fetch-uncacheable",
+            "--as",
+            "--reset-derivatives-on-diverged-input",
+            "--dry-run",
+            "--allow-retractions",
+            "--allow-future",
+        ),
+    ),
+)
+"""What is said when an option of `odf pull` is given together with one that it excludes; the first one counts."""
+
+
+def _check_options(given: set[str]) -> None:
+    """Check that no option of `odf pull` is given with one that it excludes.
+
+    Raises:
+        UsageError: one is.
+    """
+    for message, option, excluded in _EXCLUDING:
+        if option in given and not given.isdisjoint(excluded):
+            raise UsageError(message)
 
 
 def _follow(session: Session, request: PullRequest, output: Output, measured: CommandProfile | None) -> int:

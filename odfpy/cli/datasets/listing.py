@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from odfpy.cli.grammar import Command, Form, Name, Names, command, group, session_of
-from odfpy.cli.screen.output import Columns, Record, error_tree, format_size
+from odfpy.cli.screen.output import Columns, Record, error_tree
+from odfpy.data.amounts import format_size
 from odfpy.data.timestamp import NANOS_PER_SECOND, SECONDS_PER_DAY, Timestamp
 from odfpy.errors import OdfError
 

@@ -26,10 +26,11 @@ from odfpy.chain.events import (
 )
 from odfpy.chain.references import ReferenceKind
 from odfpy.cli.grammar import Form, NameAt, command, group, session_of, whole_number
-from odfpy.cli.screen.output import Format, Output, format_size
+from odfpy.cli.screen.output import Format, Output
 from odfpy.cli.screen.terminal import paint
 from odfpy.codec.shape import kind_of
 from odfpy.coordinator.reading.history import block_tree, signature_trees
+from odfpy.data.amounts import format_size
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import UsageError
 from odfpy.repository.transfer.clock import ahead
@@ -68,7 +69,7 @@ def log(
             raise UsageError("--oneline is for people; -o chooses another form", hint="Leave out one of them.")
         _print_lines(session, name, wanted)
         return
-    blocks = ((hashed, signers.of(hashed)) for hashed in wanted)
+    blocks = ((hashed, signers.get(hashed)) for hashed in wanted)
     match output.form:
         case Format.TABLE:
             for hashed, signed in blocks:

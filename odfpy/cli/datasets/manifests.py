@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from odfpy.cli.grammar import Form, Wait, command, group, session_of
-from odfpy.cli.screen.results import tell_counts
+from odfpy.cli.screen.results import print_counts
 from odfpy.cli.screen.terminal import paint
 from odfpy.errors import AlreadyExists, OdfError, UsageError
 
@@ -178,11 +178,11 @@ def add(
         )
         return
     for result in results:
-        _tell(result, output, dry_run=dry_run)
-    tell_counts([result.outcome.value for result in results], output)
+        _print(result, output, dry_run=dry_run)
+    print_counts([result.outcome.value for result in results], output)
 
 
-def _tell(result: AddResult, output: Output, *, dry_run: bool) -> None:
+def _print(result: AddResult, output: Output, *, dry_run: bool) -> None:
     from odfpy.coordinator.storage.results import AddOutcome
 
     would = "would be " if dry_run else ""

@@ -9,7 +9,7 @@ import typer
 from odfpy.chain.references import ReferenceKind
 from odfpy.cli.datasets.branch import complete_branches
 from odfpy.cli.grammar import Form, Name, Wait, command, group, session_of
-from odfpy.data.data_warning import count_of
+from odfpy.data.amounts import count_of
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:

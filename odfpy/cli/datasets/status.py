@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from odfpy.cli.grammar import Form, Names, command, group, session_of
-from odfpy.data.data_warning import count_of
+from odfpy.data.amounts import count_of
 
 if TYPE_CHECKING:
     from odfpy.coordinator.status import DatasetStatus, StatusRemark

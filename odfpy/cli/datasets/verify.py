@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from odfpy.cli.grammar import All, Form, NamesAt, Recursive, command, group, session_of
-from odfpy.cli.screen.output import Format, Output, format_size
-from odfpy.cli.screen.results import NO_DATASETS, signature_tree, tell_counts
+from odfpy.cli.screen.output import Format, Output
+from odfpy.cli.screen.results import NO_DATASETS, print_counts, signature_tree
 from odfpy.cli.screen.terminal import paint
-from odfpy.data.data_warning import count_of
+from odfpy.data.amounts import count_of, format_size
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def verify(
         output.say(NO_DATASETS)
     if output.for_people:
         outcomes = ["verified" for report in done if report.ok] + ["not valid" for report in done if not report.ok]
-        tell_counts(outcomes, output)
+        print_counts(outcomes, output)
     return 0 if all(report.ok for report in done) else 1
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from shutil import copyfileobj
 from tempfile import TemporaryDirectory
@@ -23,12 +22,14 @@ from odfpy.cli.grammar import (
     split_words,
     whole_number,
 )
-from odfpy.cli.screen.output import Output, format_size
-from odfpy.data.data_warning import count_of
+from odfpy.cli.screen.output import Output
+from odfpy.data.amounts import count_of, format_size
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
+    from odfpy.cli.session import Session
     from odfpy.coordinator.reading.export import Exported
+    from odfpy.coordinator.requests import ExportRequest
     from odfpy.data.rows.files import RowFileOptions
 
 commands = group("Data out, as files.")
@@ -129,20 +130,9 @@ def export(
 
         if name is not None or to is not None or query is not None:
             raise UsageError("--verify cannot be combined with other options", hint="odf export --verify PATH")
-        _tell("As exported", check_export(Path(verify)), output)
+        _print("As exported", check_export(Path(verify)), output)
         return
-    if not to:
-        raise UsageError(
-            "Missing option --to", hint="`odf export NAME --to rates.parquet`, or `--to -` for standard output."
-        )
-    if to == _STDOUT:
-        if partition_by or rows_per_file or not output.for_people:
-            raise UsageError(
-                "Standard output takes a single file",
-                hint="Leave out --partition-by, --rows-per-file and --output, or name a folder.",
-            )
-        if form == "parquet" and sys.stdout.isatty():
-            raise UsageError("Parquet cannot be written to a terminal", hint="--format csv, or a file after `>`.")
+    to = _check_options(to, form, output, is_cut=bool(partition_by or rows_per_file))
     files = _files(
         "rows.csv" if to == _STDOUT else to,
         form,
@@ -152,42 +142,65 @@ def export(
         delimiter,
         no_header=no_header,
     )
-    with _place(to) as target:
-        request = ExportRequest(
-            ref=name,
-            to=target,
-            sql=query,
-            engine=engine,
-            current=current,
-            as_at=as_at,
-            as_of=as_of,
-            files=files,
-            partition_by=tuple(split_words(partition_by)),
-            rows_per_file=whole_number(rows_per_file, "--rows-per-file", at_least=1),
-            overwrite=overwrite,
+    request = ExportRequest(
+        ref=name,
+        to=to,
+        sql=query,
+        engine=engine,
+        current=current,
+        as_at=as_at,
+        as_of=as_of,
+        files=files,
+        partition_by=tuple(split_words(partition_by)),
+        rows_per_file=whole_number(rows_per_file, "--rows-per-file", at_least=1),
+        overwrite=overwrite,
+    )
+    done = _export_to_stdout(session, request) if to == _STDOUT else _export(session, request)
+    _print("Exported", done, output, name=to)
+
+
+def _check_options(to: str | None, form: str | None, output: Output, *, is_cut: bool) -> str:
+    """Return the place, if the options go together with it.
+
+    Args:
+        to: the place, `-` for standard output.
+        form: the format.
+        output: of the command.
+        is_cut: whether several files may come of it.
+
+    Raises:
+        UsageError: there is no place, or the options do not go with it.
+    """
+    if not to:
+        raise UsageError(
+            "Missing option --to", hint="`odf export NAME --to rates.parquet`, or `--to -` for standard output."
         )
-        done = session.workspace.queries.export(request, session.progress)
-        session.progress.clear()
-        if to == _STDOUT:
-            _print_file(done.to)
-    _tell("Exported", done, output, name=to)
+    if to == _STDOUT:
+        if is_cut or not output.for_people:
+            raise UsageError(
+                "Standard output takes a single file",
+                hint="Leave out --partition-by, --rows-per-file and --output, or name a folder.",
+            )
+        if form == "parquet" and sys.stdout.isatty():
+            raise UsageError("Parquet cannot be written to a terminal", hint="--format csv, or a file after `>`.")
+    return to
 
 
-@contextmanager
-def _place(to: str) -> Iterator[str]:
-    """Give the place of a file: for standard output one that goes when it was printed, so that half of it never is."""
-    if to != _STDOUT:
-        yield to
-        return
+def _export(session: Session, request: ExportRequest) -> Exported:
+    done = session.workspace.queries.export(request, session.progress)
+    session.progress.clear()
+    return done
+
+
+def _export_to_stdout(session: Session, request: ExportRequest) -> Exported:
+    """Export into a file that goes when it was printed, so that half of it never is."""
     with TemporaryDirectory() as folder:
-        yield f"{folder}/rows"
-
-
-def _print_file(path: Path) -> None:
-    sys.stdout.flush()
-    with path.open("rb") as file:
-        copyfileobj(file, sys.stdout.buffer)
-    sys.stdout.flush()
+        done = _export(session, replace(request, to=f"{folder}/rows"))
+        sys.stdout.flush()
+        with done.to.open("rb") as file:
+            copyfileobj(file, sys.stdout.buffer)
+        sys.stdout.flush()
+    return done
 
 
 def _files(
@@ -223,7 +236,7 @@ def _character(text: str) -> str:
     return one
 
 
-def _tell(what: str, done: Exported, output: Output, *, name: str | None = None) -> None:
+def _print(what: str, done: Exported, output: Output, *, name: str | None = None) -> None:
     if not output.for_people:
         output.tree({"path": str(done.to), "sidecar": str(done.sidecar), **done.manifest})
         return

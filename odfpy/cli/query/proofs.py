@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of
-from odfpy.data.data_warning import count_of
+from odfpy.data.amounts import count_of
 from odfpy.errors import NotFound, OdfError, UsageError, WorkspaceNotFound
 from odfpy.files import replace_file
 
@@ -39,7 +39,7 @@ def commit_answer(session: Session, query: str | None, showing: DisplayOptions, 
         OdfError: as the engine says; no file is written then.
     """
     from odfpy.coordinator.storage.keys import answer_key
-    from odfpy.engine.control import Control
+    from odfpy.engine.cancellation import CancellationToken
     from odfpy.query.dialects import dialect_named
     from odfpy.query.tables import split_statements
     from odfpy.query.wire.request import MAX_ROWS, Include, QueryRequest
@@ -59,7 +59,7 @@ def commit_answer(session: Session, query: str | None, showing: DisplayOptions, 
         limit=MAX_ROWS if showing.limit is None else showing.limit,
     )
     workspace = session.workspace
-    with Control(showing.timeout) as control:
+    with CancellationToken(showing.timeout) as control:
         answer = ask(workspace.queries.service, request, control=control)
     document = CommittedAnswer.parse(answer.tree(answer_key(workspace.root)))
     replace_file(Path(file), (json.dumps(document.tree(), ensure_ascii=False, indent=1) + "\n").encode())

@@ -8,7 +8,7 @@ import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of
 from odfpy.cli.relay.opened import relay_of, who
-from odfpy.cli.shares.opened import attributes_of
+from odfpy.cli.sharing.opened import attributes_of
 
 if TYPE_CHECKING:
     from odfpy.federation.model.relay_objects import RelayObjects

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of, whole_number
-from odfpy.cli.relay.kept import tell_kept, verify
+from odfpy.cli.relay.verify import print_kept, verify
 from odfpy.errors import ResultTooLarge, UsageError
 from odfpy.extras import needs_extra
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from odfpy.cli.screen.output import Output
-    from odfpy.federation.asking.answer import WebAnswer
     from odfpy.federation.client import Web
+    from odfpy.federation.execution.answer import WebAnswer
     from odfpy.federation.relay.question import MissingRelay
 
 app = group("A web of relays: one question over the data of all of them.")
@@ -69,7 +69,7 @@ def sql(
     form: Form = None,
 ) -> None:
     """Ask a query, or EXPLAIN [ANALYZE] one; relays whose rows are missing are told."""
-    from odfpy.federation.asking.options import AskOptions
+    from odfpy.federation.execution.options import QueryOptions
 
     session = session_of(context)
     output = session.output_as(form)
@@ -80,7 +80,7 @@ def sql(
     if signed and not later:
         raise UsageError("--signed needs --later", hint="--into has everything signed.")
     seconds = whole_number(timeout, "--timeout", at_least=1) or 1
-    options = AskOptions(require_complete, seconds, signed=signed)
+    options = QueryOptions(require_complete, seconds, signed=signed)
     with closing(_connected(relay, cert, key, ca)) as web:
         if later:
             begun = web.later.start(query, options)
@@ -89,7 +89,7 @@ def sql(
             output.say(f"Parts to fetch until {begun.expires}: {len(begun.parts)}. See: odf web status {begun.query}")
             return
         if into is not None:
-            tell_kept(output, web.sql_into(query, session.workspace, into, options))
+            print_kept(output, web.sql_into(query, session.workspace, into, options))
             return
         with web.sql(query, require_complete=require_complete, seconds=seconds) as answer:
             _show(output, answer)
@@ -158,11 +158,11 @@ def fetch(
     form: Form = None,
 ) -> None:
     """Fetch the rows of a query, when they are made; an interrupted fetch goes on where it was."""
-    from odfpy.federation.asking.options import AskOptions
+    from odfpy.federation.execution.options import QueryOptions
 
     session = session_of(context)
     output = session.output_as(form)
-    options = AskOptions(require_complete, whole_number(timeout, "--timeout", at_least=1) or 1)
+    options = QueryOptions(require_complete, whole_number(timeout, "--timeout", at_least=1) or 1)
     target = None if folder is None else Path(folder)
     with closing(_connected(relay, cert, key, ca)) as web:
         if into is not None:
@@ -171,7 +171,7 @@ def fetch(
             if into is None:
                 _show(output, answer)
             else:
-                tell_kept(output, web.keep(answer, session.workspace, into, options))
+                print_kept(output, web.keep(answer, session.workspace, into, options))
         if target is None:
             web.later.forget_files(query)
 

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from odfpy.cli.screen.output import Format, Output
 from odfpy.cli.screen.progress import ProgressLine
-from odfpy.data.data_warning import count_of
+from odfpy.data.amounts import count_of
 
 if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace
-    from odfpy.engine.control import JobProgress as EngineProgress
+    from odfpy.engine.cancellation import JobProgress as EngineProgress
     from odfpy.query.answer import Answer
 
 SHOWN: Final = 10_000
@@ -66,14 +66,17 @@ class DisplayOptions:
         Raises:
             OdfError: as the engine says.
         """
-        from odfpy.query.service import Control, Query
+        from odfpy.query.service import CancellationToken, Query
 
         begun = time.monotonic()
         most = self._most(output)
         one_more = most is not None and most != self.limit  # which tells whether there are more
         limit = most + 1 if most is not None and one_more else most
         asked = Query(statement, self.engine or "spark", limit=limit, timeout=self.timeout)
-        with _Wait(progress) as wait, workspace.queries.service.run(asked, Control(on_progress=wait.tell)) as answer:
+        with (
+            _Wait(progress) as wait,
+            workspace.queries.service.run(asked, CancellationToken(on_progress=wait.tell)) as answer,
+        ):
             rows = _Rows(answer, most, wait)
             if self.plot or self.png is not None:
                 self._draw(answer, rows, output)

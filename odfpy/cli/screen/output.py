@@ -235,16 +235,6 @@ def cell(value: Any) -> str:
     return _json(value) if isinstance(value, (dict, list)) else str(value)
 
 
-def format_size(count: int) -> str:
-    """Bytes for people."""
-    size = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024 or unit == "GiB":
-            return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    raise AssertionError
-
-
 def _remark(text: str) -> None:
     """Write to standard error what comes after all that was printed, also where both go to one file or pipe."""
     with suppress(OSError, ValueError):  # nobody reads what was printed: its own writer finds that out

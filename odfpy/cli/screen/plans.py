@@ -6,11 +6,11 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from odfpy.cli.screen.output import Format, Output, error_tree, format_size
+from odfpy.cli.screen.output import Format, Output, error_tree
 from odfpy.cli.screen.progress import ProgressLine
-from odfpy.cli.screen.results import tell_warnings, warning_trees
+from odfpy.cli.screen.results import print_warnings, warning_trees
 from odfpy.cli.screen.terminal import paint
-from odfpy.data.data_warning import count_of
+from odfpy.data.amounts import count_of, format_size
 
 if TYPE_CHECKING:
     from odfpy.coordinator.dry_run import PlannedInput, PullPlan
@@ -19,7 +19,7 @@ _SHOWN = 10
 """Inputs of a dataset that people are shown, unless they ask for more with --verbose."""
 
 
-def tell_plans(plans: Iterable[PullPlan], output: Output, progress: ProgressLine) -> int:
+def print_plans(plans: Iterable[PullPlan], output: Output, progress: ProgressLine) -> int:
     """Tell each plan as it comes; gives back the exit code: 1 if something would fail.
 
     Args:
@@ -35,7 +35,7 @@ def tell_plans(plans: Iterable[PullPlan], output: Output, progress: ProgressLine
         if output.form is Format.NDJSON:
             output.tree(_tree(plan))
         elif output.for_people:
-            _tell(plan, output)
+            _print(plan, output)
         done.append(plan)
     progress.clear()
     if not output.for_people and output.form is not Format.NDJSON:
@@ -43,7 +43,7 @@ def tell_plans(plans: Iterable[PullPlan], output: Output, progress: ProgressLine
     return 1 if fails else 0
 
 
-def _tell(plan: PullPlan, output: Output) -> None:
+def _print(plan: PullPlan, output: Output) -> None:
     colours = {"NEW": "green", "UP_TO_DATE": "dim", "UNKNOWN": "yellow", "FAILED": "red"}
     verdict = paint(plan.expectation.value, colours[plan.expectation.name], sys.stdout)
     output.text(f"{plan.name}: {verdict}{_sum(plan.inputs)}")
@@ -52,7 +52,7 @@ def _tell(plan: PullPlan, output: Output) -> None:
         output.text(f"  {item.name}{_measures(item)}")
     if len(shown) < len(plan.inputs):
         output.text(f"  and {len(plan.inputs) - len(shown)} more; -v shows all")
-    tell_warnings(plan.warnings, output.text, output.text if output.verbosity.value > 0 else lambda _: None)
+    print_warnings(plan.warnings, output.text, output.text if output.verbosity.value > 0 else lambda _: None)
     for note in plan.notes:
         output.text(f"  note: {note}")
     if plan.error is not None:

@@ -52,14 +52,14 @@ class CommandProfile:
         """Take the time that has gone by until now for all of it."""
         self.whole.seconds, self.whole.times = time.perf_counter() - self._zero, 1
 
-    def tell(self) -> None:
+    def print_times(self) -> None:
         """Print it for a person: one dataset within its command, several of them each in a table of its own."""
         self.stop()
         subjects = [part for part in self.whole.parts.values() if part.is_subject]
         if len(subjects) > 1:
             for subject in subjects:
-                _tell(subject, deeper=True)
-        _tell(self.whole, deeper=len(subjects) <= 1)
+                _print(subject, deeper=True)
+        _print(self.whole, deeper=len(subjects) <= 1)
 
     def record(self) -> dict[str, Any]:
         """The profile for a program, with those of all datasets in it."""
@@ -140,7 +140,7 @@ def tree_of(whole: StageTime) -> dict[str, Any]:
 # --- For people ------------------------------------------------------------------------------------------------------
 
 
-def _tell(whole: StageTime, *, deeper: bool) -> None:
+def _print(whole: StageTime, *, deeper: bool) -> None:
     from odfpy.data.rows.text_table import lines_of
 
     columns, rows = table_of(whole, deeper=deeper)

@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from odfpy.cli.screen.output import Output, format_size
+from odfpy.cli.screen.output import Output
+from odfpy.data.amounts import format_size
 from odfpy.visible import visible
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from odfpy.cli.screen.output import Format, Output, error_tree
 from odfpy.cli.screen.progress import ProgressLine
 from odfpy.cli.screen.terminal import paint
-from odfpy.data.data_warning import count_of
+from odfpy.data.amounts import count_of
 
 if TYPE_CHECKING:
     from odfpy.chain.signatures import SignatureReport
@@ -68,7 +68,7 @@ def report(
                 if result.num_blocks and output.for_people:
                     output.say(f"  committed before that: {_committed(result)}")
             elif output.for_people:
-                _tell(result, output, told)
+                _print(result, output, told)
             if output.form is Format.NDJSON:
                 output.tree(_tree(result))
             else:
@@ -76,11 +76,11 @@ def report(
         if not outcomes and if_none and output.for_people:
             output.say(if_none)
         if output.for_people:
-            tell_counts(outcomes, output)
+            print_counts(outcomes, output)
     finally:  # what is done is done, and a program wants to know of it too
         progress.clear()
         if profile is not None and output.for_people:
-            profile.tell()
+            profile.print_times()
         elif profile is not None and output.form is Format.NDJSON:
             output.tree(profile.record())
         elif profile is not None:
@@ -90,7 +90,7 @@ def report(
     return 1 if 1 in codes else max(codes)
 
 
-def tell_counts(outcomes: Sequence[str], output: Output) -> None:
+def print_counts(outcomes: Sequence[str], output: Output) -> None:
     """Say at the end how many datasets had which outcome, where there were several.
 
     Args:
@@ -101,10 +101,10 @@ def tell_counts(outcomes: Sequence[str], output: Output) -> None:
         output.say(", ".join(f"{count} {outcome}" for outcome, count in Counter(outcomes).items()))
 
 
-def _tell(result: PullResult, output: Output, told: set[str]) -> None:
+def _print(result: PullResult, output: Output, told: set[str]) -> None:
     """Print a result; notes that were `told` of another dataset are not told again."""
     output.say(_line(result))
-    tell_warnings(result.warnings, output.say, output.detail)
+    print_warnings(result.warnings, output.say, output.detail)
     for note in result.notes:
         if note not in told:
             output.say(f"  note: {note}")
@@ -116,7 +116,7 @@ def _tell(result: PullResult, output: Output, told: set[str]) -> None:
         output.detail(f"  head is  {result.new_head}")
 
 
-def tell_warnings(warnings: Iterable[DataWarning], say: Callable[[str], None], detail: Callable[[str], None]) -> None:
+def print_warnings(warnings: Iterable[DataWarning], say: Callable[[str], None], detail: Callable[[str], None]) -> None:
     """Tell warnings, and in detail their examples.
 
     Args:

@@ -147,7 +147,7 @@ def revoke(
         return
     done = _say(session, name, why, dataset, None)
     session.output.say(f"Revoked {done.key} ({why.value})")
-    _tell_where(session, done)
+    _print_where(session, done)
 
 
 @command(app, "odf key expire --on 2027-01-01", "odf key expire alice --on 2026-06-30T12:00:00Z")
@@ -170,7 +170,7 @@ def expire(
         return
     done = _say(session, name, Reason.RETIRED, dataset, end)
     session.output.say(f"{done.key} expires at {end}")
-    _tell_where(session, done)
+    _print_where(session, done)
 
 
 def _time(text: str) -> Timestamp:
@@ -213,7 +213,7 @@ def _say(session: Session, name: str, reason: Reason, dataset: str | None, expir
     return done
 
 
-def _tell_where(session: Session, done: Revoked) -> None:
+def _print_where(session: Session, done: Revoked) -> None:
     output = session.output
     if done.datasets:
         names = ", ".join(str(one.handle) for one in done.datasets)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.references import ReferenceKind
-from odfpy.chain.slices import slice_paths, slices_of
+from odfpy.chain.slices import SliceOfBlock, overlapping, slice_paths, slices_of
 from odfpy.coordinator.storage.references import find
 from odfpy.coordinator.storage.results import DatasetHandle
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
@@ -40,9 +40,10 @@ class BranchDiff:
         tip: the last block of the branch.
         base: the last block of both.
         base_number: its sequence number.
-        blocks: what the branch has since then, oldest first.
+        blocks: what the branch has since then, oldest first, without the blocks that the head has in another form.
+        rewritten: these blocks, whose rows the head has in others since it was compacted.
         head_blocks: what the head has since then.
-        num_records: rows that the branch has since then.
+        num_records: rows that the branch has since then, without those of the rewritten blocks.
         keys: what they do by key, None where rows have none.
     """
 
@@ -56,6 +57,7 @@ class BranchDiff:
     head_blocks: tuple[HashedBlock, ...]
     num_records: int
     keys: KeyChanges | None = None
+    rewritten: tuple[HashedBlock, ...] = ()
 
 
 def diff(dataset: StoredDataset, branch: str) -> BranchDiff:
@@ -73,7 +75,8 @@ def diff(dataset: StoredDataset, branch: str) -> BranchDiff:
             f"{dataset.handle}: the branch {branch} has no block in common with the head",
             hint=f"Drop it: odf branch {dataset.handle} {branch} --delete",
         )
-    blocks = tuple(block.hashed for block in found.source)
+    head_blocks = tuple(block.hashed for block in found.target)
+    rewritten, blocks = _rewritten_and_own(dataset, [block.hashed for block in found.source], head_blocks)
     keys = dataset.on(branch).state.primary_key
     return BranchDiff(
         handle=dataset.handle,
@@ -83,10 +86,56 @@ def diff(dataset: StoredDataset, branch: str) -> BranchDiff:
         base=found.ancestor,
         base_number=found.ancestor_number,
         blocks=blocks,
-        head_blocks=tuple(block.hashed for block in found.target),
+        head_blocks=head_blocks,
         num_records=sum(item.data.offset_interval.num_rows for item in slices_of(blocks)),
         keys=_changes(dataset, blocks, keys) if keys else None,
+        rewritten=rewritten,
     )
+
+
+def _rewritten_and_own(
+    dataset: StoredDataset, blocks: Sequence[HashedBlock], head_blocks: Sequence[HashedBlock]
+) -> tuple[tuple[HashedBlock, ...], tuple[HashedBlock, ...]]:
+    """The blocks of a branch up to the last one whose rows the head has, too, and those after it.
+
+    A compaction gives the head other blocks for the rows that it had when the branch began: these blocks of the branch
+    are none of its own, and applied again they would add all their rows once more.
+    """
+    own = 0
+    there = slices_of(head_blocks)
+    for at, hashed in enumerate(blocks):
+        for item in slices_of([hashed]):
+            if not _has_rows_of(dataset, there, item):
+                return tuple(blocks[:own]), tuple(blocks[own:])
+            own = at + 1
+    return tuple(blocks[:own]), tuple(blocks[own:])
+
+
+def _has_rows_of(dataset: StoredDataset, slices: Sequence[SliceOfBlock], item: SliceOfBlock) -> bool:
+    """Return whether some slices have all rows of another one, with their offsets and times."""
+    import pyarrow as pa
+
+    from odfpy.data.schemas.fit import fit_table
+    from odfpy.data.slices.slice import read_slice
+
+    first, last = item.data.offset_interval.start, item.data.offset_interval.end
+    found = overlapping(slices, first, last)
+    if not found or found[0].data.offset_interval.start > first or found[-1].data.offset_interval.end < last:
+        return False
+    vocab, store = dataset.state.vocab, dataset.layout.data
+    (path,) = slice_paths(store, [item])
+    system_columns = [vocab.offset_column, vocab.system_time_column, vocab.operation_type_column]
+    for columns in (system_columns, None):  # nearly always, the times of commits tell them apart already
+        rows = read_slice(path, columns, vocab=vocab)
+        rows = fit_table(rows, rows.schema)  # whether columns may be null is not compared
+        parts = [read_slice(one, columns, vocab=vocab) for one in slice_paths(store, found)]
+        if not all(set(rows.column_names) <= set(part.column_names) for part in parts):
+            return False
+        there = pa.concat_tables([fit_table(part.select(rows.column_names), rows.schema) for part in parts])
+        start = found[0].data.offset_interval.start
+        if not there.slice(first - start, rows.num_rows).equals(rows):
+            return False
+    return True
 
 
 def staged_rows(dataset: StoredDataset, found: BranchDiff, limit: int) -> pa.Table:
@@ -125,7 +174,7 @@ def rows_of(dataset: StoredDataset, blocks: Sequence[HashedBlock]) -> Iterator[p
 
 
 def touched_keys(
-    dataset: StoredDataset, blocks: Sequence[HashedBlock], keys: Sequence[str]
+    dataset: StoredDataset, blocks: Sequence[HashedBlock], keys: Sequence[str], since: int = 0
 ) -> dict[tuple[str, ...], list[int]]:
     """The keys of the rows of some blocks, the values as texts, each with the operations on it, in order.
 
@@ -133,21 +182,36 @@ def touched_keys(
         dataset: the dataset.
         blocks: the blocks, oldest first.
         keys: names of the key columns. Slices that lack some of them have no rows that are known by these.
+        since: offset of the first row that is looked at.
     """
     from odfpy.data.slices.slice import read_slice, slice_schema
 
     vocab = dataset.state.vocab
     operation = vocab.operation_type_column
     found: dict[tuple[str, ...], list[int]] = {}
-    for path in slice_paths(dataset.layout.data, slices_of(blocks)):
+    slices = [item for item in slices_of(blocks) if item.data.offset_interval.end >= since]
+    for item, path in zip(slices, slice_paths(dataset.layout.data, slices), strict=True):
         if not set(keys) <= set(slice_schema(path, vocab=vocab).names):
             continue
         table = read_slice(path, [operation, *keys], vocab=vocab)
+        table = table.slice(max(0, since - item.data.offset_interval.start))
         operations = table.column(operation).to_pylist()
         values = zip(*(table.column(key).to_pylist() for key in keys), strict=True)
         for done, key in zip(operations, values, strict=True):
-            found.setdefault(tuple(map(str, key)), []).append(done)
+            found.setdefault(tuple(_text_of(value) for value in key), []).append(done)
     return found
+
+
+def _text_of(value: Any) -> str:
+    """A value of a key as a text: the same for values that merges take for the same."""
+    match value:
+        case float():
+            return str(value + 0.0)  # -0.0 + 0.0 is 0.0
+        case list():
+            return f"[{', '.join(map(_text_of, value))}]"
+        case dict():
+            return f"{{{', '.join(f'{name!r}: {_text_of(one)}' for name, one in value.items())}}}"
+    return str(value)
 
 
 def _changes(dataset: StoredDataset, blocks: Sequence[HashedBlock], keys: Sequence[str]) -> KeyChanges:

@@ -25,6 +25,7 @@ from odfpy.chain.events import (
 )
 from odfpy.chain.new_blocks import NewBlocks
 from odfpy.chain.rules import NoOpEvent, SourceUnknown
+from odfpy.chain.slices import slices_of
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.branches.diff import BranchDiff, rows_of, touched_keys
 from odfpy.coordinator.storage.commit import commit_time
@@ -84,12 +85,13 @@ def _check(dataset: StoredDataset, found: BranchDiff) -> None:
             "its rows are those of a query over the inputs as they were",
             "Drop the branch and pull again: the query gives the same rows on top of the head.",
         )
-    said, said_there = _last_words(ours), _last_words(theirs)
+    said, said_there, said_before = map(_last_words, (ours, theirs, found.rewritten))
     for thing, event in said.items():
-        if said_there.get(thing, event) != event:
+        if said_there.get(thing, event) not in (event, said_before.get(thing)):
             raise _conflict(found, f"both have changed {thing}", "Drop the branch, and make its changes again.")
+    parted = max((item.data.offset_interval.end + 1 for item in slices_of(found.rewritten)), default=0)
     for keys in _keys_of_sources(dataset, found):
-        common = sorted(touched_keys(dataset, ours, keys).keys() & touched_keys(dataset, theirs, keys).keys())
+        common = sorted(touched_keys(dataset, ours, keys).keys() & touched_keys(dataset, theirs, keys, parted).keys())
         if common:
             some = "; ".join(map(", ".join, common[:5])) + ("; ..." if len(common) > 5 else "")
             raise _conflict(

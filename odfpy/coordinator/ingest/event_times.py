@@ -81,7 +81,8 @@ def warnings_of_rows(
     # A manifest that says where event times come from means files without any, not gaps between them.
     if warnings or not rows or not ingested.slices or (rows == read and is_chosen(source)):
         return warnings
-    from odfpy.data.data_warning import DataWarning, WarningKind, count_of
+    from odfpy.data.amounts import count_of
+    from odfpy.data.data_warning import DataWarning, WarningKind
 
     verbs = ("has", "gets") if rows == 1 else ("have", "get")
     time = Timestamp.from_millis(given.millis)  # as it is in the rows

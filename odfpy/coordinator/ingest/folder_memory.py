@@ -16,10 +16,12 @@ from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from odfpy.chain.events import AddData, SetPollingSource
+from odfpy.chain.events import AddData, DisablePollingSource, SetPollingSource
+from odfpy.chain.source_places import is_same_place
 from odfpy.chain.sources import FetchFilesGlob
 from odfpy.coordinator.storage.storage import StoredDataset
-from odfpy.data.data_warning import MAX_EXAMPLES, DataWarning, WarningKind, count_of
+from odfpy.data.amounts import count_of
+from odfpy.data.data_warning import MAX_EXAMPLES, DataWarning, WarningKind
 from odfpy.data.multihash import BLAKE3, Multihash
 from odfpy.errors import OdfError
 from odfpy.files import replace_file
@@ -144,18 +146,26 @@ class FolderMemory:
         }
 
     def catch_up(self) -> None:
-        """Add the names that the chain has and the memory lacks."""
+        """Add the names that the chain has and the memory lacks, since files are taken in from this folder."""
         head = self.dataset.reloaded().state.head
         if head is None or str(head) == self.head:
             return
-        names = set()
+        names: set[str] = set()
+        newer: set[str] = set()  # of a source that is not known yet
         for hashed in self.dataset.chain.iter_blocks(head):
-            if str(hashed.hash) == self.head:
-                names |= self.names
-                break
             event = hashed.block.event
+            if str(hashed.hash) == self.head:
+                names |= newer | self.names
+                break
             if isinstance(event, AddData) and event.new_source_state is not None:
-                names.add(event.new_source_state.value)
+                newer.add(event.new_source_state.value)
+            elif isinstance(event, SetPollingSource):
+                if not is_same_place(event.fetch, self.step):
+                    break
+                names |= newer
+                newer = set()
+            elif isinstance(event, DisablePollingSource):
+                break
         self.names, self.head = names, str(head)
 
     def _has_changed(self, file: FolderFile) -> bool:

@@ -18,7 +18,7 @@ from odfpy.chain.new_blocks import NewBlocks
 from odfpy.coordinator.ingest.ingest import SourceFile, ingest_file, push_source
 from odfpy.coordinator.ingest.ingest_request import IngestRequest
 from odfpy.coordinator.ingest.push_ingest import with_format
-from odfpy.coordinator.ingest.watermarks import after_looking
+from odfpy.coordinator.ingest.watermarks import with_idle_watermark
 from odfpy.coordinator.storage.results import PullResult
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
@@ -127,8 +127,8 @@ def _take_in(dataset: StoredDataset, given: Ingest, engines: EngineRegistry, scr
     source = with_format(push_source(dataset, request.source_name), request.input_format)
     event_time = request.event_time or Timestamp.now()
     taken = SourceFile(path, given.name, event_time, is_dated=request.event_time is not None)
-    result = ingest_file(dataset.reloaded(), source, taken, engines, scratch, request.allowed)
-    return result if result.num_records else after_looking(dataset, result)
+    result = ingest_file(dataset.reloaded(), source, taken, engines, scratch, request.overrides)
+    return result if result.num_records else with_idle_watermark(dataset, result)
 
 
 @dataclass(frozen=True)

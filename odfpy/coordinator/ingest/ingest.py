@@ -26,11 +26,11 @@ from odfpy.chain.events import (
 )
 from odfpy.chain.sources import MergeLedger, MergeStrategy, MergeUpsertStream
 from odfpy.chain.state import ChainState
-from odfpy.coordinator.ingest.allowed import NOTHING, Allowed
 from odfpy.coordinator.ingest.event_times import warnings_of_future, warnings_of_rows
 from odfpy.coordinator.ingest.keyed_state import DatasetKeys
 from odfpy.coordinator.ingest.lanes import choose_lane, ingest_by_spark, read_rows
 from odfpy.coordinator.ingest.new_columns import new_columns, warnings_of_absent_columns, warnings_of_new_columns
+from odfpy.coordinator.ingest.overrides import NOTHING, Overrides
 from odfpy.coordinator.ingest.snapshots import require_whole, retraction_limit
 from odfpy.coordinator.ingest.watermarks import policy_of
 from odfpy.coordinator.storage.approvals import Approvals
@@ -130,7 +130,7 @@ def ingest_file(
     file: SourceFile,
     engines: EngineRegistry,
     scratch: Path,
-    allowed: Allowed = NOTHING,
+    overrides: Overrides = NOTHING,
 ) -> PullResult:
     """Steps 2 to 5 for one file; the caller holds the dataset's lock.
 
@@ -140,7 +140,7 @@ def ingest_file(
         file: the file, fetched and prepared.
         engines: the engines of the workspace.
         scratch: a folder for files on the way.
-        allowed: the exceptions that the person makes.
+        overrides: the exceptions that the person makes.
 
     Raises:
         TooManyRetractions: the file is a state that lacks more rows than it may, and that is not allowed.
@@ -149,7 +149,7 @@ def ingest_file(
     from odfpy.data.memory import bulk_memory
 
     with bulk_memory(), _naming_file(file.name):
-        return _ingest_file(dataset, source, file, engines, scratch, allowed)
+        return _ingest_file(dataset, source, file, engines, scratch, overrides)
 
 
 @contextmanager
@@ -169,11 +169,11 @@ def _ingest_file(
     file: SourceFile,
     engines: EngineRegistry,
     scratch: Path,
-    allowed: Allowed,
+    overrides: Overrides,
 ) -> PullResult:
     if source.preprocess is not None:
         engines.expect(source.preprocess.engine)
-    limit = retraction_limit(dataset, source.merge, allowed)
+    limit = retraction_limit(dataset, source.merge, overrides)
     require_whole(source, file.path, file.name)
     absent = warnings_of_absent_columns(source, file.path, file.name, dataset.state.vocab.event_time_column)
     policy = policy_of(dataset)

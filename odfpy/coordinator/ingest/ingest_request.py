@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from odfpy.coordinator.ingest.allowed import NOTHING, Allowed
+from odfpy.coordinator.ingest.overrides import NOTHING, Overrides
 from odfpy.data.timestamp import Instant, Timestamp
 from odfpy.dataset.names import all_of
 from odfpy.values import dataclass
@@ -24,7 +24,7 @@ class IngestRequest:
         event_time: event time of rows that have none; the time of the ingest by default.
         input_format: format of the input where it is not that of the source (csv, json, ndjson, parquet).
         branch: stage what is new there instead of moving the head.
-        allowed: what is refused otherwise.
+        overrides: what is refused otherwise.
     """
 
     ref: str
@@ -34,7 +34,7 @@ class IngestRequest:
     event_time: Timestamp | None = None
     input_format: str | None = None
     branch: str | None = None
-    allowed: Allowed = NOTHING
+    overrides: Overrides = NOTHING
 
     @classmethod
     def of(
@@ -59,5 +59,5 @@ class IngestRequest:
             InvalidValue: the event time is invalid.
         """
         time = None if event_time is None else Timestamp.of(event_time)
-        allowed = Allowed(retractions=allow_retractions)
-        return cls(ref, tuple(map(Path, all_of(files))), event_time=time, allowed=allowed, **options)
+        overrides = Overrides(retractions=allow_retractions)
+        return cls(ref, tuple(map(Path, all_of(files))), event_time=time, overrides=overrides, **options)

@@ -17,6 +17,7 @@ from odfpy.chain.sources import MergeAppend, MergeSnapshot
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.storage import StoredDataset
+from odfpy.data.amounts import format_size, parse_size
 from odfpy.data.slices.cut import SLICE_ROWS
 from odfpy.data.timestamp import Timestamp
 from odfpy.data.vocabulary import DatasetVocabulary
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from odfpy.ingest.pipeline import IngestedData
 from odfpy.ingest.retractions import RetractionLimit
 
-_UNITS: Final = {"k": 10, "m": 20, "g": 30, "t": 40}
 _TEXT_GROWS, _PARQUET_GROWS, _STATE_GROWS = 4, 10, 10
 """How many bytes of memory a byte of a file takes at most, roughly, by what has been measured."""
 
@@ -83,8 +83,8 @@ def choose_lane(config: Config, state: ChainState, source: SetPollingSource | Ad
     needed = size * (_PARQUET_GROWS if isinstance(source.read, ReadParquet) else _TEXT_GROWS)
     if isinstance(source.merge, MergeSnapshot):  # all of the current state is compared with
         needed += state.data_bytes * _STATE_GROWS
-    is_large = needed > _bytes_of(ingest.memory)
-    what = f"input and state may take {_describe(needed)}" if needed else "there is nothing to read"
+    is_large = needed > parse_size(ingest.memory)
+    what = f"input and state may take {format_size(needed)}" if needed else "there is nothing to read"
     return Lane(is_large, f"{what}, {'more than' if is_large else 'within'} ingest.memory ({ingest.memory})")
 
 
@@ -181,15 +181,3 @@ def read_rows(
         if schema_of(source.read) is None:
             rows = coerce_inferred_event_time(rows, vocab)
     return preprocess(source.preprocess, rows, engines)
-
-
-def _bytes_of(size: str) -> int:
-    """Bytes of a size such as `512m`."""
-    return int(size[:-1]) << _UNITS[size[-1].lower()]
-
-
-def _describe(size: int) -> str:
-    for unit, word in ((1e9, "GB"), (1e6, "MB")):
-        if size >= unit:
-            return f"{size / unit:.1f} {word}"
-    return f"{size / 1e3:.1f} kB"

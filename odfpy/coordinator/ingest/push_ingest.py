@@ -23,7 +23,7 @@ from odfpy.chain.read_steps import (
 )
 from odfpy.coordinator.ingest.ingest import SourceFile, ingest_file, push_source, rows_told
 from odfpy.coordinator.ingest.ingest_request import IngestRequest
-from odfpy.coordinator.ingest.watermarks import after_looking
+from odfpy.coordinator.ingest.watermarks import with_idle_watermark
 from odfpy.coordinator.storage.references import staging
 from odfpy.coordinator.storage.results import Progress, ProgressSink, PullResult
 from odfpy.coordinator.storage.storage import Storage
@@ -95,12 +95,12 @@ def ingest(
                 rows_told(progress, str(dataset.handle), name),
             ):
                 try:
-                    result = ingest_file(dataset.reloaded(), source, taken, engines, folder, request.allowed)
+                    result = ingest_file(dataset.reloaded(), source, taken, engines, folder, request.overrides)
                 except OdfError as error:
                     raise _failed(error, str(dataset.handle), [name for _, name in inputs[number + 1 :]]) from error
             has_rows = has_rows or result.num_records > 0
             if number == len(inputs) - 1 and not has_rows:
-                result = after_looking(dataset, result)
+                result = with_idle_watermark(dataset, result)
             which = name if len(inputs) > 1 else None
             yield replace(result, seconds=time.monotonic() - started, input=which, profile=profile)
 

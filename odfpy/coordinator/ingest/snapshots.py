@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from odfpy.chain.events import AddPushSource, SetPollingSource
 from odfpy.chain.read_steps import ReadCsv
 from odfpy.chain.sources import MergeSnapshot, MergeStrategy
-from odfpy.coordinator.ingest.allowed import Allowed
+from odfpy.coordinator.ingest.overrides import Overrides
 from odfpy.coordinator.storage.config import Config
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.settings.dataset_sections import RetractionsSection
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from odfpy.ingest.retractions import RetractionLimit
 
 
-def retraction_limit(dataset: StoredDataset, strategy: MergeStrategy, allowed: Allowed) -> RetractionLimit | None:
+def retraction_limit(dataset: StoredDataset, strategy: MergeStrategy, overrides: Overrides) -> RetractionLimit | None:
     """Return how much one state may retract, None for strategies whose input says itself what ends.
 
     Args:
         dataset: the dataset.
         strategy: the merge strategy.
-        allowed: the exceptions that the person makes.
+        overrides: the exceptions that the person makes.
 
     Raises:
         MalformedManifest: the settings of the dataset are damaged; the message names the file.
@@ -39,7 +39,7 @@ def retraction_limit(dataset: StoredDataset, strategy: MergeStrategy, allowed: A
     from odfpy.ingest.retractions import RetractionLimit
 
     share = Config.of_dataset(dataset.folder).section(RetractionsSection).share
-    return RetractionLimit(int(share.removesuffix("%")), allowed.retractions, str(dataset.handle))
+    return RetractionLimit(int(share.removesuffix("%")), overrides.retractions, str(dataset.handle))
 
 
 def require_whole(source: SetPollingSource | AddPushSource, path: Path, name: str) -> None:

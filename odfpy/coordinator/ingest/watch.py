@@ -23,7 +23,7 @@ from odfpy.coordinator.ingest.ingest import SourceFile, ingest_file, push_source
 from odfpy.coordinator.ingest.ingest_request import IngestRequest
 from odfpy.coordinator.ingest.push_ingest import with_format
 from odfpy.coordinator.ingest.watched_folder import FileStamp, WatchedFolder, files_in, is_being_written
-from odfpy.coordinator.ingest.watermarks import idle_watermark, let_idle_follow
+from odfpy.coordinator.ingest.watermarks import advance_idle_watermark, idle_watermark
 from odfpy.coordinator.storage.results import Progress, PullOutcome, PullResult
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.data.timestamp import Timestamp
@@ -54,7 +54,7 @@ _OF_THE_FILE = (IngestError, SchemaError, MalformedData, EngineError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watch:
+class FolderWatcher:
     """A folder, and the dataset that its files go into.
 
     Attributes:
@@ -84,15 +84,15 @@ class Watch:
         if not self.folder.is_dir():
             raise UsageError(f"{self.folder} is not a folder", hint="Name the folder in which files will come.")
         dataset = self.storage.get(self.request.ref)
-        self._source(dataset)
-        seen = WatchedFolder(self.settle, _taken_in(dataset))
+        source = self._source(dataset)
+        seen = WatchedFolder(self.settle, _taken_in(dataset, source.source_name))
         while True:
             try:
                 self.progress(Progress(str(dataset.handle), f"watching {self.folder}"))
                 found = list(files_in(self.folder, self.pattern))
                 ready = seen.ready(found, time.monotonic())
                 ready = [stamp for stamp in ready if not is_being_written(self.folder / stamp.name)]
-                moved = None if seen.lacks(found) else self._let_idle_follow()
+                moved = None if seen.lacks(found) else self._advance_idle_watermark()
                 if not ready and moved is None:
                     self.pause()
             except KeyboardInterrupt:
@@ -121,7 +121,8 @@ class Watch:
             if seen.was_taken_in_before(stamp) and isinstance(source.merge, MergeAppend | MergeChangelogStream):
                 raise IngestError(
                     f"{stamp.name} has changed since it was taken in, and its rows would come in twice",
-                    hint="Bring new rows in new files, or use a merge strategy that knows rows by their keys.",
+                    hint="Bring new rows in new files, or use a merge strategy that knows rows by their keys. Files of"
+                    " several folders need names of their own, or a source for each folder.",
                 )
             self.progress(Progress(str(dataset.handle), f"ingesting {stamp.name}"))
             path = self.folder / stamp.name
@@ -129,15 +130,15 @@ class Watch:
             event_time = self.request.event_time or Timestamp.now()
             file = SourceFile(path, str(path), event_time, state, is_dated=self.request.event_time is not None)
             with rows_told(self.progress, str(dataset.handle), stamp.name):
-                return ingest_file(dataset, source, file, self.engines, scratch, self.request.allowed)
+                return ingest_file(dataset, source, file, self.engines, scratch, self.request.overrides)
 
-    def _let_idle_follow(self) -> PullResult | None:
+    def _advance_idle_watermark(self) -> PullResult | None:
         dataset = self.storage.get(self.request.ref)
-        if idle_watermark(dataset, sparing=True) is None:
+        if idle_watermark(dataset, rate_limited=True) is None:
             return None
         try:
             with dataset.writing() as locked:
-                return let_idle_follow(locked, sparing=True)
+                return advance_idle_watermark(locked, rate_limited=True)
         except _ELSEWHERE:
             return None  # somebody is at work, perhaps with new rows
 
@@ -148,11 +149,11 @@ class Watch:
         return PullResult(name=self.request.ref, outcome=PullOutcome.FAILED, error=error)
 
 
-def _taken_in(dataset: StoredDataset) -> Iterator[FileStamp]:
-    """The files of earlier watches, as the chain has them."""
+def _taken_in(dataset: StoredDataset, source_name: str) -> Iterator[FileStamp]:
+    """The files that earlier watches have taken in through a source, as the chain has them."""
     for hashed in dataset.chain.iter_blocks():
         event = hashed.block.event
         if isinstance(event, AddData) and event.new_source_state is not None:
             stamp = FileStamp.of_state(event.new_source_state)
-            if stamp is not None:
+            if stamp is not None and event.new_source_state.source_name == source_name:
                 yield stamp

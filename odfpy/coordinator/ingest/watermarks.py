@@ -69,40 +69,40 @@ def policy_of(dataset: StoredDataset) -> WatermarkPolicy:
     return WatermarkPolicy(Duration.parse(chosen.lag), None if chosen.idle is None else Duration.parse(chosen.idle))
 
 
-def idle_watermark(dataset: StoredDataset, *, sparing: bool = False) -> Timestamp | None:
+def idle_watermark(dataset: StoredDataset, *, rate_limited: bool = False) -> Timestamp | None:
     """Return where a commit would move the watermark now if the source has nothing new; None where it would stay.
 
     Args:
         dataset: a root dataset.
-        sparing: for those who look all the time: only once in the time after which a source is idle.
+        rate_limited: for those who look all the time: only once in the time after which a source is idle.
     """
     policy, state = policy_of(dataset), dataset.state
     now = commit_time(state)
     if policy.idle is None or state.system_time is None:
         return None
-    if sparing and not max(policy.idle, OFTEN).has_passed(state.system_time, now):
+    if rate_limited and not max(policy.idle, OFTEN).has_passed(state.system_time, now):
         return None
     moved = policy.when_idle(state.watermark, state.last_data_time, now)
     return None if moved == state.watermark else moved
 
 
-def let_idle_follow(dataset: StoredDataset, *, sparing: bool = False) -> PullResult | None:
-    """Let the watermark follow system time, as the policy has it for a source that has nothing new.
+def advance_idle_watermark(dataset: StoredDataset, *, rate_limited: bool = False) -> PullResult | None:
+    """Advance the watermark with system time, as the policy has it for a source that has nothing new.
 
     The caller holds the dataset's lock, and has looked at the source. None where the watermark stays.
     """
-    watermark = idle_watermark(dataset, sparing=sparing)
+    watermark = idle_watermark(dataset, rate_limited=rate_limited)
     return None if watermark is None else replace(_move(dataset, watermark), notes=(FOLLOWS,))
 
 
-def after_looking(dataset: StoredDataset, result: PullResult) -> PullResult:
-    """The result of looking at a source, with what the policy makes of it if no rows came.
+def with_idle_watermark(dataset: StoredDataset, result: PullResult) -> PullResult:
+    """The result of a pull of a source, with the idle watermark that the policy gives if no rows came.
 
     Args:
         dataset: a root dataset, with its lock held.
         result: of all that the source had.
     """
-    moved = None if result.num_records else let_idle_follow(dataset.reloaded())
+    moved = None if result.num_records else advance_idle_watermark(dataset.reloaded())
     if moved is None:
         return result
     return replace(

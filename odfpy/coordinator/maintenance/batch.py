@@ -1,4 +1,4 @@
-"""A second opinion on a derivative: what it amounts to, beside its query run once over what its inputs amounted to.
+"""The expected output, computed by running the whole query once with plain Spark, and how a derivative differs from it.
 
 A replay computes the same in the same way, so that it cannot see that a result is wrong. The batch does not share code
 with what has made the result, nor a process: an engine of its own is started for it, and ended afterwards.

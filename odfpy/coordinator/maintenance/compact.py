@@ -35,7 +35,7 @@ from odfpy.coordinator.storage.rewriting import (
     Rewriting,
     downstream_of,
     rewriting,
-    told_elsewhere,
+    who_keeps_old_history,
     without_data,
 )
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
@@ -266,7 +266,7 @@ def plan_compaction(storage: Storage, dataset: StoredDataset, options: CompactOp
         blocks=(len(blocks), after[0]),
         slices=(slices, after[1]),
         downstream=downstream_of(storage, dataset, dropped),
-        notes=told_elsewhere(dataset, dropped),
+        notes=who_keeps_old_history(dataset, dropped),
     )
 
 

@@ -90,7 +90,7 @@ def _reference(dataset: StoredDataset, name: str, known: set[Multihash]) -> Iter
         yield from _object(dataset, name, item, new)
     signers = Signers(dataset)
     for one in new:
-        forged = signers.of(one).error
+        forged = signers.get(one).error
         if forged is not None:
             beside = str(dataset.folder / path_of(one.hash))
             yield _finding("signature", forged.message, type(forged), beside, forged.hint)

@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 
-from odfpy.coordinator.maintenance.let_go import RemovalPolicy, let_go
 from odfpy.coordinator.maintenance.reachable import (
     Garbage,
     UnusedPath,
@@ -26,6 +25,7 @@ from odfpy.coordinator.maintenance.reachable import (
     temporary,
     unreferenced_objects,
 )
+from odfpy.coordinator.maintenance.removable_objects import RemovalPolicy, removable_objects
 from odfpy.coordinator.storage.locks import no_pushes, writer_lock
 from odfpy.coordinator.storage.results import Progress, ProgressSink, silent
 from odfpy.coordinator.storage.storage import Storage, StoredDataset, is_folder_name
@@ -137,7 +137,7 @@ class GarbageCollector:
         known = reachable_blocks(dataset.layout)
         yield from unreferenced_objects(dataset.folder, known)
         if self.options.may_remove is not None:
-            yield from let_go(dataset, known, self.options.may_remove)
+            yield from removable_objects(dataset, known, self.options.may_remove)
         yield from temporary(dataset.folder)
         if self.options.checkpoints:
             store = dataset.layout.checkpoints

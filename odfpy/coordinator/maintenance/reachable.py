@@ -2,8 +2,8 @@
 
 Each reference (head, branches, tags) reaches the block that it names, all blocks before that, the slices and
 checkpoints that these speak of, and the objects that rows of these slices link to. What is reached is never touched,
-except for linked objects whose removal is recorded and allowed: see `let_go`. The rest is of no use: objects of commits
-and transfers that were interrupted, history that was rewritten, temporary files of writers that were killed.
+except for linked objects whose removal is recorded and allowed: see `removable_objects`. The rest is of no use: objects
+of commits and transfers that were interrupted, history that was rewritten, temporary files of writers that were killed.
 """
 
 from __future__ import annotations

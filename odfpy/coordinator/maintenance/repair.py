@@ -32,7 +32,7 @@ from odfpy.errors import ObjectNotFound, OdfError, TransferError
 from odfpy.files import put_aside
 from odfpy.http.url import without_user
 from odfpy.repository.divergence import read_block
-from odfpy.repository.objects import ObjectKind, ObjectOfBlock, Watch, objects_of_blocks
+from odfpy.repository.objects import ObjectKind, ObjectOfBlock, StreamMonitor, objects_of_blocks
 from odfpy.repository.places.open import open_dataset
 from odfpy.repository.reference_transfer import ReferenceNotThere
 from odfpy.repository.registry import resolve_remote
@@ -97,7 +97,7 @@ class Repair:
     def _linked(self) -> None:
         """Get the objects that rows link to and that are damaged, or missing though this copy should have them."""
         layout, choice = self.dataset.layout, choice_of(self.dataset.folder)
-        check = LinkedCheck(self.dataset, Watch(0, self._tell_bytes))
+        check = LinkedCheck(self.dataset, StreamMonitor(0, self._tell_bytes))
         wanted = HashSet()
         for name in dict.fromkeys((HEAD, *layout.refs.names())):
             blocks = layout.chain.in_order(layout.refs.get(name))
@@ -110,7 +110,7 @@ class Repair:
 
     def _copy_linked(self, place: DatasetLayout, name: Multihash) -> None:
         item = ObjectOfBlock(ObjectKind.DATA_SLICE, name, UNKNOWN, name)
-        copying = LinkedCopy(self.dataset.layout.data, Watch(0, self._tell_bytes))
+        copying = LinkedCopy(self.dataset.layout.data, StreamMonitor(0, self._tell_bytes))
         copying.copy([item], place.data)
         if len(copying.missing):
             raise ObjectNotFound(f"Missing object: {place.data.describe(name)}")

@@ -23,11 +23,11 @@ from odfpy.chain.signatures import (
     SignedBlock,
     decode,
     encode,
+    has_signatures,
     path_of,
     read_all_signatures,
     read_head_signatures,
     read_signatures,
-    says_signed,
 )
 from odfpy.chain.stores.ref_store import HEAD, LocalRefStore
 from odfpy.chain.stores.side_files import SideFiles
@@ -187,7 +187,7 @@ def _is_good_head(side: SideFiles, dataset_id: DatasetId, head: HashedBlock) -> 
 
 def _says_signed(side: SideFiles) -> bool:
     try:
-        return says_signed(side)
+        return has_signatures(side)
     except OdfError:
         return False
 

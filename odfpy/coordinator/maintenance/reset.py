@@ -8,10 +8,10 @@ from odfpy.chain.new_blocks import validate
 from odfpy.chain.slices import slice_files, slices_of
 from odfpy.chain.stores.ref_store import HEAD
 from odfpy.coordinator.lineage.lineage import Lineage
-from odfpy.coordinator.maintenance.taken_back import taken_back
+from odfpy.coordinator.maintenance.reset_notes import reset_notes
 from odfpy.coordinator.storage.references import find_block
 from odfpy.coordinator.storage.results import DatasetHandle
-from odfpy.coordinator.storage.rewriting import Downstream, downstream_of, told_elsewhere
+from odfpy.coordinator.storage.rewriting import Downstream, downstream_of, who_keeps_old_history
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.errors import IntegrityError
@@ -78,7 +78,7 @@ def plan_reset(storage: Storage, dataset: StoredDataset, block: str) -> ResetRes
         num_blocks=len(dropped),
         num_records=max(0, dataset.state.num_records - after.num_records),
         downstream=downstream_of(storage, dataset, dropped),
-        notes=(*told_elsewhere(dataset, dropped), *taken_back(dataset, dropped, kept, after)),
+        notes=(*who_keeps_old_history(dataset, dropped), *reset_notes(dataset, dropped, kept, after)),
     )
 
 

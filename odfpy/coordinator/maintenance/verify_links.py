@@ -23,7 +23,7 @@ from odfpy.data.hash_set import HashSet, as_names, name_of
 from odfpy.data.link_filter import ALL, LinkFilter
 from odfpy.data.multihash import Multihash
 from odfpy.errors import HashMismatch, IntegrityError, ObjectNotFound, OdfError
-from odfpy.repository.objects import ObjectOfBlock, Watch, run_all
+from odfpy.repository.objects import ObjectOfBlock, StreamMonitor, run_all
 from odfpy.repository.transfer.linked_names import linked_in
 from odfpy.values import dataclass
 
@@ -43,7 +43,7 @@ class LinkedCheck:
 
     Attributes:
         dataset: the dataset.
-        watch: counts the bytes that are read.
+        monitor: counts the bytes that are read.
         damaged: objects that are here and are not what they should be, with what is wrong.
         missing: objects that are not here.
         count: objects that are here and as they should be.
@@ -51,7 +51,7 @@ class LinkedCheck:
     """
 
     dataset: StoredDataset
-    watch: Watch
+    monitor: StreamMonitor
 
     def __post_init__(self) -> None:
         self.damaged: list[tuple[ObjectOfBlock, Damage]] = []
@@ -67,7 +67,7 @@ class LinkedCheck:
         """
         for items in linked_in([item], self.dataset.layout, ALL, self._done, with_removed=True):
             found: list[tuple[ObjectOfBlock, Damage | int]] = []
-            run_all([partial(self._look_at, one, found) for one in items], self.watch.stop)
+            run_all([partial(self._look_at, one, found) for one in items], self.monitor.stop)
             for one, outcome in found:
                 if isinstance(outcome, int):
                     self.count, self.size = self.count + 1, self.size + outcome
@@ -120,7 +120,7 @@ class LinkedCheck:
             size = store.size(item.name)
             if item.size not in (UNKNOWN, size):
                 return Damage(f"Damaged file: it has {size} bytes, its row says {item.size}", IntegrityError)
-            with self.watch.over(store.open(item.name), store.describe(item.name)) as stream:
+            with self.monitor.over(store.open(item.name), store.describe(item.name)) as stream:
                 found = Multihash.of_stream(stream, item.name.algorithm)
         except ObjectNotFound:
             return Damage("Missing file", ObjectNotFound)
@@ -135,7 +135,7 @@ def verify_links(this: Verification) -> LinkedFiles | None:
     if not slices:
         return None
     said = sum((LinkedObjects.of(hashed.block.event) for hashed in this.blocks), LinkedObjects())
-    check = LinkedCheck(this.dataset, Watch(said.size, partial(_tell, this)))
+    check = LinkedCheck(this.dataset, StreamMonitor(said.size, partial(_tell, this)))
     for item in slices:
         try:
             check.look(item)

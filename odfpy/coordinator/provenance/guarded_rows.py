@@ -13,7 +13,7 @@ from odfpy.chain.events import ExecuteTransform
 from odfpy.coordinator.provenance.stored_rows import DatasetRows
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.dataset.identity import DatasetId
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import OdfError, QueryCancelled, QueryTimedOut, ResultTooLarge
 from odfpy.provenance.errors import UnknownProvenance
 from odfpy.provenance.hops import Datasets
@@ -36,7 +36,7 @@ class RowGuard:
     may_read: Callable[[DatasetId], bool] | None
     most_rows: int
     most_bytes: int
-    control: Control
+    control: CancellationToken
 
 
 class GuardedDatasets:

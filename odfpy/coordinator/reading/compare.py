@@ -22,7 +22,7 @@ from odfpy.query.moments import PointInTime
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odfpy.engine.control import Control
+    from odfpy.engine.cancellation import CancellationToken
     from odfpy.query.service import Answer, QueryService
 
 _DIALECT: Final = DIALECTS["datafusion"]
@@ -185,7 +185,7 @@ def compare(
     old: PointInTime,
     new: PointInTime,
     key: Sequence[str] = (),
-    control: Control | None = None,
+    control: CancellationToken | None = None,
 ) -> Comparison:
     """Find the differences between the states of a dataset at two moments.
 
@@ -206,7 +206,7 @@ def compare(
     """
     from odfpy.query.service import Query
 
-    dataset = storage.look(ref)
+    dataset = storage.get_at(ref)
     state = dataset.state
     primary = state.primary_key or ()
     tables = [table_of(storage, ref, _DIALECT, as_at=text) for text in (old, new)]

@@ -34,7 +34,7 @@ def table_of(
         InvalidValue: a time is invalid.
         UsageError: both the current state and an earlier one are asked for.
     """
-    storage.look(name)
+    storage.get_at(name)
     if current and (as_at is not None or as_of is not None):
         raise UsageError(
             "Either the current state or an earlier one", hint="--as-at and --as-of give a state: leave out --current."
@@ -63,7 +63,7 @@ def moment(storage: Storage, name: str, point: PointInTime) -> str:
         InvalidValue: it was to be a time.
         NotYetThen: the dataset had not begun by then.
     """
-    dataset, text = storage.look(name), moment_word(point)
+    dataset, text = storage.get_at(name), moment_word(point)
     try:
         time = Timestamp.parse(text)
     except InvalidValue:

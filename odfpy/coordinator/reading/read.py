@@ -70,7 +70,7 @@ class WorkspaceResolver:
 
     def find(self, name: str | DatasetId) -> StoredDataset:
         """Implement `DatasetResolver`."""
-        return self.storage.get(name) if isinstance(name, DatasetId) else self.storage.look(name)
+        return self.storage.get(name) if isinstance(name, DatasetId) else self.storage.get_at(name)
 
     def at(self, dataset: Dataset, block: Multihash) -> StoredDataset:
         """Implement `DatasetResolver`."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.events import AddPushSource, SetPollingSource, Source
-from odfpy.chain.signatures import read_signatures, says_signed
+from odfpy.chain.signatures import has_signatures, read_signatures
 from odfpy.codec.canonical_json import canonical_json
 from odfpy.codec.tree import to_tree
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
@@ -136,7 +136,7 @@ def _set_here(dataset: StoredDataset) -> Iterator[Source]:
 
 def _is_ours(dataset: StoredDataset, hashed: HashedBlock) -> bool:
     side = dataset.layout.side
-    if side is None or not says_signed(side):
+    if side is None or not has_signatures(side):
         return True
     signed = read_signatures(side, dataset.handle.id, hashed)
     return signed is not None and ActorId.owner_of(dataset.handle.id) in signed.signers

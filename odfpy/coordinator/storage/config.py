@@ -40,7 +40,7 @@ class ConfigItem:
     @property
     def shown(self) -> Value | None:
         """The value as whoever looks at all settings may see it: of a secret only that it is set."""
-        return "(set)" if self.setting.meaning.is_secret and self.value is not None else self.value
+        return "(set)" if self.setting.help.is_secret and self.value is not None else self.value
 
 
 class Config:
@@ -189,7 +189,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Value]:
         try:
             values[setting.key] = parse(setting, environment[name])
         except UsageError as error:
-            shown = "its value is not" if setting.meaning.is_secret else f"not {environment[name]!r}"
+            shown = "its value is not" if setting.help.is_secret else f"not {environment[name]!r}"
             message = f"The variable {name} is {setting.values}, {shown}"
             raise error.with_message(message, hint=error.hint) from None
     return values
@@ -228,7 +228,7 @@ def _checked(path: Path, key: str, value: Any, settings: Mapping[str, Setting]) 
         raise MalformedManifest(f"{path}: {error.message}", hint=error.hint) from error
     if not setting.accepts(value):
         raise MalformedManifest(
-            f"{path}: {key} must be {setting.values}" + ("" if setting.meaning.is_secret else f", not {value!r}"),
+            f"{path}: {key} must be {setting.values}" + ("" if setting.help.is_secret else f", not {value!r}"),
             hint=f"{setting.description}.",
         )
     return setting

@@ -70,7 +70,7 @@ def writer_lock(path: Path, what: str, patience: float = 0.0) -> Iterator[bool]:
 
 @contextmanager
 def push_lock(path: Path, what: str) -> Iterator[None]:
-    """Hold the lock of pushes together with others, so that nothing is removed that has come and is in no chain yet.
+    """Hold the push lock shared: garbage collection must not remove objects that are not referenced yet.
 
     Args:
         path: of the writer's lock; the lock of pushes is beside it.

@@ -17,7 +17,7 @@ from odfpy.values import dataclass
 if TYPE_CHECKING:
     from odfpy.chain.signatures import SignatureReport
     from odfpy.data.data_warning import DataWarning
-    from odfpy.engine.control import JobProgress
+    from odfpy.engine.cancellation import JobProgress
     from odfpy.errors import OdfError
     from odfpy.stages import StageTime
 

@@ -114,7 +114,7 @@ def end_of_key(
         known: the keys that are known to have ended.
         now: the time of the signature.
     """
-    statements = (*known.of(dataset_id), *honoured_in(layout.side, dataset_id, [key]))
+    statements = (*known.get(dataset_id), *honoured_in(layout.side, dataset_id, [key]))
     return next((one for one in statements if one.key == str(key) and one.has_come(now)), None)
 
 
@@ -127,6 +127,6 @@ def announce(key: ActorId, layout: DatasetLayout, dataset_id: DatasetId, known: 
         dataset_id: id of the dataset.
         known: the keys that are known to have ended.
     """
-    said = [one for one in known.of(dataset_id) if one.key == str(key) and one.is_honoured_in(dataset_id)]
+    said = [one for one in known.get(dataset_id) if one.key == str(key) and one.is_honoured_in(dataset_id)]
     if said and layout.side is not None:
         revocations.add(layout.side, said)

@@ -118,7 +118,7 @@ class Downstream:
         return self.diverged + self.further
 
 
-def told_elsewhere(dataset: StoredDataset, dropped: set[Multihash]) -> tuple[str, ...]:
+def who_keeps_old_history(dataset: StoredDataset, dropped: set[Multihash]) -> tuple[str, ...]:
     """Remarks on who still has the old history: other references, and copies in other places.
 
     Args:

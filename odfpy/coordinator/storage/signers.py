@@ -74,7 +74,7 @@ class Signers:
     def _statements(self) -> tuple[KeyRevocation, ...]:
         return statements_about(self._side, self._dataset_id, self._keys)
 
-    def of(self, hashed: HashedBlock) -> BlockSigners:
+    def get(self, hashed: HashedBlock) -> BlockSigners:
         """Return who has signed a block; every signature is checked."""
         try:
             signed = read_signatures(self._side, self._dataset_id, hashed)
@@ -100,7 +100,7 @@ def statements_about(side: SideFiles | None, dataset_id: DatasetId, keys: UserKe
         keys: the keys of the user.
     """
     there = (revocations.key_of(f"{revocations.FOLDER}/{name}") for name in _files_of(side))
-    return (*honoured_in(side, dataset_id, [key for key in there if key is not None]), *keys.revoked.of(dataset_id))
+    return (*honoured_in(side, dataset_id, [key for key in there if key is not None]), *keys.revoked.get(dataset_id))
 
 
 def _files_of(side: SideFiles | None) -> Iterator[str]:

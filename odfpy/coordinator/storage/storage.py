@@ -108,7 +108,7 @@ class Storage(WorkspaceFolder):
             hint = f"{hint} Or has it lost its name? `odf list` shows what is damaged."
         raise DatasetNotFound(f"No dataset {str(parsed)!r} in the workspace {self.root}", hint=hint)
 
-    def look(self, ref: str) -> StoredDataset:
+    def get_at(self, ref: str) -> StoredDataset:
         """The dataset of that id or name, to look at; with `NAME@BLOCK` as it was at a block, tag or branch.
 
         Raises:
@@ -125,8 +125,8 @@ class Storage(WorkspaceFolder):
 
         return dataset.at(find_block(dataset, block))
 
-    def match(self, texts: str | Iterable[str], *, to_look_at: bool = False) -> list[StoredDataset]:
-        """The datasets of one or some ids, names and patterns, each once; `to_look_at` allows for `NAME@BLOCK`.
+    def match(self, texts: str | Iterable[str], *, allow_at_block: bool = False) -> list[StoredDataset]:
+        """The datasets of one or some ids, names and patterns, each once; `allow_at_block` allows for `NAME@BLOCK`.
 
         Raises:
             DatasetNotFound: a name, or a pattern that fits nothing.
@@ -140,7 +140,7 @@ class Storage(WorkspaceFolder):
                     hint = "`odf list` shows the datasets of the workspace; `%` stands for any text."
                     raise DatasetNotFound(f"No dataset fits the pattern {text!r}", hint=hint)
             else:
-                matching = [self.look(text) if to_look_at else self.get(text)]
+                matching = [self.get_at(text) if allow_at_block else self.get(text)]
             found.update((dataset.handle.id, dataset) for dataset in matching)
         return list(found.values())
 

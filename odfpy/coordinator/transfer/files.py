@@ -7,6 +7,7 @@ from typing import Final
 
 from odfpy.chain.state import ChainState
 from odfpy.coordinator.storage.config import Config
+from odfpy.data.amounts import count_of
 from odfpy.data.link_filter import LinkFilter
 from odfpy.data.schemas.object_links import link_columns
 from odfpy.repository.transfer.linked import NO_FILES, LinkedResult, WantedFiles
@@ -59,11 +60,7 @@ def remarks_on(links: LinkedResult) -> list[str]:
     """Return what a person should know of the files that came or went."""
     remarks = []
     if links.count:
-        remarks.append(f"{_files(links.count)} ({links.size} byte{'' if links.size == 1 else 's'})")
+        remarks.append(f"{count_of(links.count, 'file')} ({links.size} byte{'' if links.size == 1 else 's'})")
     if links.elsewhere:
-        remarks.append(f"not there, though rows link to them: {_files(links.elsewhere)}")
+        remarks.append(f"not there, though rows link to them: {count_of(links.elsewhere, 'file')}")
     return remarks
-
-
-def _files(count: int) -> str:
-    return f"{count} file{'' if count == 1 else 's'}"

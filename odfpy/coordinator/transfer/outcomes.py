@@ -15,7 +15,7 @@ from odfpy.coordinator.storage.results import Progress, ProgressSink, PullOutcom
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.coordinator.transfer.files import remarks_on
 from odfpy.coordinator.transfer.known_places import was_head_here
-from odfpy.data.data_warning import count_of
+from odfpy.data.amounts import count_of
 from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import InvalidValue, OdfError, UsageError

@@ -41,7 +41,7 @@ from odfpy.repository.places.open import is_path, normalize_url
 from odfpy.repository.reference_transfer import ReferenceNotThere, fetch_reference, send_reference
 from odfpy.repository.registry import Aliases, normalize_remote, resolve_remote
 from odfpy.repository.transfer.linked import WantedFiles
-from odfpy.repository.transfer.simple import HistoryTakenBack, TransferResult
+from odfpy.repository.transfer.simple import HistoryRewritten, TransferResult
 from odfpy.settings.sections import SignaturesSection
 from odfpy.values import dataclass
 
@@ -107,7 +107,7 @@ class Transfers(KnownPlaces):
         with hint_if_diverged(dataset, url, self.pull_command(dataset, url)):
             try:
                 result = fetch(force=False)
-            except (DatasetsDiverged, HistoryTakenBack):
+            except (DatasetsDiverged, HistoryRewritten):
                 if not taking.force:
                     raise
                 result = fetch(force=True)  # only now: a copy that is merely ahead loses nothing

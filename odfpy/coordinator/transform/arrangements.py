@@ -44,7 +44,7 @@ def move(made: Path, before: Path | None, target: Path) -> None:
 
 
 def take_over(dataset: StoredDataset, made: Path, before: Path | None, head: Multihash) -> None:
-    """Put what a run has left in the place of what there was. It is a cache: what cannot be written is done without.
+    """Replace the arrangement with the one a run produced. A cache: failures to write are ignored.
 
     Args:
         dataset: the dataset, whose lock the caller holds.

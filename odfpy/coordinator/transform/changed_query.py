@@ -15,7 +15,7 @@ from odfpy.chain.state import ChainState
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
 
 
-def is_to_be_taken_up(dataset: StoredDataset, state: ChainState) -> bool:
+def has_unapplied_query(dataset: StoredDataset, state: ChainState) -> bool:
     """Return whether the query of a dataset has changed, and no pull has run it at that block.
 
     Args:
@@ -29,8 +29,8 @@ def is_to_be_taken_up(dataset: StoredDataset, state: ChainState) -> bool:
     return True
 
 
-def note_taken_up(dataset: StoredDataset, state: ChainState) -> None:
-    """Note that a pull has run the query at a block, and had nothing to do. What cannot be noted is run once more."""
+def mark_query_applied(dataset: StoredDataset, state: ChainState) -> None:
+    """Record that a pull has run the query at a block, and had nothing to do; what cannot be is run once more."""
     if state.query_changed:
         with suppress(OSError):
             dataset.cache.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ from odfpy.coordinator.storage.clock import warnings_of_last_block
 from odfpy.coordinator.storage.commit import up_to_date
 from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.storage.storage import StoredDataset
-from odfpy.coordinator.transform.changed_query import note_taken_up
+from odfpy.coordinator.transform.changed_query import mark_query_applied
 from odfpy.coordinator.transform.intervals import InputInterval, have_new_blocks
 from odfpy.data.multihash import Multihash
 from odfpy.data.offset_interval import OffsetInterval
@@ -111,7 +111,7 @@ def commit_run(
     change = _change(state, inputs, request, response, set_transform)
     if change is None:
         if not have_new_blocks(inputs):
-            note_taken_up(dataset, state)
+            mark_query_applied(dataset, state)
         return up_to_date(dataset)
     with stage("checks"):
         new = dataset.chain.prepare(state, change.events, request.system_time)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from odfpy.coordinator.storage.results import PullOutcome, PullResult
-from odfpy.coordinator.storage.rewriting import downstream_of, told_elsewhere, without_data
+from odfpy.coordinator.storage.rewriting import downstream_of, who_keeps_old_history, without_data
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transform.intervals import InputDiverged
 from odfpy.coordinator.transform.run import EngineFor, transform_dataset
@@ -49,7 +49,7 @@ def _made_again(storage: Storage, dataset: StoredDataset, engine_for: EngineFor,
     history = {hashed.hash for hashed in after.chain.iter_blocks()}
     dropped = {hashed.hash for hashed in dataset.chain.iter_blocks(made.old_head)} - history
     diverged = ", ".join(map(str, downstream_of(storage, after, dropped).diverged))
-    notes = (f"made again: {reason.message}", *told_elsewhere(after, dropped))
+    notes = (f"made again: {reason.message}", *who_keeps_old_history(after, dropped))
     return replace(
         result,
         outcome=PullOutcome.UPDATED,

@@ -22,7 +22,7 @@ from odfpy.coordinator.storage.commit import commit_time, up_to_date
 from odfpy.coordinator.storage.results import PullOutcome, PullResult
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.coordinator.transform.arrangements import arrangement_at, take_over
-from odfpy.coordinator.transform.changed_query import is_to_be_taken_up
+from odfpy.coordinator.transform.changed_query import has_unapplied_query
 from odfpy.coordinator.transform.commit import checkpoint_of, commit_run
 from odfpy.coordinator.transform.intervals import InputInterval, have_new_blocks, new_intervals
 from odfpy.coordinator.transform.preload import load_for_a_commit
@@ -76,7 +76,7 @@ def transform_dataset(
     set_transform = require_transform(dataset, state)
     with stage("what is new"):
         inputs = new_intervals(storage, dataset, set_transform, state)
-    if not is_to_be_taken_up(dataset, state) and not have_new_blocks(inputs):
+    if not has_unapplied_query(dataset, state) and not have_new_blocks(inputs):
         return up_to_date(dataset)
     waiting = [str(item.dataset.handle) for item in inputs if item.dataset.state.schema is None]
     if waiting:

@@ -65,7 +65,7 @@ class DatasetRegistry:
 
     def summary(self, ref: str) -> DatasetSummary:
         """Return one dataset's line of the list."""
-        return _summary(self._storage.look(ref))
+        return _summary(self._storage.get_at(ref))
 
     def handle(self, ref: str) -> DatasetHandle:
         """Return the id and the name of a dataset.
@@ -81,11 +81,11 @@ class DatasetRegistry:
 
     def state(self, ref: str) -> ChainState:
         """Return what the dataset's chain amounts to: schema, source, transform, watermark, licence..."""
-        return self._storage.look(ref).state
+        return self._storage.get_at(ref).state
 
     def log(self, ref: str) -> Iterator[HashedBlock]:
         """Yield the blocks of a dataset, newest first."""
-        dataset = self._storage.look(ref)
+        dataset = self._storage.get_at(ref)
         try:
             yield from dataset.chain.iter_blocks()
         except OdfError as error:
@@ -95,13 +95,13 @@ class DatasetRegistry:
         """Return the signers of a dataset, which tell who has signed a block."""
         from odfpy.coordinator.storage.signers import Signers
 
-        return Signers(self._storage.look(ref))
+        return Signers(self._storage.get_at(ref))
 
     def snapshot(self, ref: str) -> DatasetSnapshot:
         """Return a manifest that would make a dataset like this one: what is in force of what manifests can say."""
         from odfpy.coordinator.manifests import snapshot_of
 
-        dataset = self._storage.look(ref)
+        dataset = self._storage.get_at(ref)
         return snapshot_of(dataset.handle.alias, dataset.state)
 
     # --- Making, changing ---

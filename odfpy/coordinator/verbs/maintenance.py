@@ -13,23 +13,23 @@ from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.verbs.arguments import with_checked_arguments
 from odfpy.coordinator.verbs.context import WorkspaceContext
 from odfpy.dataset.names import all_of
-from odfpy.errors import NotConfined
+from odfpy.errors import SandboxRequired
 
 if TYPE_CHECKING:
     from odfpy.coordinator.maintenance.batch import BatchVerifier
     from odfpy.coordinator.maintenance.compact import CompactOptions, CompactResult
     from odfpy.coordinator.maintenance.gc import GcReport
-    from odfpy.coordinator.maintenance.let_go import RemovalPolicy
+    from odfpy.coordinator.maintenance.removable_objects import RemovalPolicy
     from odfpy.coordinator.maintenance.repair import Repair
     from odfpy.coordinator.maintenance.report import VerifyReport
     from odfpy.coordinator.maintenance.reset import ResetResult
     from odfpy.coordinator.requests import VerifyRequest
     from odfpy.data.duration import Duration
-    from odfpy.engine.control import Control
+    from odfpy.engine.cancellation import CancellationToken
     from odfpy.engine.registry import EngineRegistry
 
 
-def _checked(progress: ProgressSink, control: Control) -> ProgressSink:
+def _checked(progress: ProgressSink, control: CancellationToken) -> ProgressSink:
     """A sink that asks at each sign of life whether the work is still wanted."""
 
     def tell(sign: Progress) -> None:
@@ -53,7 +53,7 @@ class Maintenance:
         progress: ProgressSink = silent,
         *,
         engines: EngineRegistry | None = None,
-        control: Control | None = None,
+        control: CancellationToken | None = None,
     ) -> Iterator[VerifyReport]:
         """Check every file, every chain rule and, by replay, every transform; inputs come before what is derived.
 
@@ -65,23 +65,23 @@ class Maintenance:
 
         Raises:
             IntegrityError: if all are meant, and after everything else: a dataset has lost its name.
-            QueryCancelled: the control says that nobody wants it any more.
+            QueryCancelled: the token says that nobody wants it any more.
         """
         from odfpy.coordinator.maintenance.fsck import with_files
         from odfpy.coordinator.maintenance.last_verification import remember_verification
-        from odfpy.coordinator.maintenance.lost_names import restore_names
+        from odfpy.coordinator.maintenance.restore_names import restore_names
         from odfpy.coordinator.maintenance.verify import verify, with_circle
 
         named = restore_names(self._storage, None if request.all else request.refs) if request.repair else {}
         if request.all:
             datasets, nameless = self._storage.scan()
         else:
-            datasets, nameless = self._storage.match(list(request.refs), to_look_at=True), []
+            datasets, nameless = self._storage.match(list(request.refs), allow_at_block=True), []
         lineage = Lineage(self._storage)
         datasets = lineage.in_order(datasets, with_inputs=request.recursive)
         registry = engines or self._context.engines
         if control is not None:
-            registry = registry.within(control)
+            registry = registry.with_cancellation(control)
             progress = _checked(progress, control)
         engine_for = None if request.integrity_only else lambda transform: registry.get(transform.engine)
 
@@ -105,7 +105,7 @@ class Maintenance:
                     report = replace(report, repaired=(*names, *mending.repaired), findings=findings)
                 if control is not None:
                     control.check()  # what was cut short is not a verification
-                if not any(finding.code == NotConfined.code for finding in report.findings):
+                if not any(finding.code == SandboxRequired.code for finding in report.findings):
                     remember_verification(dataset, report, integrity_only=request.integrity_only)
                 yield report
             if nameless:
@@ -114,14 +114,14 @@ class Maintenance:
         return reports(None) if not request.against_batch else self._with_batch(reports)
 
     def _heard(
-        self, name: str, progress: ProgressSink, control: Control | None, *, is_needed: bool
+        self, name: str, progress: ProgressSink, control: CancellationToken | None, *, is_needed: bool
     ) -> AbstractContextManager[None]:
         """Tell how the engine gets on with replays, where it is needed at all: to prepare it takes time."""
         if not is_needed:
             return nullcontext()
         listener = engine_listener(name, progress)
         if control is None:
-            return self._context.engines.heard_by(listener)
+            return self._context.engines.reporting_to(listener)
         control.on_progress = listener
         return nullcontext()
 

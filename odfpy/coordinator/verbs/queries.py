@@ -47,7 +47,7 @@ class Queries:
         """
         from odfpy.coordinator.reading.read import tail
 
-        return tail(self._storage.look(ref), num_records, skip)
+        return tail(self._storage.get_at(ref), num_records, skip)
 
     def sql(self, query: Query) -> pa.Table:
         """Return all rows of the answer to a read-only query; `service.run` gives them in pieces."""
@@ -104,7 +104,7 @@ class Queries:
 
         The query stays as it is where no such block has a schema: before the first data, or since a compaction.
         """
-        from odfpy.query.pins import pinned_as_at
+        from odfpy.query.pinning import pinned_as_at
 
         resolver = self.service.resolver
         with suppress(UsageError):

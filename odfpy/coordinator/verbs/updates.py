@@ -138,11 +138,11 @@ class Updates:
         Yields:
             One result for each file; one that failed has `error` set, and is left alone until it changes.
         """
-        from odfpy.coordinator.ingest.watch import INTERVAL, SETTLE, Watch
+        from odfpy.coordinator.ingest.watch import INTERVAL, SETTLE, FolderWatcher
 
         if request.files or request.stdin is not None or request.branch is not None:
             raise UsageError("A folder is watched for the head", hint="Leave out files, a stream, and a branch.")
-        return Watch(
+        return FolderWatcher(
             storage=self._storage,
             engines=self._context.engines,
             request=request,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from odfpy.engine.datafusion.plan import operator, scans
-from odfpy.engine.output import OutputForm
+from odfpy.engine.output import OutputLayout
 from odfpy.engine.tracing import ColumnOrigin
 from odfpy.errors import InternalError
 
@@ -78,16 +78,16 @@ class _Way:
         return replace(self, through=(text[:_MAX_TEXT_LENGTH], *self.through))
 
 
-def column_origins(plan: Any, inputs: Sequence[str], form: OutputForm) -> tuple[ColumnOrigin, ...]:
+def column_origins(plan: Any, inputs: Sequence[str], layout: OutputLayout) -> tuple[ColumnOrigin, ...]:
     """Return from which columns of the inputs the columns of a result come.
 
     Args:
         plan: the logical plan.
         inputs: their names in the query.
-        form: the columns of the output.
+        layout: the columns of the output.
     """
     found: dict[tuple[str, int, str, int], ColumnOrigin] = {}
-    positions = dict(zip(form.schema.names[3:], form.sources, strict=True))
+    positions = dict(zip(layout.schema.names[3:], layout.sources, strict=True))
     for name in sorted(positions, key=positions.__getitem__):
         for way in _ways(plan, positions[name], 0):
             made = ColumnOrigin(

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from odfpy.dataset.transform import TransformSql
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.engine.contract import (
     AnalyzeRequest,
     AnalyzeResponse,
@@ -28,8 +29,7 @@ from odfpy.engine.contract import (
     TransformResponseInternalError,
     TransformResponseInvalidQuery,
 )
-from odfpy.engine.control import Control
-from odfpy.engine.datafusion.apart import PLANNING_SECONDS, ForkServer, IsolatedQuery, ask, fork_server
+from odfpy.engine.datafusion.isolated import PLANNING_SECONDS, ForkServer, IsolatedQuery, ask, fork_server
 from odfpy.engine.datafusion.version import engine_version
 from odfpy.engine.responses import as_error
 from odfpy.engine.row_stream import RowStream
@@ -54,17 +54,17 @@ class DataFusionEngine:
         processes: where they come from, by default those that may take most of the machine's memory.
         seconds: how long one may compute for something else than an ad hoc query, which has a time of its own; None
             for any time.
-        control: what that work is within, None for nothing.
+        control: the token of the work that it is part of, None for nothing.
     """
 
     processes: ForkServer = field(default_factory=_default)
     seconds: float | None = None
     name: str = "datafusion"
-    control: Control | None = None
+    control: CancellationToken | None = None
 
-    def within(self, control: Control) -> DataFusionEngine:
-        """The same engine, whose work ends with a control."""
-        return replace(self, control=control)
+    def with_cancellation(self, token: CancellationToken) -> DataFusionEngine:
+        """The same engine, whose work ends when a token is cancelled."""
+        return replace(self, control=token)
 
     @property
     def version(self) -> str:
@@ -87,7 +87,7 @@ class DataFusionEngine:
         """Run a query of any class over whole datasets and write its rows as an Arrow IPC stream."""
         return self._ask(request)  # type: ignore[return-value]
 
-    def stream(self, request: SqlRequest, control: Control) -> RowStream:
+    def stream(self, request: SqlRequest, control: CancellationToken) -> RowStream:
         """The rows of a query as they are made.
 
         Raises:
@@ -138,7 +138,7 @@ class DataFusionEngine:
             return map_stream(str(place))
 
     def _ask(self, request: Job, *, is_planning: bool = False) -> Result:
-        with Control(PLANNING_SECONDS if is_planning else self.seconds, within=self.control) as control:
+        with CancellationToken(PLANNING_SECONDS if is_planning else self.seconds, parent=self.control) as control:
             return ask(self.processes, request, control, is_planning=is_planning)
 
 

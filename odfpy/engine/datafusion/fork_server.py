@@ -4,7 +4,7 @@ It is given the greatest number of bytes of memory that a child may take, after 
 ends, and a socket as its standard input. Over that comes each request as two descriptors: a socket, for the request and
 the response, and a pipe, for the rows of a query. A child ends with its request, with whoever asked, or when it wants
 more memory; native code cannot be ended in any other way. How it ended, if not well, whoever asked hears from this
-process. See `odfpy.engine.datafusion.apart`.
+process. See `odfpy.engine.datafusion.isolated`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from odfpy.extras import do_without_pandas
 do_without_pandas()
 
 from odfpy.engine.contract import TransformResponseInternalError  # noqa: E402
-from odfpy.engine.datafusion.apart import PLANNING, PLANNING_MEMORY  # noqa: E402
-from odfpy.engine.datafusion.here import answer  # noqa: E402
+from odfpy.engine.datafusion.isolated import PLANNING, PLANNING_MEMORY  # noqa: E402
+from odfpy.engine.datafusion.request_handler import answer  # noqa: E402
 from odfpy.engine.scans import ScanRequest  # noqa: E402
 from odfpy.engine.sql.files import FilesRequest  # noqa: E402
 from odfpy.engine.worker.files import files_of  # noqa: E402

@@ -41,7 +41,7 @@ def trace(request: TraceRequest) -> TraceResponseSuccess:
     """
     inputs = request.query_inputs
     analysis = analyze_transform(request.transform, request.vocab, inputs, request.recorded_schema)
-    wanted = TraceTarget.read(request.wanted_path, analysis.form)
+    wanted = TraceTarget.read(request.wanted_path, analysis.layout)
     offsets = {source.query_alias: source.vocab.offset_column for source in inputs}
     # In the order in which the rows come out: of rows that are the same, the first way is that of the first row.
     ways: defaultdict[int, list[Sequence[SourceRow]]] = defaultdict(list)
@@ -53,7 +53,7 @@ def trace(request: TraceRequest) -> TraceResponseSuccess:
                     ways[number].append([source])
     written = write_answer(request.output_path, ways)
     names = [source.query_alias for source in inputs]
-    return TraceResponseSuccess(written, column_origins(analysis.plan, names, analysis.form))
+    return TraceResponseSuccess(written, column_origins(analysis.plan, names, analysis.layout))
 
 
 def _find(
@@ -61,9 +61,9 @@ def _find(
 ) -> Iterator[tuple[int, SourceRow]]:
     """Rows that are wanted, by their numbers, with what they stand for."""
     names = rows.schema.names[: -len(_HIDDEN)]
-    kinds = operation_types(rows.select(names), analysis.form)
+    kinds = operation_types(rows.select(names), analysis.layout)
     beside = pa.record_batch([kinds, *rows.columns[-len(_HIDDEN) :]], names=["kind", *_HIDDEN])
-    columns = final_columns(rows.select(names), analysis.form)
+    columns = final_columns(rows.select(names), analysis.layout)
     for at, some in enumerate(wanted.rows.columns):
         if not pa.types.is_nested(some.type) and not pa.types.is_floating(some.type):
             is_some = pc.is_in(columns[at], value_set=some.combine_chunks())

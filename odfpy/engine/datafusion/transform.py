@@ -36,7 +36,7 @@ from odfpy.engine.datafusion.session import (
 )
 from odfpy.engine.lateness.hints import check_no_late_hints
 from odfpy.engine.lateness.slices import late_tally
-from odfpy.engine.output import OutputForm, OutputSlice, output_form
+from odfpy.engine.output import OutputLayout, OutputSlice, output_layout
 from odfpy.engine.sql.source_text import SourceText, step_texts
 from odfpy.engine.watermark import input_watermark, least_watermark
 from odfpy.errors import InvalidQuery, UnsupportedQuery
@@ -71,13 +71,13 @@ class Analysis:
 
     Attributes:
         steps: what its queries are.
-        form: the columns of the slice.
+        layout: the columns of the slice.
         scans: how often each input is read.
         plan: the logical plan of the result, over empty tables.
     """
 
     steps: tuple[StepAnalysis, ...]
-    form: OutputForm
+    layout: OutputLayout
     scans: Mapping[str, int]
     plan: Any
 
@@ -112,7 +112,7 @@ def analyze_transform(
         plan = frame.logical_plan()
         steps.append(StepAnalysis(step.alias, step.query, ROW_BY_ROW, check_row_by_row(plan, names, text)))
     result: pa.Schema = frame.schema() if frame is not None else pa.schema([])
-    return Analysis(tuple(steps), output_form(result, vocab, recorded), scans(plan), plan)
+    return Analysis(tuple(steps), output_layout(result, vocab, recorded), scans(plan), plan)
 
 
 def analyze(request: AnalyzeRequest) -> AnalyzeResponseSuccess:
@@ -124,9 +124,9 @@ def analyze(request: AnalyzeRequest) -> AnalyzeResponseSuccess:
     )
     return AnalyzeResponseSuccess(
         steps=analysis.steps,
-        output_columns=tuple(analysis.form.schema.names),
-        output_schema=from_arrow(analysis.form.schema),
-        notes=(note,) if analysis.form.operation_type is None else (),
+        output_columns=tuple(analysis.layout.schema.names),
+        output_schema=from_arrow(analysis.layout.schema),
+        notes=(note,) if analysis.layout.operation_type is None else (),
         watermark=_watermark_in_words([source.query_alias for source in request.inputs]),
         late="passed on",
     )
@@ -142,14 +142,14 @@ def transform(request: TransformRequest, engine_version: str) -> TransformRespon
     with stage("analysis"):
         analysis = analyze_transform(request.transform, request.vocab, request.query_inputs, request.recorded_schema)
     output = OutputSlice(
-        request.new_data_path, analysis.form, next_offset=request.next_offset, system_time=request.system_time
+        request.new_data_path, analysis.layout, next_offset=request.next_offset, system_time=request.system_time
     )
     with output:
         for reading in readings(request.transform, request.query_inputs, analysis):
             with datafusion_errors(reading.text):
                 for batch in staged("query", rows_in_order(reading.frame)):
                     with stage("output"):
-                        output.write(batch, operation_types(batch, analysis.form))
+                        output.write(batch, operation_types(batch, analysis.layout))
         with stage("output", again=True):
             slices = output.finish()
     with stage("late rows"):
@@ -159,7 +159,7 @@ def transform(request: TransformRequest, engine_version: str) -> TransformRespon
         new_watermark=least_watermark(input_watermark(source) for source in request.query_inputs),
         slices=slices,
         engine_version=engine_version,
-        output_schema=from_arrow(analysis.form.schema),
+        output_schema=from_arrow(analysis.layout.schema),
         late_rows=late_rows,
     )
 
@@ -247,16 +247,16 @@ def _fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.record_batch(arrays, schema=schema)
 
 
-def operation_types(batch: pa.RecordBatch, form: OutputForm) -> pa.Array:
+def operation_types(batch: pa.RecordBatch, layout: OutputLayout) -> pa.Array:
     """The operation types that the query selects, or +A for every row.
 
     Raises:
         InvalidQuery: they are invalid.
     """
-    if form.operation_type is None:
+    if layout.operation_type is None:
         return pa.array(np.zeros(batch.num_rows, dtype=np.int32))
-    selected = batch.column(form.operation_type)
-    name = form.vocab.operation_type_column
+    selected = batch.column(layout.operation_type)
+    name = layout.vocab.operation_type_column
     if not pa.types.is_integer(selected.type):
         raise InvalidQuery(f"The column `{name}` of the result has type {selected.type} and not an integer type")
     if selected.null_count or pc.any(pc.or_(pc.less(selected, 0), pc.greater(selected, 3))).as_py():

@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
+from odfpy.engine.cancellation import CancellationToken, JobProgress, Stage
 from odfpy.engine.contract import (
     AnalyzeRequest,
     AnalyzeResponse,
@@ -30,7 +31,6 @@ from odfpy.engine.contract import (
     TransformResponseNeedsHistory,
     TransformResponseSuccess,
 )
-from odfpy.engine.control import Control, JobProgress, Stage
 from odfpy.engine.settings import EngineSettings, SandboxMode
 from odfpy.engine.spark.process.java import find_java
 from odfpy.engine.tracing import TraceRequest, TraceResponse, TraceResponseSuccess
@@ -48,7 +48,7 @@ from odfpy.engine.worker.messages import (
     Welcome,
 )
 from odfpy.engine.worker.run_folder import RunFolder
-from odfpy.errors import EngineError, EngineUnavailable, MalformedData, NotConfined
+from odfpy.errors import EngineError, EngineUnavailable, MalformedData, SandboxRequired
 from odfpy.stages import stage
 
 if TYPE_CHECKING:
@@ -84,19 +84,19 @@ class SparkEngine:
         self.settings = settings or EngineSettings()
         self._on_progress = on_progress
         self._has_launched = False
-        self._only_confined = False
-        self._control: Control | None = None
+        self._sandboxed_only = False
+        self._control: CancellationToken | None = None
 
-    def within(self, control: Control) -> SparkEngine:
-        """The same engine, whose jobs end with a control and tell it how they get on."""
+    def with_cancellation(self, token: CancellationToken) -> SparkEngine:
+        """The same engine, whose jobs end when a token is cancelled, and tell it how they get on."""
         found = SparkEngine(self.run.path, self.settings, self._on_progress)
-        found._only_confined, found._control = self._only_confined, control
+        found._sandboxed_only, found._control = self._sandboxed_only, token
         return found
 
-    def only_confined(self) -> SparkEngine:
-        """The same engine for queries of strangers: it raises `NotConfined` where it is not in a whole sandbox."""
+    def sandboxed_only(self) -> SparkEngine:
+        """The same engine for queries of strangers: it raises `SandboxRequired` where it is not in a whole sandbox."""
         found = SparkEngine(self.run.path, self.settings, self._on_progress)
-        found._only_confined, found._control = True, self._control
+        found._sandboxed_only, found._control = True, self._control
         return found
 
     @property
@@ -123,7 +123,7 @@ class SparkEngine:
         """Run a query over whole datasets; raises as `analyze` does."""
         return self._ask(request, SqlResponseSuccess)
 
-    def stream(self, request: SqlRequest, control: Control) -> RowStream:
+    def stream(self, request: SqlRequest, control: CancellationToken) -> RowStream:
         """The rows of a query as they are made; raises as `analyze` does, and as the query is at fault."""
         from odfpy.engine.responses import as_error
         from odfpy.engine.row_stream import Spooled
@@ -196,16 +196,18 @@ class SparkEngine:
     # --- One request ---
 
     def _ask(
-        self, job: Job, *success: type[R], control: Control | None = None
+        self, job: Job, *success: type[R], control: CancellationToken | None = None
     ) -> R | TransformResponseInvalidQuery | TransformResponseInternalError:
         if control is None and self._control is not None:
-            with Control(within=self._control) as own:  # which is forgotten with the job, however many there are
+            with CancellationToken(
+                parent=self._control
+            ) as own:  # which is forgotten with the job, however many there are
                 return self._ask(job, *success, control=own)
         with stage("Spark"):
             return self._tried(job, *success, control=control)
 
     def _tried(
-        self, job: Job, *success: type[R], control: Control | None
+        self, job: Job, *success: type[R], control: CancellationToken | None
     ) -> R | TransformResponseInvalidQuery | TransformResponseInternalError:
         for _ in range(_ATTEMPTS):
             with stage("connect"):
@@ -232,7 +234,7 @@ class SparkEngine:
         while pid is not None and self.run.holder() == pid and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
 
-    def _converse(self, channel: Channel, job: Job, control: Control | None) -> Result | None:
+    def _converse(self, channel: Channel, job: Job, control: CancellationToken | None) -> Result | None:
         """The answer, or None when the worker ends before it has begun with the job."""
         began: float | None = None
         try:
@@ -297,13 +299,13 @@ class SparkEngine:
     def _check_confined(self, weakness: str | None = None) -> None:
         """Refuse what is of strangers, unless nothing is missing of the sandbox that the engine has, or would get."""
         is_confined = weakness is None and self.settings.sandbox is not SandboxMode.OFF and not self.settings.is_cluster
-        if self._only_confined and not is_confined:
-            raise NotConfined(
+        if self._sandboxed_only and not is_confined:
+            raise SandboxRequired(
                 "This server answers queries for Spark for its operator only: its Spark engine is not fully sandboxed",
                 hint="Ask in SqlDataFusion, or with a token of the scope admin.",
             )
 
-    def _open(self, control: Control | None) -> Channel:
+    def _open(self, control: CancellationToken | None) -> Channel:
         self._check_confined()
         self.run.create()
         java = find_java()
@@ -320,7 +322,7 @@ class SparkEngine:
                         self._warn(weakness)
                         try:
                             self._check_confined(weakness)
-                        except NotConfined:
+                        except SandboxRequired:
                             channel.close()
                             raise
                         return channel

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias, TypeVar
 from odfpy.codec.errors import RaisedError, as_value, error_of
 from odfpy.codec.tree import from_tree, to_tagged_tree
 from odfpy.data.scalars import U32, U64
+from odfpy.engine.cancellation import JobProgress
 from odfpy.engine.contract import (
     AnalyzeRequest,
     AnalyzeResponseSuccess,
@@ -36,7 +37,6 @@ from odfpy.engine.contract import (
     TransformResponseProgress,
     TransformResponseSuccess,
 )
-from odfpy.engine.control import JobProgress
 from odfpy.engine.scans import ScanRequest
 from odfpy.engine.sql.files import FilesRequest
 from odfpy.engine.tracing import TraceRequest, TraceResponseSuccess

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Protocol
 
+from odfpy.engine.cancellation import JobProgress, Stage
 from odfpy.engine.contract import AnalyzeRequest, JobRequest, PreprocessRequest, SqlRequest, TransformRequest
-from odfpy.engine.control import JobProgress, Stage
 from odfpy.engine.tracing import TraceRequest
 from odfpy.engine.worker.job_profile import JobProfile
 from odfpy.engine.worker.messages import (

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from odfpy.codec.tree import from_tree
+from odfpy.engine.cancellation import Stage
 from odfpy.engine.contract import TransformResponseInternalError
-from odfpy.engine.control import Stage
 from odfpy.engine.settings import EngineSettings
 from odfpy.engine.spark.process.java import find_java
 from odfpy.engine.spark.process.version import installed_engine_version

@@ -20,20 +20,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfpy import __version__
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import UsageError
-from odfpy.federation.asking.answer import WebAnswer
-from odfpy.federation.asking.asking import no_more_missing
-from odfpy.federation.asking.options import MEMORY
-from odfpy.federation.asking.parts import ReadPart
-from odfpy.federation.asking.plan import Plan
 from odfpy.federation.errors import AnswerNotKept, AuthenticationFailed
-from odfpy.federation.evidence.again import AnswerRows, counted
 from odfpy.federation.evidence.place import AnswerPlace
+from odfpy.federation.evidence.recompute import AnswerRows, counted
 from odfpy.federation.evidence.record import AnswerRecord, KeptPart, PartsDataset, signed_text
 from odfpy.federation.evidence.rows import SYSTEM, PartFiles, batches_of, write_parts
 from odfpy.federation.evidence.statements import Statements
 from odfpy.federation.evidence.verifying import Verification, verify
+from odfpy.federation.execution.answer import WebAnswer
+from odfpy.federation.execution.execute import require_complete_answer
+from odfpy.federation.execution.options import MEMORY
+from odfpy.federation.execution.parts import ReadPart
+from odfpy.federation.execution.plan import Plan
 from odfpy.federation.relay.question import MissingRelay
 from odfpy.federation.relay.requesters import Authorities, Credentials
 
@@ -95,12 +95,12 @@ def keep(
     place = AnswerPlace(workspace, name)
     check_columns(answer.asked.plan)
     with ExitStack() as stack:
-        inner = stack.enter_context(Control())
+        inner = stack.enter_context(CancellationToken())
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="odf-web-")))
         stack.enter_context(place.held())
         keeper = _Keeper(place, answer, credentials, authorities, folder, memory, inner)
         keeper.choose_parts()
-        no_more_missing(keeper.missing, require_complete=require_complete)
+        require_complete_answer(keeper.missing, require_complete=require_complete)
         found = keeper.write()
         place.finish()
         return replace(found, name=place.name)
@@ -115,7 +115,7 @@ class _Keeper:
         authorities: Authorities,
         folder: Path,
         memory: int,
-        control: Control,
+        control: CancellationToken,
     ) -> None:
         self._place, self._answer, self._plan = place, answer, answer.asked.plan
         self._credentials, self._authorities = credentials, authorities

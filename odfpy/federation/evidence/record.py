@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from odfpy.errors import InvalidValue
-from odfpy.federation.asking.plan import Plan, plain_json
 from odfpy.federation.errors import AuthenticationFailed
+from odfpy.federation.execution.plan import Plan, plain_json
 from odfpy.federation.relay.question import MissingRelay
 from odfpy.federation.relay.requesters import Authorities, Credentials, Identity
 

@@ -25,7 +25,7 @@ from odfpy.query.query import Query
 
 if TYPE_CHECKING:
     from odfpy.coordinator.workspace import Workspace
-    from odfpy.engine.control import Control
+    from odfpy.engine.cancellation import CancellationToken
 
 SYSTEM: Final = (
     DEFAULT_VOCABULARY.offset_column,
@@ -107,7 +107,7 @@ class PartFiles:
         """The files, in the order of the parts."""
         return list(self._paths.values())
 
-    def read(self, workspace: Workspace, dataset: str, control: Control) -> None:
+    def read(self, workspace: Workspace, dataset: str, control: CancellationToken) -> None:
         """Read the dataset.
 
         Args:
@@ -214,7 +214,9 @@ def _kept_column(column: pa.Array) -> pa.Array:
 # --- Rows of any dataset of evidence ---
 
 
-def rows_of(workspace: Workspace, dataset: str, columns: Sequence[str], control: Control) -> Iterator[pa.RecordBatch]:
+def rows_of(
+    workspace: Workspace, dataset: str, columns: Sequence[str], control: CancellationToken
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a dataset in their order, without the system's columns.
 
     Args:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from odfpy.federation.asking.plan import Plan
 from odfpy.federation.errors import AuthenticationFailed
+from odfpy.federation.execution.plan import Plan
 from odfpy.federation.model.certificates import subject_of
 from odfpy.federation.relay.requesters import Authorities
 from odfpy.federation.relay.statements import verified

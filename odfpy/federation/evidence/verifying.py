@@ -18,15 +18,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import DatasetNotFound, OdfError, UsageError
-from odfpy.federation.asking.options import MEMORY
-from odfpy.federation.asking.plan import planned
 from odfpy.federation.errors import AuthenticationFailed
-from odfpy.federation.evidence.again import AnswerRows, counted
+from odfpy.federation.evidence.recompute import AnswerRows, counted
 from odfpy.federation.evidence.record import ATTACHMENT, SignedRecord
 from odfpy.federation.evidence.rows import PartFiles, rows_of
 from odfpy.federation.evidence.statements import SignedPart, Statements
+from odfpy.federation.execution.options import MEMORY
+from odfpy.federation.execution.plan import planned
 from odfpy.federation.model.certificates import subject_of
 from odfpy.federation.relay.question import MissingRelay
 from odfpy.federation.relay.requesters import Authorities
@@ -77,7 +77,7 @@ def verify(
     authorities: Authorities,
     *,
     memory: int = MEMORY,
-    control: Control | None = None,
+    control: CancellationToken | None = None,
 ) -> Verification:
     """Verify an answer.
 
@@ -99,7 +99,7 @@ def verify(
     except AuthenticationFailed as error:
         return Verification(name, "", "", "", None, None, 0, (), (), (error.message,))
     with ExitStack() as stack:
-        inner = stack.enter_context(Control(within=control))
+        inner = stack.enter_context(CancellationToken(parent=control))
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="odf-web-")))
         return _Verifier(workspace, name, signed, authorities, folder, memory, inner).run()
 
@@ -121,7 +121,7 @@ class _Verifier:
         authorities: Authorities,
         folder: Path,
         memory: int,
-        control: Control,
+        control: CancellationToken,
     ) -> None:
         self._workspace, self._name = workspace, name
         self._signed, self._record = signed, signed.record

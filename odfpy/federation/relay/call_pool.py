@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
 
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 
 _T = TypeVar("_T")
 
@@ -86,7 +86,7 @@ class CallGroup:
             if not self._left:
                 self._all_back.set()
 
-    def wait(self, seconds: float, control: Control) -> None:
+    def wait(self, seconds: float, control: CancellationToken) -> None:
         """Wait until all have come back, no longer than there is time, and only as long as they are wanted; once.
 
         Args:

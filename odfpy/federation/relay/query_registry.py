@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import QueryCancelled
 
 _REMEMBERED: Final = 10_000
@@ -40,7 +40,7 @@ class QueryKey:
 class _Known:
     token: str | None
     is_cancelled: bool = False
-    controls: set[Control] = field(default_factory=set)
+    controls: set[CancellationToken] = field(default_factory=set)
 
 
 class QueryRegistry:
@@ -51,7 +51,7 @@ class QueryRegistry:
         self._known: OrderedDict[QueryKey, _Known] = OrderedDict()
 
     @contextmanager
-    def planning(self, key: QueryKey, token: str, control: Control) -> Iterator[None]:
+    def planning(self, key: QueryKey, token: str, control: CancellationToken) -> Iterator[None]:
         """Plan a part of a query, as long as the block lasts.
 
         Args:

@@ -20,7 +20,7 @@ _KEYS: Final = frozenset(("id", "fragment", "hops", "seconds", "requester", "wan
 
 @dataclass(frozen=True, slots=True)
 class AnswerOptions:
-    """The wishes of whoever asks, beside the rows.
+    """Options of whoever asks: what is to come beside the rows.
 
     Attributes:
         explained: whether parts are to have their SQL, in the words of their relay.
@@ -33,22 +33,22 @@ class AnswerOptions:
     signed: bool = False
 
     def to_json(self) -> list[str]:
-        """The wishes for `json.dumps`."""
-        return [word for word, one in _WISHES.items() if getattr(self, one)]
+        """The options for `json.dumps`."""
+        return [word for word, one in _OPTIONS.items() if getattr(self, one)]
 
     @classmethod
     def parse(cls, tree: Any) -> AnswerOptions:
-        """The wishes that somebody sent. One that is not known is refused: to leave it out could be dangerous.
+        """The options that somebody sent. One that is not known is refused: to leave it out could be dangerous.
 
         Raises:
             InvalidQuestion: they are invalid.
         """
-        if not isinstance(tree, list) or any(not isinstance(one, str) or one not in _WISHES for one in tree):
-            raise InvalidQuestion(f"The wishes of a question are a list of {', '.join(_WISHES)}")
-        return cls(**{_WISHES[one]: True for one in tree})
+        if not isinstance(tree, list) or any(not isinstance(one, str) or one not in _OPTIONS for one in tree):
+            raise InvalidQuestion(f"The options of a question must be a list of {', '.join(_OPTIONS)}")
+        return cls(**{_OPTIONS[one]: True for one in tree})
 
 
-_WISHES: Final = {"explained": "explained", "single-use": "single_use", "signed": "signed"}
+_OPTIONS: Final = {"explained": "explained", "single-use": "single_use", "signed": "signed"}
 NOTHING_MORE: Final = AnswerOptions()
 
 
@@ -102,7 +102,7 @@ class Question:
         hops: relays that it may still go to, one after the other.
         seconds: time that is left.
         requester: token by which the requester is known; None if it is whoever asks.
-        wants: what is wished for beside the rows.
+        options: what is to come beside the rows.
     """
 
     id: str
@@ -110,7 +110,7 @@ class Question:
     hops: int = MAX_HOPS
     seconds: float = 30.0
     requester: str | None = None
-    wants: AnswerOptions = NOTHING_MORE
+    options: AnswerOptions = NOTHING_MORE
 
     @property
     def query(self) -> str:
@@ -125,7 +125,7 @@ class Question:
             "hops": self.hops,
             "seconds": self.seconds,
             "requester": self.requester,
-            "wants": self.wants.to_json(),
+            "wants": self.options.to_json(),
         }
 
     @classmethod
@@ -150,8 +150,8 @@ class Question:
             raise InvalidQuestion(f"The seconds of a question are a number up to {MAX_WAIT:.0f}")
         if requester is not None and not isinstance(requester, str):
             raise InvalidQuestion("The requester of a question is a token")
-        wants = AnswerOptions.parse(tree["wants"])
-        return cls(id_, SentFragment.parse(tree["fragment"]), hops, float(seconds), requester, wants)
+        options = AnswerOptions.parse(tree["wants"])
+        return cls(id_, SentFragment.parse(tree["fragment"]), hops, float(seconds), requester, options)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import did_you_mean
 from odfpy.federation.errors import WebObjectNotFound
 from odfpy.federation.model.documents import DataSource, LocalData
@@ -50,7 +50,7 @@ class SourceReader:
                 source.close()
             self._open.clear()
 
-    def read(self, ticket: Ticket, control: Control) -> pa.RecordBatchReader:
+    def read(self, ticket: Ticket, control: CancellationToken) -> pa.RecordBatchReader:
         """The rows of a ticket, read as they are taken.
 
         Args:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import NotFound, OdfError, QueryCancelled
 from odfpy.federation.errors import AuthenticationFailed
 from odfpy.federation.relay.bounds import fitting
@@ -88,7 +88,7 @@ class Relay:
         """Wait for nobody any more."""
         self._calls.close()
 
-    def answer(self, question: Question, caller: Identity, control: Control | None = None) -> Answer:
+    def answer(self, question: Question, caller: Identity, control: CancellationToken | None = None) -> Answer:
         """Say where the rows of a question are read.
 
         Args:
@@ -111,7 +111,7 @@ class Relay:
         asks = self._fingerprint if question.requester is None else requester.holder.fingerprint
         token = question.requester or self._vouch(caller, question.query, question.seconds)
         key = QueryKey(requester.holder.fingerprint, question.query)
-        with Control(within=control) as inner, self._queries.planning(key, token, inner):
+        with CancellationToken(parent=control) as inner, self._queries.planning(key, token, inner):
             if not self._catalog.is_first(f"{asks} {question.id} entity {question.fragment.entity}", KEPT):
                 return Answer()
             fragment = question.fragment.read(columns)
@@ -126,7 +126,7 @@ class Relay:
                 # A relay that hangs up may just have run out of time, and use what the others say. One that knows that
                 # the query is not wanted any more tells everybody itself.
                 if caller.fingerprint == requester.holder.fingerprint:
-                    self._tell_peers(key, Cancellation(question.query, token, question.hops))
+                    self._notify_peers(key, Cancellation(question.query, token, question.hops))
                 raise
         answers, missing = self._collected(waited)
         theirs = [part for answer in answers for part in answer.parts]
@@ -152,11 +152,11 @@ class Relay:
         key = QueryKey(requester.holder.fingerprint, cancellation.query)
         token = self._queries.cancel(key) or cancellation.requester
         if token is not None:
-            self._tell_peers(key, replace(cancellation, requester=token))
+            self._notify_peers(key, replace(cancellation, requester=token))
         return key
 
-    def _tell_peers(self, key: QueryKey, cancellation: Cancellation) -> None:
-        """Tell all peers, once, that a query is not wanted any more, and wait for none of them."""
+    def _notify_peers(self, key: QueryKey, cancellation: Cancellation) -> None:
+        """Notify all peers, once, that a query is not wanted any more, and wait for none of them."""
         if cancellation.hops <= 0 or not self._catalog.is_first(f"{key} cancelled", KEPT):
             return
         further = replace(cancellation, hops=cancellation.hops - 1)
@@ -175,15 +175,17 @@ class Relay:
     def _own(self, question: Question, fragment: Fragment, requester: Requester, key: str) -> list[Part]:
         """The parts that are read here."""
         parts = []
-        wants = question.wants
-        sql = explained(fragment) if wants.explained else None
+        options = question.options
+        sql = explained(fragment) if options.explained else None
         for rows in self._catalog.local(fragment.entity):
             if self.view(rows.source, requester.seen_by) is None:
                 continue
             if not self._catalog.is_first(f"{key} source {rows.source}", KEPT):
                 continue
             ends = self._clock() + LIFE
-            ticket = Ticket(rows.source, fragment, requester.seen_by, question.id, ends, wants.single_use, wants.signed)
+            ticket = Ticket(
+                rows.source, fragment, requester.seen_by, question.id, ends, options.single_use, options.signed
+            )
             parts.append(Part(self.name, self._location, self._tickets.close(ticket), sql))
         return parts
 

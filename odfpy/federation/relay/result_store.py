@@ -30,7 +30,7 @@ class ResultStore:
             found = parse_place(place)
             self._bucket, self._prefix = open_bucket(found), found.folder
 
-    def of(self, result: str) -> ObjectStore:
+    def get(self, result: str) -> ObjectStore:
         """The files of a result.
 
         Args:
@@ -49,7 +49,7 @@ class ResultStore:
         Raises:
             OdfError: the store refuses.
         """
-        store = self.of(result)
+        store = self.get(result)
         for one in list(store):
             store.delete(one)
         if isinstance(store, LocalObjectStore):

@@ -23,7 +23,7 @@ import pyarrow as pa
 from odfpy.data.memory import bytes_of
 from odfpy.data.rows.batch_stream import BatchStream
 from odfpy.data.timestamp import Timestamp
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import OdfError, ResultTooLarge
 from odfpy.federation.errors import WebObjectNotFound
 from odfpy.federation.relay.bounds import Received
@@ -87,7 +87,7 @@ class ResultMaker:
         self._store, self._work, self._lifetime, self._largest = store, work, lifetime, largest
         self._seconds, self._signer = seconds, signer
         self._lock = threading.Lock()
-        self._running: dict[str, Control] = {}
+        self._running: dict[str, CancellationToken] = {}
         self._threads = ThreadPoolExecutor(AT_ONCE, "results")
         self._over = threading.Event()
         threading.Thread(target=self._clean_now_and_then, name="old results", daemon=True).start()
@@ -131,7 +131,7 @@ class ResultMaker:
 
     def _check_room(self, owner: str) -> None:
         """Check that somebody may have one more result."""
-        kept = [one for one in self._results.of(owner) if "ticket" in one.detail]
+        kept = [one for one in self._results.owned_by(owner) if "ticket" in one.detail]
         size = sum(file["bytes"] for one in kept for file in one.detail.get("files", []))
         if len(kept) >= _MAX_COUNT or size >= self._largest:
             raise ResultTooLarge(
@@ -184,7 +184,7 @@ class ResultMaker:
             raise WebObjectNotFound("The result has no such file", hint="`odf web status` tells what it has.")
         if self._seen(self._tickets.reopen(found.detail["ticket"])) != found.detail["seen"]:
             raise TicketRefused("What you may see has changed since the result was made", hint="Ask again.")
-        return self._store.of(name).open(ResultFile.parse(files[number]).hash)
+        return self._store.get(name).open(ResultFile.parse(files[number]).hash)
 
     def _seen(self, ticket: Ticket | PassedTicket) -> str | None:
         """A hash of what the holder of a ticket may see; None where another relay decides."""
@@ -218,9 +218,9 @@ class ResultMaker:
             if not is_ours and self._results.state_of(result.id) is not ResultState.DONE:
                 self._store.remove(result.id)
 
-    def _made(self, result: Result, control: Control) -> Mapping[str, Any]:
+    def _made(self, result: Result, control: CancellationToken) -> Mapping[str, Any]:
         ticket = self._tickets.reopen(result.detail["ticket"])
-        store = self._store.of(result.id)
+        store = self._store.get(result.id)
 
         def keep(path: Path, made: ResultFile) -> None:
             store.insert_file(path, made.hash)
@@ -259,9 +259,9 @@ class ResultMaker:
         self._results.move(result.id, ResultState.FAILED, {**detail, "why": why})
 
     @contextmanager
-    def _control(self, name: str) -> Iterator[Control]:
-        """The control of a result that is being made."""
-        with Control(self._seconds) as control:
+    def _control(self, name: str) -> Iterator[CancellationToken]:
+        """The cancellation of a result that is being made."""
+        with CancellationToken(self._seconds) as control:
             with self._lock:
                 self._running[name] = control
             try:

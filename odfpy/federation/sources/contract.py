@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from odfpy.data.memory import bytes_of
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import OdfError, QueryCancelled, QueryTimedOut, ResultTooLarge
 from odfpy.federation.errors import SourceFailed, SourceMismatch
 
@@ -81,7 +81,7 @@ class Source(ABC):
         self._secrets = tuple(sorted({one for one in secrets if one}, key=len, reverse=True))
 
     @abstractmethod
-    def _stream(self, sql: str, wanted: pa.Schema | None, limits: ReadLimits, control: Control) -> RowStream:
+    def _stream(self, sql: str, wanted: pa.Schema | None, limits: ReadLimits, control: CancellationToken) -> RowStream:
         """The rows of a query. Whatever this and its rows raise is told as a failure of the source.
 
         Args:
@@ -95,7 +95,7 @@ class Source(ABC):
     def close(self) -> None:  # noqa: B027  most hold nothing
         """Give up what is held between reads."""
 
-    def schema(self, relation: str, control: Control | None = None) -> pa.Schema:
+    def schema(self, relation: str, control: CancellationToken | None = None) -> pa.Schema:
         """The columns of a relation, as the source has them. For operators: the error has the words of the source.
 
         Args:
@@ -106,7 +106,7 @@ class Source(ABC):
             SourceFailed: the source is not there, refuses, or has no such columns.
         """
         sql = f"SELECT * FROM ({relation}) AS odf_relation LIMIT 0"  # noqa: S608  checked when it was applied
-        with Control(within=control) as inner, self._failures(inner):
+        with CancellationToken(parent=control) as inner, self._failures(inner):
             stream = self._stream(sql, None, NO_LIMITS, inner)
             try:
                 return stream.schema
@@ -114,7 +114,7 @@ class Source(ABC):
                 stream.close()
 
     def read(
-        self, sql: str, schema: pa.Schema, limits: ReadLimits = NO_LIMITS, cancelled: Control | None = None
+        self, sql: str, schema: pa.Schema, limits: ReadLimits = NO_LIMITS, cancelled: CancellationToken | None = None
     ) -> pa.RecordBatchReader:
         """The rows of a query, read from the source as they are taken.
 
@@ -133,7 +133,7 @@ class Source(ABC):
         """
         import pyarrow as pa
 
-        control = Control(limits.seconds, within=cancelled)
+        control = CancellationToken(limits.seconds, parent=cancelled)
         try:
             with self._failures(control):
                 stream = self._stream(sql, schema, limits, control)
@@ -165,7 +165,7 @@ class Source(ABC):
         return _USER_IN_URL.sub(r"\1***@", found)[:_MAX_LENGTH]
 
     @contextmanager
-    def _failures(self, control: Control) -> Iterator[None]:
+    def _failures(self, control: CancellationToken) -> Iterator[None]:
         """Turn whatever a source or its library raises into what may be told."""
         try:
             yield
@@ -185,7 +185,7 @@ class _Reading:
     """The batches of a read: in the types that are wanted, within the limits."""
 
     def __init__(
-        self, source: Source, stream: RowStream, schema: pa.Schema, limits: ReadLimits, control: Control
+        self, source: Source, stream: RowStream, schema: pa.Schema, limits: ReadLimits, control: CancellationToken
     ) -> None:
         self._source = source
         self._stream = stream

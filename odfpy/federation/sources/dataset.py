@@ -10,7 +10,7 @@ from odfpy.query.query import Query
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odfpy.engine.control import Control
+    from odfpy.engine.cancellation import CancellationToken
     from odfpy.engine.row_stream import RowStream
     from odfpy.query.service import QueryService
 
@@ -29,6 +29,6 @@ class DatasetSource(Source):
         super().__init__(name, "postgres")
         self._service = service
 
-    def _stream(self, sql: str, wanted: pa.Schema | None, limits: ReadLimits, control: Control) -> RowStream:
+    def _stream(self, sql: str, wanted: pa.Schema | None, limits: ReadLimits, control: CancellationToken) -> RowStream:
         del wanted  # types are certain
         return self._service.run(Query(sql, "datafusion", max_bytes=limits.bytes), control)

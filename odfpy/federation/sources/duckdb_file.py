@@ -13,7 +13,7 @@ from odfpy.federation.sources.contract import BATCH_ROWS, ReadLimits, Source, So
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odfpy.engine.control import Control
+    from odfpy.engine.cancellation import CancellationToken
     from odfpy.engine.row_stream import RowStream
 
 _CONFINED: Final = {
@@ -41,7 +41,7 @@ class DuckdbSource(Source):
         self._path = connection.path
         self._settings: dict[str, Any] = {**_CONFINED, "memory_limit": f"{max(1, memory >> 20)}MiB"}
 
-    def _stream(self, sql: str, wanted: pa.Schema | None, limits: ReadLimits, control: Control) -> RowStream:
+    def _stream(self, sql: str, wanted: pa.Schema | None, limits: ReadLimits, control: CancellationToken) -> RowStream:
         del wanted, limits
         with needs_extra(None, "Sources of DuckDB", SourceFailed):
             import duckdb

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from odfpy.engine.datafusion.apart import IsolatedQuery, fork_server
+from odfpy.engine.datafusion.isolated import IsolatedQuery, fork_server
 from odfpy.engine.sql.files import FilesRequest, FileTable
 from odfpy.federation.errors import SourceFailed
 from odfpy.federation.model import connections
@@ -28,7 +28,7 @@ from odfpy.sharing.tables.remote import BucketFile, BucketFolder, is_remote, tab
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odfpy.engine.control import Control
+    from odfpy.engine.cancellation import CancellationToken
     from odfpy.engine.row_stream import RowStream
 
 _SUFFIXES: Final = {
@@ -76,7 +76,7 @@ class FilesSource(Source):
         self._most_copied = most_copied
         self._known: dict[str, tuple[_Version, pa.Schema]] = {}
 
-    def schema(self, relation: str, control: Control | None = None) -> pa.Schema:
+    def schema(self, relation: str, control: CancellationToken | None = None) -> pa.Schema:
         """The columns of a relation; they are looked up again only if its files are others, or were changed.
 
         Args:
@@ -106,14 +106,14 @@ class FilesSource(Source):
         except OSError:
             return None
 
-    def _stream(self, sql: str, wanted: pa.Schema | None, limits: ReadLimits, control: Control) -> RowStream:
+    def _stream(self, sql: str, wanted: pa.Schema | None, limits: ReadLimits, control: CancellationToken) -> RowStream:
         del wanted  # types are certain
         used = _tables_of(sql, self.dialect)
         tables = tuple(self._table(name, one, control) for name, one in self._connection.tables.items() if name in used)
         request = FilesRequest(sql, tables, limits.bytes)
         return IsolatedQuery(fork_server(self._memory), request, control)
 
-    def _table(self, name: str, table: connections.FileTable, control: Control) -> FileTable:
+    def _table(self, name: str, table: connections.FileTable, control: CancellationToken) -> FileTable:
         paths = tuple(str(one) for one in self._files(table, control))
         schema = None
         if table.columns is not None:
@@ -127,7 +127,7 @@ class FilesSource(Source):
             raise failed
         return FileTable(name, table.kind, paths, schema, table.delimiter, table.header)
 
-    def _files(self, table: connections.FileTable, control: Control) -> Iterator[Path]:
+    def _files(self, table: connections.FileTable, control: CancellationToken) -> Iterator[Path]:
         copied = 0
         for file in _listed(table):
             if isinstance(file, Path):
@@ -144,7 +144,7 @@ class FilesSource(Source):
             raise OSError(f"{file} is in {self._forbidden}, of which relays show nothing")
         return real
 
-    def _copy(self, file: BucketFile, control: Control) -> Path:
+    def _copy(self, file: BucketFile, control: CancellationToken) -> Path:
         """The copy of an object, made if it is not there yet. It is whole, or not there."""
         make_folder(self._copies)
         target = self._copies / hashlib.sha256(file.identity.encode()).hexdigest()

@@ -15,7 +15,7 @@ from odfpy.federation.sources.contract import ReadLimits, Source, SourceBatches,
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odfpy.engine.control import Control
+    from odfpy.engine.cancellation import CancellationToken
     from odfpy.engine.row_stream import RowStream
 
 _CLIENT: Final = "adbc.flight.sql.client_option."
@@ -54,7 +54,7 @@ class FlightSource(Source):
         if token is not None:
             self._options[_AUTHORIZATION] = f"Bearer {token}"
 
-    def _stream(self, sql: str, wanted: pa.Schema | None, limits: ReadLimits, control: Control) -> RowStream:
+    def _stream(self, sql: str, wanted: pa.Schema | None, limits: ReadLimits, control: CancellationToken) -> RowStream:
         del wanted, limits
         with needs_extra("flight", "Sources over Flight SQL", SourceFailed):
             from adbc_driver_flightsql import dbapi

@@ -15,7 +15,7 @@ from odfpy.federation.sources.contract import BATCH_ROWS, ReadLimits, Source, So
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odfpy.engine.control import Control
+    from odfpy.engine.cancellation import CancellationToken
     from odfpy.engine.row_stream import RowStream
 
 _CONNECT_SECONDS: Final = 10
@@ -54,7 +54,7 @@ class PostgresSource(Source):
             "application_name": "odf relay",
         }
 
-    def _stream(self, sql: str, wanted: pa.Schema | None, limits: ReadLimits, control: Control) -> RowStream:
+    def _stream(self, sql: str, wanted: pa.Schema | None, limits: ReadLimits, control: CancellationToken) -> RowStream:
         del wanted
         with needs_extra("postgres", "Sources of PostgreSQL", SourceFailed):
             import psycopg

@@ -15,7 +15,7 @@ from odfpy.federation.sources.contract import BATCH_ROWS, ReadLimits, Source, So
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odfpy.engine.control import Control
+    from odfpy.engine.cancellation import CancellationToken
     from odfpy.engine.row_stream import RowStream
 
 _REQUEST_SECONDS: Final = 30.0
@@ -42,7 +42,7 @@ class TrinoSource(Source):
         super().__init__(name, connection.dialect, [self._password or ""])
         self._connection = connection
 
-    def _stream(self, sql: str, wanted: pa.Schema | None, limits: ReadLimits, control: Control) -> RowStream:
+    def _stream(self, sql: str, wanted: pa.Schema | None, limits: ReadLimits, control: CancellationToken) -> RowStream:
         del wanted, limits
         with needs_extra("federation", "Sources of Trino", SourceFailed):
             import requests

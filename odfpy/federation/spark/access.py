@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from odfpy.errors import UsageError
-from odfpy.federation.asking.user import User
 from odfpy.federation.errors import InvalidCertificate
+from odfpy.federation.execution.user import User
 from odfpy.federation.relay.flight import LOCATION, Connections
 from odfpy.federation.relay.requesters import Credentials
 

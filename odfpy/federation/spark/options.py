@@ -1,4 +1,4 @@
-"""Options of Spark as access to a web and a wish for rows."""
+"""Options of Spark as access to a web, and the rows that they ask for."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class WebOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> WebOptions:
-        """The wish that options say.
+        """The rows that options ask for.
 
         Args:
             given: options; their names may be in any case.

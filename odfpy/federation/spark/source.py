@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from odfpy.federation.relay.question import AnswerOptions, MissingRelay, Part
+from odfpy.federation.spark.fragments import fragment_of, picked
 from odfpy.federation.spark.options import WebOptions
 from odfpy.federation.spark.scan import Scan, incomplete
-from odfpy.federation.spark.wishes import fragment_of, picked
 from odfpy.federation.sql.fragment import Fragment
 from odfpy.flight.spark.schema import arrow_schema, spark_schema, told
 
@@ -77,15 +77,15 @@ class WebReader(PartsReader):
         """Ask the relay, and through it all others."""
         with told():
             options = self._options
-            wants = AnswerOptions(single_use=options.single_use)
+            beside = AnswerOptions(single_use=options.single_use)
             query = secrets.token_hex(16)
-            [answer] = options.access.user.ask(query, {"f1": self._fragment}, wants, options.seconds).values()
+            [answer] = options.access.user.ask(query, {"f1": self._fragment}, beside, options.seconds).values()
             if answer.missing:
-                self._tell(answer.missing)
+                self._report(answer.missing)
         self._parts = answer.parts
         return super().partitions()
 
-    def _tell(self, missing: Sequence[MissingRelay]) -> None:
+    def _report(self, missing: Sequence[MissingRelay]) -> None:
         error = incomplete(missing, _REMEDY)
         if self._options.require_complete:
             raise error

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from odfpy.errors import OdfError
-from odfpy.federation.asking.asking import asked
-from odfpy.federation.asking.plan import Asked
 from odfpy.federation.client import Web
+from odfpy.federation.execution.execute import start_query
+from odfpy.federation.execution.plan import StartedQuery
 from odfpy.federation.relay.question import AnswerOptions, Part
 from odfpy.federation.spark.access import Access
+from odfpy.federation.spark.broadcast import SMALL, small_answers
+from odfpy.federation.spark.fragments import DIALECT
 from odfpy.federation.spark.options import READING_SECONDS, SECONDS
 from odfpy.federation.spark.scan import Scan, incomplete
-from odfpy.federation.spark.small import SMALL, small_answers
 from odfpy.federation.spark.source import PartsReader
-from odfpy.federation.spark.wishes import DIALECT
 from odfpy.flight.conversion import plain_batch
 from odfpy.flight.spark.schema import arrow_schema, spark_schema
 
@@ -72,22 +72,22 @@ def spark_sql(
         IncompleteAnswer: a relay is missing, and that is not wanted.
     """
     prefix = f"odf_web_{secrets.token_hex(8)}_"
-    found = asked(web.asker, query, time.monotonic() + seconds, AnswerOptions(), dialect=DIALECT, prefix=prefix)
+    found = start_query(web.asker, query, time.monotonic() + seconds, AnswerOptions(), dialect=DIALECT, prefix=prefix)
     if found.missing:
-        _tell(incomplete(found.missing, "require_complete=False gives the rows of all others."), require_complete)
+        _report(incomplete(found.missing, "require_complete=False gives the rows of all others."), require_complete)
     if not found.fragments:
         return session.sql(found.rest)
     read = small_answers(web.asker, found, small) if small else {}
     return session.sql(_as_format(found), **_frames(session, web, found, reading_seconds, read))
 
 
-def _tell(error: OdfError, require_complete: bool) -> None:
+def _report(error: OdfError, require_complete: bool) -> None:
     if require_complete:
         raise error
     warnings.warn(error.message, stacklevel=3)
 
 
-def _as_format(found: Asked) -> str:
+def _as_format(found: StartedQuery) -> str:
     """The rest as PySpark wants it where frames are to be tables: a text for `format`."""
     text = found.rest.replace("{", "{{").replace("}", "}}")
     for name in found.fragments:
@@ -96,7 +96,7 @@ def _as_format(found: Asked) -> str:
 
 
 def _frames(
-    session: SparkSession, web: Web, found: Asked, seconds: float, small: Mapping[str, pa.Table]
+    session: SparkSession, web: Web, found: StartedQuery, seconds: float, small: Mapping[str, pa.Table]
 ) -> dict[str, Any]:
     frames: dict[str, Any] = {}
     access = Access(web.relay, web.credentials.certificates, web.credentials.key, web.authorities)

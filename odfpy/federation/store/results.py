@@ -100,7 +100,7 @@ class Results:
             raise WebObjectNotFound("There is no such result", hint="Results go after some time; ask again.")
         return _result(row)
 
-    def of(self, owner: str) -> list[Result]:
+    def owned_by(self, owner: str) -> list[Result]:
         """All results of somebody, the newest first."""
         query = sa.select(RESULTS).where(RESULTS.c.owner == owner).order_by(RESULTS.c.created_at.desc())
         with self._database.reading() as connection:

@@ -7,10 +7,12 @@ last file, so files are taken in strictly in order: one that appears later but c
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from odfpy.chain.source_places import fixed_part
 from odfpy.chain.sources import EventTimeFromMetadata, EventTimeFromSystemTime, FetchFilesGlob, SourceOrdering
 from odfpy.data.timestamp import Timestamp
 from odfpy.errors import FetchError
@@ -82,14 +84,42 @@ def _matching(step: FetchFilesGlob, context: FetchContext) -> list[FolderFile]:
 def _paths(step: FetchFilesGlob, context: FetchContext) -> Iterator[FolderFile]:
     """Find what matches, files or links, also those that lead nowhere."""
     pattern = expand(step.path, context.environment)
-    folder = context.root / _fixed_part(pattern)
+    folder = context.root / fixed_part(pattern)
     context.options.bounds.require_file(folder, context.root)
     _check_readable(folder, step.path)
     # `a/**/b/**` matches some paths in several ways, and each comes once for each of these.
-    for path in dict.fromkeys(glob.iglob(pattern, root_dir=context.root, recursive=True)):  # noqa: PTH207
-        whole = context.root / path
+    for path in dict.fromkeys(_matches(pattern, str(context.root))):
+        whole = Path(path)
         if whole.is_symlink() or whole.is_file():
             yield FolderFile(_name(whole, folder), whole)
+
+
+def _matches(pattern: str, root: str) -> Iterator[str]:
+    """Paths that match a pattern, as `glob` finds them; but it would go round in circles of links, some forty times."""
+    parts = PurePosixPath(pattern).parts
+    if "**" not in parts:
+        yield from (os.path.join(root, path) for path in glob.iglob(pattern, root_dir=root))  # noqa: PTH118, PTH207
+        return
+    at = parts.index("**")
+    before, after = str(PurePosixPath(*parts[:at])), str(PurePosixPath(*parts[at + 1 :] or "*"))
+    for base in _matches(before, root) if at else (root,):
+        for found in _folders_in(base, (os.path.realpath(base),)):
+            yield from _matches(after, found)
+
+
+def _folders_in(folder: str, above: tuple[str, ...]) -> Iterator[str]:
+    """A folder and all below it but the hidden ones; `above` are the folders on the way to it, without links."""
+    yield folder
+    try:
+        with os.scandir(folder) as entries:
+            below = sorted((one.name, one.is_symlink()) for one in entries if one.is_dir() and one.name[0] != ".")
+    except OSError:
+        return
+    for name, is_link in below:
+        path = os.path.join(folder, name)  # noqa: PTH118
+        real = os.path.realpath(path) if is_link else os.path.join(above[-1], name)  # noqa: PTH118
+        if real not in above:
+            yield from _folders_in(path, (*above, real))
 
 
 def _in_order(
@@ -132,13 +162,6 @@ def _check_readable(folder: Path, shown: str) -> None:
         raise FetchError(
             f"The folder of {shown!r} cannot be read: {error.strerror}", hint="Check its permissions, and the disk."
         ) from error
-
-
-def _fixed_part(pattern: str) -> str:
-    """The folders before the first wildcard."""
-    parts = PurePosixPath(pattern).parts[:-1]
-    fixed = next((i for i, part in enumerate(parts) if glob.has_magic(part)), len(parts))
-    return str(PurePosixPath(*parts[:fixed]))
 
 
 def _name(path: Path, folder: Path) -> str:

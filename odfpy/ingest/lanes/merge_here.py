@@ -21,10 +21,10 @@ from odfpy.data.data_warning import MAX_EXAMPLES, DataWarning
 from odfpy.data.schemas.fit import fit_table
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.slices.slice import iter_slice, slice_schema
-from odfpy.ingest.known_otherwise import others, places_known_otherwise, warning_of, with_fingerprints
 from odfpy.ingest.lanes.places import PLACES, MergedPlaces, RepeatedKeys
 from odfpy.ingest.lanes.request import LaneRequest
 from odfpy.ingest.lanes.runs import Run, gather_runs, rows_of_run, write_batches
+from odfpy.ingest.ledger_conflicts import conflicting_places, others, warning_of, with_fingerprints
 from odfpy.ingest.local_merge import create_state, merged_places
 from odfpy.ingest.merge.base import repeated_keys
 from odfpy.ingest.merge_plan import MergePlan, relation
@@ -83,7 +83,7 @@ class MergeHere:
         appended, retracted, corrected_from, corrected_to = counts.tolist()
         return MergedPlaces((path,), (int(counts.sum()),), counts=(appended, retracted, corrected_from, corrected_to))
 
-    def known_otherwise(self, places: MergedPlaces) -> tuple[DataWarning, ...]:
+    def warn_conflicting_rows(self, places: MergedPlaces) -> tuple[DataWarning, ...]:
         """Return the warning on keys that a ledger knows with other values; reads its history and the rows left out."""
         taken = places.between(0, places.rows).column("pos").to_numpy() if places.rows else np.empty(0, np.int64)
         left_out = others(taken, sum(run.rows for run in self.runs))
@@ -99,7 +99,7 @@ class MergeHere:
             for batch in self._history(rows_of_run(self.runs[0], 0).columns.schema):
                 nowhere = np.zeros(batch.num_rows, np.int64)
                 self._insert(db, "history", with_fingerprints(db, batch, self.plan, nowhere))
-            found = places_known_otherwise(db, self.plan, "history")
+            found = conflicting_places(db, self.plan, "history")
         return warning_of(
             len(found), gather_runs(list(self.runs), found[:MAX_EXAMPLES], list(self.plan.keys)).to_pylist()
         )

@@ -1,4 +1,4 @@
-"""The answer of a merge: which rows, with which operation types, in which order."""
+"""The result of a merge: for each output row its operation type and the position of its source row."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from odfpy.ingest.gather import combine, gather
 from odfpy.ingest.lanes.failure import Failure
 from odfpy.ingest.lanes.request import LaneRequest
 from odfpy.ingest.lanes.source import SplittableInput, open_table
-from odfpy.ingest.normalize import NormalizedRows, normalize_rows, rows_with_no_event_time
+from odfpy.ingest.normalize import NormalizedRows, count_null_event_times, normalize_rows
 from odfpy.ingest.order import as_numbers, time_order
 from odfpy.ingest.read import FilePart
 from odfpy.ingest.read.files import Incomplete
@@ -49,7 +49,7 @@ class Run:
         schema: of the dataset with these rows in it, None if they tell none.
         sample: event times of every `SAMPLE_STEP`th row, from the first on, as numbers.
         untimed: rows that brought no event time.
-        lacking: those of them whose input has the column; see `rows_with_no_event_time`.
+        lacking: those of them whose input has the column; see `count_null_event_times`.
     """
 
     path: str
@@ -102,7 +102,7 @@ def _make_run(request: LaneRequest, rows: pa.Table, path: str, first_row: int) -
     write_table(table, path)
     times = as_numbers(table.column(request.vocab.event_time_column))
     untimed = rows.num_rows - (pc.sum(normal.event_time_given).as_py() or 0)
-    lacking = rows_with_no_event_time(rows, normal, request.strategy, request.vocab.event_time_column)
+    lacking = count_null_event_times(rows, normal, request.strategy, request.vocab.event_time_column)
     return Run(path, rows.num_rows, schema, times[::SAMPLE_STEP].copy(), untimed, lacking)
 
 

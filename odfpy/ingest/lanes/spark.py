@@ -51,7 +51,7 @@ from odfpy.ingest.normalize import primary_key
 from odfpy.ingest.pipeline import IngestStatistics
 from odfpy.ingest.read import FilePart
 from odfpy.ingest.retractions import StateChange, check_retractions
-from odfpy.ingest.write import SliceForm, slice_files, write_slice
+from odfpy.ingest.write import SliceLayout, slice_files, write_slice
 from odfpy.stages import stage
 from odfpy.state.current import ScannedState
 
@@ -158,7 +158,7 @@ class _Lane:
             warnings = check_retractions(change, request.limit, lambda most: self._retracted_keys(places, schema, most))
         if plan.merge.needs_state is StateNeed.SEEN_KEYS and read > places.rows:
             merge = MergeHere(request, tuple(runs), schema, plan, str(self.folder))
-            warnings = self._once(partial(merge.known_otherwise, places))
+            warnings = self._once(partial(merge.warn_conflicting_rows, places))
         looks_up = plan.merge.needs_state is StateNeed.CURRENT_ROWS
         work = _WritePicked(request, schema, tuple(runs), places, looks_up)
         with stage("write"):
@@ -330,7 +330,7 @@ def _write(
 
     try:
         with bulk_memory(), written_aside(path) as own:  # a task that was given up may still be at work
-            form = SliceForm(schema, request.vocab, request.system_time)
+            form = SliceLayout(schema, request.vocab, request.system_time)
             return write_slice(own, watched(), form, request.next_offset + start), late
     except OdfError as error:
         return Failure.of(error)

@@ -24,6 +24,7 @@ from odfpy.ingest.read.files import TextFile
 from odfpy.ingest.read.text import CastFailed, TimeFormats, parse_texts
 
 _HINT = "See whether the file is whole; one that never has a header is read with `header: false`."
+_OF_JSON = "A file with a JSON object on each line is read with `--input-format ndjson`, or by a source of kind NdJson."
 _DIGIT = re.compile(r"[0-9]")
 _YEAR = re.compile(r"[12][0-9]{3}")
 _MAX_SHOWN = 60
@@ -61,6 +62,8 @@ def require_header(
         if may_be_empty:
             return
         raise HeaderMissing(f"{name} is empty, without even a header", hint=_HINT)
+    if first.cells[0].lstrip().startswith("{") and first.cells[-1].rstrip().endswith("}"):
+        raise HeaderMissing(f"{name} has no header: its first line is a JSON object", hint=_OF_JSON)
     if schema is not None and _is_row(first.cells, to_arrow(schema), keys, step):
         shown = dialect.separator.decode().join(first.cells)
         shown = shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}..."

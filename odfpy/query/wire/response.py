@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from odfpy.codec.tree import to_tree
 from odfpy.data.rows.plain_values import num_values
 from odfpy.dataset.identity import KeyPair
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import ResultTooLarge
 from odfpy.query.service import QueryService
 from odfpy.query.wire.commitments import Commitment
@@ -83,7 +83,7 @@ def ask(
     service: QueryService,
     request: QueryRequest,
     *,
-    control: Control | None = None,
+    control: CancellationToken | None = None,
     limits: ResponseLimits | None = None,
     is_checked: bool = False,
 ) -> Answered:

@@ -18,7 +18,7 @@ from odfpy.codec.tree import TreeError, from_tree, to_tree
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import ActorId, DatasetId
 from odfpy.dataset.proof import Proof
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import DatasetNotFound, IntegrityError, InvalidValue, MalformedData, NotFound, UnsupportedVersion
 from odfpy.query.service import QueryService
 from odfpy.query.wire.commitments import Commitment, InvalidCommitment, hash_of
@@ -185,7 +185,7 @@ def verify_answer(
     signer: ActorId | None = None,
     *,
     revoked: KnownRevocations,
-    control: Control | None = None,
+    control: CancellationToken | None = None,
     limits: ResponseLimits | None = None,
 ) -> QueryRequest:
     """Check that an answer is what was signed, and that it comes out again; gives the question.
@@ -252,7 +252,7 @@ def require_valid_key(
     """
     statements: list[tuple[DatasetId | None, KeyRevocation]] = [(None, one) for one in revoked.everywhere()]
     for state in states:
-        statements += [(state.id, one) for one in revoked.of(state.id)]
+        statements += [(state.id, one) for one in revoked.get(state.id)]
         with suppress(DatasetNotFound):
             side = None if service is None else service.resolver.find(state.id).layout.side
             statements += [(state.id, one) for one in honoured_in(side, state.id, [key])]

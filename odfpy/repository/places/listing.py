@@ -24,7 +24,7 @@ from odfpy.chain.layout import DatasetLayout
 from odfpy.chain.stores.ref_store import HEAD
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DatasetId
-from odfpy.dataset.names import AccountName, DatasetAlias, DatasetName, speaks_of
+from odfpy.dataset.names import AccountName, DatasetAlias, DatasetName, matches_search
 from odfpy.errors import InvalidValue, NotFound, OdfError, TransferError
 from odfpy.repository.divergence import read_block
 from odfpy.repository.objects import run_all
@@ -104,7 +104,9 @@ def list_datasets(url: str, text: str = "") -> list[ListedDataset]:
         found[at] = None if seen is None else replace(seen, id=ids[there[at]])
 
     run_all([partial(look, at) for at in range(len(there))])
-    return [item for item in found if item is not None and speaks_of(text, item.alias, item.description, item.keywords)]
+    return [
+        item for item in found if item is not None and matches_search(text, item.alias, item.description, item.keywords)
+    ]
 
 
 def holds_datasets(url: str) -> bool:

@@ -28,10 +28,10 @@ from odfpy.chain.signatures import (
     SignedBlock,
     decode,
     encode,
+    has_signatures,
     path_of,
     read_all_signatures,
     read_head_signatures,
-    says_signed,
 )
 from odfpy.chain.stores.ref_store import check_name, lost_race
 from odfpy.chain.stores.side_files import LocalSideFiles, SideFiles
@@ -122,7 +122,7 @@ def upload_signatures(source: DatasetLayout, head: Multihash, base: str, *, is_h
         ForgedSignature, MalformedSignature: one of ours is not what it should be; the message names it.
         TransferError: the node does not accept them.
     """
-    if source.side is None or not says_signed(source.side):
+    if source.side is None or not has_signatures(source.side):
         return None
     node = summary_of(base)
     if node is None or TAKES_SIGNATURES not in node.takes:

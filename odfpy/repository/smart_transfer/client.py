@@ -26,9 +26,9 @@ from odfpy.repository.transfer.signatures import carry_revocations
 from odfpy.repository.transfer.simple import (
     TransferOutcome,
     TransferResult,
-    completed,
-    decide,
+    copy_missing_linked_objects,
     head_of_source,
+    resolve_divergence,
     transfer,
 )
 
@@ -62,7 +62,9 @@ def pull_from_node(
     node_head, head = head_of_source(node), target.refs.get(HEAD)
     if node_head == head:
         carry_revocations(node, target, head, required)
-        links = completed(node, target, node_head, files, progress) if files.complete else LinkedResult()
+        links = (
+            copy_missing_linked_objects(node, target, node_head, files, progress) if files.complete else LinkedResult()
+        )
         return TransferResult(outcome=TransferOutcome.UP_TO_DATE, old_head=head, new_head=head, links=links)
     talk = pull(target, force=force, expected_id=expected_id, required=required, clock=clock, files=files)
     try:
@@ -134,7 +136,7 @@ def _pushed(
     found = None
     if blocks is None:
         found = compare_chains(source, head, node, node_head)
-        decided = decide(found, source, head, node, node_head, force=force)
+        decided = resolve_divergence(found, source, head, node, node_head, force=force)
         if decided is not None:
             return decided
         blocks = source.chain.in_order(head)

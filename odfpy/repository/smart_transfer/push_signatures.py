@@ -16,10 +16,10 @@ from odfpy.chain.signatures import (
     SignatureReport,
     SignedBlock,
     decode,
+    has_signatures,
     path_of,
     read_all_signatures,
     read_head_signatures,
-    says_signed,
 )
 from odfpy.data.timestamp import Timestamp
 from odfpy.repository.peer_errors import ProtocolViolation
@@ -52,7 +52,7 @@ def upload_signatures(
         ForgedSignature, MalformedSignature: one of ours is not what it should be; the message names it.
     """
     side = source.side
-    if side is None or not says_signed(side) or TAKES_SIGNATURES not in (yield FetchCapabilities()):
+    if side is None or not has_signatures(side) or TAKES_SIGNATURES not in (yield FetchCapabilities()):
         return None
     data = side.read(HEAD_PATH, MAX_SIZE)
     assert data is not None  # noqa: S101 - it says signed

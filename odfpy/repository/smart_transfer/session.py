@@ -56,14 +56,14 @@ AnyError: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send a message. The outcome is None."""
+    """Send a message. Yields None."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Receive:
-    """Wait for a message. The outcome is its text, or None when `within` seconds have gone without one."""
+    """Wait for a message. Yields its text, or None when `within` seconds have gone without one."""
 
     within: float | None = None
 
@@ -78,14 +78,14 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Get files into the dataset. The outcome is None, when all of them are there."""
+    """Get files into the dataset. Yields None once all files have been fetched."""
 
     files: tuple[Located, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FetchLinked:
-    """Get objects that rows link to into the dataset. The outcome is `FetchedLinks`.
+    """Get objects that rows link to into the dataset. Yields `FetchedLinks`.
 
     Attributes:
         items: the objects.
@@ -106,7 +106,7 @@ class FetchedLinks:
 
 @dataclass(frozen=True, slots=True)
 class TakeSignatures:
-    """Get the signatures of blocks that are going to be stored. The outcome is `CollectedSignatures`.
+    """Get the signatures of blocks that are going to be stored. Yields `CollectedSignatures`.
 
     Attributes:
         blocks: oldest first.
@@ -121,14 +121,14 @@ class TakeSignatures:
 
 @dataclass(frozen=True, slots=True)
 class StartUploads:
-    """Begin to put files where they go. The outcome is None, at once."""
+    """Begin to put files where they go. Yields None at once."""
 
     files: tuple[Located, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ReceiveWhileUploading:
-    """Wait for a message, or for the end of what was begun. The outcome is `UploadProgress`."""
+    """Wait for a message, or for the end of what was begun. Yields `UploadProgress`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +148,12 @@ class UploadProgress:
 
 @dataclass(frozen=True, slots=True)
 class FetchHead:
-    """Ask the server where its head is, outside of the conversation. The outcome is a hash or None."""
+    """Ask the server where its head is, outside of the conversation. Yields a hash or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class FetchCapabilities:
-    """Ask what the server's handshake says that it takes beside the protocol. The outcome is a set of words."""
+    """Ask what the server's handshake says that it takes beside the protocol. Yields a set of words."""
 
 
 Step: TypeAlias = (

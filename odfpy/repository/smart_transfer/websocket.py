@@ -26,7 +26,7 @@ from odfpy.http.resume import TransferInterrupted
 from odfpy.http.spaces import AddressSpace, require_no_nearer
 from odfpy.http.url import Origin, without_user
 from odfpy.repository.credentials import advice, authorization
-from odfpy.repository.objects import BytesProgress, ObjectKind, ObjectOfBlock, Watch, copy_objects
+from odfpy.repository.objects import BytesProgress, ObjectKind, ObjectOfBlock, StreamMonitor, copy_objects
 from odfpy.repository.peer_errors import AccessRefused, ConnectionLost, ProtocolViolation
 from odfpy.repository.places.http import http_dataset
 from odfpy.repository.smart_transfer.located import Downloads, LocatedObjects, Uploads
@@ -216,10 +216,10 @@ class _Talk:
         if urls is not None:
             source = Downloads([Located(item, urls[item.name]) for item in items], self._base, self._client)
         before, total = self._moved, sum(max(0, item.size) for item in items)
-        watch = Watch(total, lambda done, total: self._progress(before + done, before + total))
-        copying = LinkedCopy(self._here.data, watch)
+        monitor = StreamMonitor(total, lambda done, total: self._progress(before + done, before + total))
+        copying = LinkedCopy(self._here.data, monitor)
         copying.copy(list(items), source)
-        self._moved = before + watch.done
+        self._moved = before + monitor.done
         return FetchedLinks(copying.result, copying.missing)
 
     def _elsewhere(self, files: tuple[Located, ...], store: type[LocatedObjects]) -> DatasetLayout:

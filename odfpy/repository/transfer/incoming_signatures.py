@@ -96,7 +96,7 @@ class IncomingSignatures:
             RevokedKey: something is.
         """
         keys = {signer for *_, signed in self._signed for signer in signed.signers}
-        said = (*honoured_in(side, self.dataset_id, keys), *self.known.of(self.dataset_id), *self._statements)
+        said = (*honoured_in(side, self.dataset_id, keys), *self.known.get(self.dataset_id), *self._statements)
         revoked = RevokedKeys(self.dataset_id, said, self.block_at, frozenset({ActorId.owner_of(self.dataset_id)}))
         for path, _, hashed, signed in self._signed:
             revoked.require(signed, hashed, path, now=self.now if hashed.hash == newest else None)

@@ -37,7 +37,7 @@ from odfpy.errors import (
     TransferError,
 )
 from odfpy.files import TEMPORARY, make_folder
-from odfpy.repository.objects import BytesProgress, ObjectOfBlock, Watch, run_all
+from odfpy.repository.objects import BytesProgress, ObjectOfBlock, StreamMonitor, run_all
 from odfpy.repository.partial_objects import LARGE, PartialObject
 from odfpy.repository.transfer.linked_names import WITHOUT, linked_in
 from odfpy.values import dataclass
@@ -100,16 +100,16 @@ class LinkedCopy:
         missing: objects that the source did not have.
     """
 
-    def __init__(self, target: ObjectStore, watch: Watch) -> None:
+    def __init__(self, target: ObjectStore, monitor: StreamMonitor) -> None:
         """
         Args:
             target: where they go.
-            watch: counts the bytes.
+            monitor: counts the bytes.
         """
         self.result = LinkedResult()
         self.missing = HashSet()
         self._target = target
-        self._watch = watch
+        self._monitor = monitor
         self._lock = threading.Lock()
         self._aside: dict[Multihash, Path] = {}
 
@@ -120,7 +120,7 @@ class LinkedCopy:
             OdfError: the first that went wrong. An object that the source does not have is only noted.
         """
         try:
-            run_all([partial(self._copy, item, source) for item in items], self._watch.stop)
+            run_all([partial(self._copy, item, source) for item in items], self._monitor.stop)
         finally:
             aside, self._aside = self._aside, {}
             self._target.insert_files(aside)
@@ -145,7 +145,7 @@ class LinkedCopy:
         where = source.describe(item.name)
 
         def open_at(start: int) -> AbstractContextManager[BinaryIO]:
-            return self._watch.over(source.open_at(item.name, start), where)
+            return self._monitor.over(source.open_at(item.name, start), where)
 
         try:
             if not isinstance(self._target, LocalObjectStore):
@@ -266,7 +266,7 @@ def copy_linked(
     reader = target if isinstance(target.data, LocalObjectStore) else source
     blocks, state = ([*before(), *new], None) if wanted.complete else (new, base)
     said = sum((LinkedObjects.of(hashed.block.event) for hashed in blocks), LinkedObjects())
-    copying = LinkedCopy(target.data, Watch(said.size, progress))
+    copying = LinkedCopy(target.data, StreamMonitor(said.size, progress))
     require_columns(blocks, base, wanted.choice)
     for items in linked_in(linked_slices(blocks, state), reader, wanted.choice, HashSet()):
         copying.copy(lacking(items, target.data), source.data)

@@ -29,11 +29,11 @@ from odfpy.chain.signatures import (
     SignedBlock,
     decode,
     encode,
+    has_signatures,
     path_of,
     read_all_signatures,
     read_head_signatures,
     read_signatures,
-    says_signed,
 )
 from odfpy.chain.stores.ref_store import HEAD
 from odfpy.chain.stores.side_files import LocalSideFiles, SideFiles
@@ -93,7 +93,7 @@ def collect_signatures(
     """
     if not blocks:
         return CollectedSignatures()
-    side = source.side if source.side is not None and says_signed(source.side) else None
+    side = source.side if source.side is not None and has_signatures(source.side) else None
     newest = blocks[-1]
     found: list[SignedBlock | None] = [None for _ in blocks[:-1]]
     if side is not None:
@@ -128,7 +128,7 @@ def _revoked(
     required: RequiredSigners | None,
     target: DatasetLayout | None,
 ) -> RevokedKeys:
-    known = required.revoked.of(dataset_id) if required is not None else ()
+    known = required.revoked.get(dataset_id) if required is not None else ()
     there = honoured_in(target.side, dataset_id, _keys_to_ask(target.side, keys)) if target is not None else ()
     before = blocks[0].block.prev_block_hash
     older = target.chain.iter_blocks(before) if target is not None and before is not None else ()

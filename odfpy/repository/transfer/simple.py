@@ -18,6 +18,7 @@ from odfpy.chain.signatures import SignatureReport
 from odfpy.chain.state import ChainState
 from odfpy.chain.stores.object_store import LocalObjectStore
 from odfpy.chain.stores.ref_store import HEAD
+from odfpy.data.amounts import count_of
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
@@ -35,7 +36,7 @@ class ForeignDataset(TransferError, code="E602"):
     """The two places have different datasets, by their ids."""
 
 
-class HistoryTakenBack(TransferError, code="E660"):
+class HistoryRewritten(TransferError, code="E660"):
     """A place that had blocks which are here too does not have them any more."""
 
 
@@ -129,7 +130,7 @@ def transfer(
     Raises:
         DatasetNotFound: the source has no head.
         DatasetsDiverged: both sides have blocks that the other lacks.
-        HistoryTakenBack: the source does not have all any more that it had.
+        HistoryRewritten: the source does not have all any more that it had.
         ForeignDataset: source and target, or source and `expected_id`, are not the same dataset.
         IntegrityError, MalformedData, ObjectNotFound: something of the source is not what it should be; the message
             names it.
@@ -148,14 +149,20 @@ def transfer(
             outcome=TransferOutcome.UP_TO_DATE,
             old_head=target_head,
             new_head=source_head,
-            links=completed(source, target, source_head, files, progress) if files.complete else LinkedResult(),
+            links=copy_missing_linked_objects(source, target, source_head, files, progress)
+            if files.complete
+            else LinkedResult(),
         )
     # 2.
     found = compare_chains(source, source_head, target, target_head)
     # 3.
-    decided = decide(found, source, source_head, target, target_head, seen=seen, force=force)
+    decided = resolve_divergence(found, source, source_head, target, target_head, seen=seen, force=force)
     if decided is not None:  # the target has more blocks, but may lack files of those that both have
-        links = completed(source, target, source_head, files, progress) if files.complete else LinkedResult()
+        links = (
+            copy_missing_linked_objects(source, target, source_head, files, progress)
+            if files.complete
+            else LinkedResult()
+        )
         return replace(decided, links=links)
     # 4.
     # Both have the ancestor: in a bucket, each of its blocks would be a request.
@@ -197,7 +204,7 @@ def transfer(
     )
 
 
-def completed(
+def copy_missing_linked_objects(
     source: DatasetLayout, target: DatasetLayout, head: Multihash, files: WantedFiles, progress: BytesProgress | None
 ) -> LinkedResult:
     """Copy the linked objects that a target lacks though it has all blocks of the source.
@@ -246,7 +253,7 @@ def head_of_source(source: DatasetLayout) -> Multihash:
     return head
 
 
-def decide(
+def resolve_divergence(
     found: Divergence,
     source: DatasetLayout,
     source_head: Multihash,
@@ -268,7 +275,7 @@ def decide(
         force: whether a history that has diverged is overwritten.
 
     Raises:
-        DatasetsDiverged, HistoryTakenBack, ForeignDataset: see `transfer`.
+        DatasetsDiverged, HistoryRewritten, ForeignDataset: see `transfer`.
     """
     if target_head is None:
         return None
@@ -301,17 +308,13 @@ def _require_what_was_there(
 ) -> None:
     gone = next((block for block in found.target if block.hashed.hash == seen), None)
     if gone is not None:
-        lost = gone.number - found.ancestor_number
-        raise HistoryTakenBack(
+        lost, dropped = gone.number - found.ancestor_number, count_of(len(found.target), "block")
+        raise HistoryRewritten(
             f"{source.refs.describe(HEAD)} was at block {gone.number} ({seen}) when it was last looked at, and is at"
-            f" {source_head} now: {_blocks(lost)} that {'was' if lost == 1 else 'were'} there"
+            f" {source_head} now: {count_of(lost, 'block')} that {'was' if lost == 1 else 'were'} there"
             f" {'has' if lost == 1 else 'have'} been taken back",
-            hint=f"Ask those who publish it why. --force follows, which drops {_blocks(len(found.target))} here.",
+            hint=f"Ask those who publish it why. --force follows, which drops {dropped} here.",
         )
-
-
-def _blocks(count: int) -> str:
-    return f"{count} block{'' if count == 1 else 's'}"
 
 
 def _target_ahead(head: Multihash, source_head: Multihash, found: Divergence) -> TransferResult:
@@ -334,7 +337,7 @@ def _diverged(
     since = f"after block {found.ancestor_number} ({found.ancestor})" if found.ancestor else "from the first block on"
     return DatasetsDiverged(
         f"The two copies have different histories {since}: {source.refs.describe(HEAD)} goes on with"
-        f" {_blocks(len(found.source))} (to {source_head}), {target.refs.describe(HEAD)} with"
-        f" {_blocks(len(found.target))} (to {target_head})",
-        hint=f"--force replaces the second by the first, and drops {_blocks(len(found.target))} there.",
+        f" {count_of(len(found.source), 'block')} (to {source_head}), {target.refs.describe(HEAD)} with"
+        f" {count_of(len(found.target), 'block')} (to {target_head})",
+        hint=f"--force replaces the second by the first, and drops {count_of(len(found.target), 'block')} there.",
     )

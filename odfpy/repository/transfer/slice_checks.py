@@ -37,7 +37,7 @@ def check_slices(
     if not slices:
         return
     from odfpy.data.slices.footer import ExpectedSlice
-    from odfpy.repository.transfer.footers_apart import FooterOf, first_problem
+    from odfpy.repository.transfer.footer_process import FooterOf, first_problem
 
     most = limits_in_force().most_unpacked
     footers = [

@@ -22,13 +22,13 @@ from odfpy.archive.index.search import SearchIndex
 from odfpy.archive.local import LocalArchive
 from odfpy.archive.question import PAGE, Question, words
 from odfpy.archive.times import FIRST, LAST, iso, parse_time
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import UsageError
 from odfpy.serving.archive.browsing_models import DayModel, FilesModel, NameModel, SummaryModel, file_tree
 from odfpy.serving.archive.served import ReadableArchive, archives_of
 from odfpy.serving.callers.access import AnyCaller
 from odfpy.serving.http.errors import Refused
-from odfpy.serving.http.replies import not_modified, reply, tag_of
+from odfpy.serving.http.json_responses import not_modified, reply, tag_of
 from odfpy.serving.rest.datasets import TOTAL
 from odfpy.serving.rest.models import NOT_MODIFIED, answers, with_headers
 
@@ -183,14 +183,14 @@ async def summary(request: Request, caller: AnyCaller, served: ReadableArchive) 
     """Return how many files are kept, their bytes, and from when to when they are."""
     tallies = archives_of(request).tallies
 
-    def work(control: Control) -> Response:
+    def work(control: CancellationToken) -> Response:
         dataset = served.archive.dataset
         tag = tag_of(__version__, "summary", str(dataset.state.head))
         known = not_modified(request, tag)
         if known is not None:
             return known
-        engines = request.app.state.engines.of(caller)
-        tally = tallies.of(dataset, engines, control)
+        engines = request.app.state.engines.get(caller)
+        tally = tallies.get(dataset, engines, control)
         found = served.archive.index.names()
         return reply(
             request,

@@ -20,7 +20,7 @@ from odfpy.archive.local import LocalArchive
 from odfpy.archive.record import FileRecord, Status
 from odfpy.serving.archive.content_type import GZIP_MAGIC, content_headers
 from odfpy.serving.archive.refusals import refusal
-from odfpy.serving.http.pieces import Unsatisfiable, is_known, span_of, spanned
+from odfpy.serving.http.ranges import Unsatisfiable, is_known, span_of, spanned
 
 _PRESIGNED: Final = 3600
 """Seconds that a URL of a bucket is good for."""
@@ -60,7 +60,12 @@ def content_response(request: Request, archive: LocalArchive, record: FileRecord
     if (url := archive.presigned(record, _PRESIGNED)) is not None:
         return RedirectResponse(url, headers={"Cache-Control": "private, no-store"})
     tag = f'"{record.object}"'
-    caching = {"ETag": tag, "Cache-Control": "private, no-cache", "Vary": "Authorization", "Accept-Ranges": "bytes"}
+    caching = {
+        "ETag": tag,
+        "Cache-Control": "private, no-cache",
+        "Vary": "Authorization",
+        "Accept-Ranges": "bytes",
+    }
     with ExitStack() as stack:
         stream = stack.enter_context(archive.open(record))  # also where the client has it: it may have been removed
         if is_known(request, tag):

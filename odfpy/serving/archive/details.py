@@ -19,7 +19,7 @@ from odfpy.archive.local import LocalArchive
 from odfpy.archive.record import FileRecord
 from odfpy.coordinator.storage.signers import BlockSigners, Signers
 from odfpy.data.multihash import Multihash
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.engine.registry import EngineRegistry
 from odfpy.engine.scans import ScanRequest, scan
 from odfpy.serving.archive.browsing import refused_with_codes
@@ -29,7 +29,7 @@ from odfpy.serving.archive.history import RecordedVersion, changed_fields, scan_
 from odfpy.serving.archive.served import ReadableArchive
 from odfpy.serving.callers.access import AnyCaller
 from odfpy.serving.http.errors import Refused
-from odfpy.serving.http.replies import reply
+from odfpy.serving.http.json_responses import reply
 from odfpy.serving.rest.models import answers
 
 if TYPE_CHECKING:
@@ -50,11 +50,11 @@ FileId = Annotated[str, Path(max_length=200, description="Id of the file.")]
 async def details(request: Request, caller: AnyCaller, served: ReadableArchive, id: FileId) -> Response:  # noqa: A002
     """A file, where its bytes are, and what the chain says of it: who has archived, corrected or withdrawn it."""
 
-    def work(control: Control) -> Response:
+    def work(control: CancellationToken) -> Response:
         archive = served.archive
         with refused_with_codes():
             record = archive.get(id)
-            history = _history(archive, id, request.app.state.engines.of(caller), control)
+            history = _history(archive, id, request.app.state.engines.get(caller), control)
         signers = Signers(archive.dataset)
         head = archive.dataset.chain.block(archive.dataset.chain.head())
         return reply(
@@ -63,13 +63,13 @@ async def details(request: Request, caller: AnyCaller, served: ReadableArchive, 
                 "file": file_tree(record),
                 "place": place_of(archive, record),
                 "history": [
-                    _version_tree(version, before, signers.of(version.block))
+                    _version_tree(version, before, signers.get(version.block))
                     for version, before in zip(history, [None, *history], strict=False)
                 ],
                 "head": {
                     "block": str(head.hash),
                     "sequenceNumber": head.block.sequence_number,
-                    "signedBy": _names_of(signers.of(head)),
+                    "signedBy": _names_of(signers.get(head)),
                 },
             },
         )
@@ -85,7 +85,12 @@ def place_of(archive: LocalArchive, record: FileRecord) -> str:
     return "removed" if record.released is not None else "elsewhere"
 
 
-def _history(archive: LocalArchive, id: str, engines: EngineRegistry, control: Control) -> list[RecordedVersion]:  # noqa: A002
+def _history(
+    archive: LocalArchive,
+    id: str,  # noqa: A002
+    engines: EngineRegistry,
+    control: CancellationToken,
+) -> list[RecordedVersion]:
     dataset = archive.dataset
     offsets = archive.index.offsets_of(id)
     if not offsets:
@@ -95,7 +100,7 @@ def _history(archive: LocalArchive, id: str, engines: EngineRegistry, control: C
     return versions_of(rows, slices, offsets, id)
 
 
-def _rows(wanted: ScanRequest, engines: EngineRegistry, control: Control) -> pa.Table:
+def _rows(wanted: ScanRequest, engines: EngineRegistry, control: CancellationToken) -> pa.Table:
     import pyarrow as pa
 
     rows = engines.scan(wanted, control)
@@ -137,7 +142,7 @@ def _names_of(signed: BlockSigners) -> Sequence[str]:
 async def check(request: Request, caller: AnyCaller, served: ReadableArchive, id: FileId) -> Response:  # noqa: A002
     """Hash the bytes that are stored, and compare them with the record."""
 
-    def work(control: Control) -> Response:
+    def work(control: CancellationToken) -> Response:
         with refused_with_codes():
             record = served.archive.get(id)
             if record.size > MAX_CHECKED:
@@ -152,7 +157,7 @@ async def check(request: Request, caller: AnyCaller, served: ReadableArchive, id
     return found
 
 
-def _checked(archive: LocalArchive, record: FileRecord, control: Control) -> dict[str, Any]:
+def _checked(archive: LocalArchive, record: FileRecord, control: CancellationToken) -> dict[str, Any]:
     long, short, count = record.object.algorithm.hasher(), hashlib.blake2b(digest_size=16), 0
     # With an offset the stream is not checked while it is read: a wrong hash is an answer here.
     with closing(archive.open(record, offset=1)) as stream:

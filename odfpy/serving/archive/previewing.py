@@ -25,7 +25,7 @@ from odfpy.archive.preview.delimited import MAX_COLUMNS, MAX_ROWS, cut, first_ro
 from odfpy.archive.preview.kind import HEAD, DetectedKind, FileKind, text_of, told_from
 from odfpy.archive.preview.picture import MAX_PIXELS, pixels_of
 from odfpy.archive.record import FileRecord
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.engine.sql.files import FilesRequest, FileTable
 from odfpy.errors import (
     EngineError,
@@ -44,7 +44,7 @@ from odfpy.serving.archive.details import FileId
 from odfpy.serving.archive.served import ReadableArchive
 from odfpy.serving.callers.access import AnyCaller, registry_of
 from odfpy.serving.http.errors import Refused
-from odfpy.serving.http.replies import reply
+from odfpy.serving.http.json_responses import reply
 from odfpy.serving.rest.models import answers
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ async def preview(request: Request, caller: AnyCaller, served: ReadableArchive, 
     404 for files that were withdrawn.
     """
 
-    def work(control: Control) -> Response:
+    def work(control: CancellationToken) -> Response:
         with refused_with_codes():
             record = served.archive.get(id)
             begun, told = _look(served.archive, record, MAX_TEXT)
@@ -196,10 +196,10 @@ def hexadecimal(data: bytes) -> str:
 # --- Parquet ---
 
 
-def _of_parquet(archive: LocalArchive, record: FileRecord, folder: Path, control: Control) -> dict[str, Any]:
+def _of_parquet(archive: LocalArchive, record: FileRecord, folder: Path, control: CancellationToken) -> dict[str, Any]:
     """The first rows of a Parquet file; or why it cannot be read, which is no fault of who asks."""
     try:
-        with Control(_MAX_SECONDS, within=control) as limited, TemporaryDirectory(dir=folder) as scratch:
+        with CancellationToken(_MAX_SECONDS, parent=control) as limited, TemporaryDirectory(dir=folder) as scratch:
             path = _file_of(archive, record, Path(scratch))
             if path is None:
                 return _nothing(f"Files of more than {_MAX_COPIED} bytes cannot be shown from this store")
@@ -235,7 +235,7 @@ def _file_of(archive: LocalArchive, record: FileRecord, scratch: Path) -> Path |
     return copy
 
 
-def _first_rows_of(path: Path, control: Control) -> tuple[pa.Table, int]:
+def _first_rows_of(path: Path, control: CancellationToken) -> tuple[pa.Table, int]:
     """The first rows of a Parquet file, in the columns that are shown; and how many columns there are."""
     whole = _asked("select * from file limit 0", path, control)
     names = whole.column_names[:MAX_COLUMNS]
@@ -246,10 +246,10 @@ def _first_rows_of(path: Path, control: Control) -> tuple[pa.Table, int]:
     return _asked(query, path, control), whole.num_columns
 
 
-def _asked(query: str, path: Path, control: Control) -> pa.Table:
+def _asked(query: str, path: Path, control: CancellationToken) -> pa.Table:
     import pyarrow as pa
 
-    from odfpy.engine.datafusion.apart import IsolatedQuery, fork_server
+    from odfpy.engine.datafusion.isolated import IsolatedQuery, fork_server
 
     request = FilesRequest(query, (FileTable("file", "parquet", (str(path),)),), _MAX_ROW_BYTES)
     with closing(IsolatedQuery(fork_server(_MAX_MEMORY), request, control)) as rows:

@@ -34,7 +34,7 @@ from odfpy.serving.archive.models import (
 )
 from odfpy.serving.archive.refusals import as_refusals, bad_request
 from odfpy.serving.archive.served import ReadableArchive, ServedArchive
-from odfpy.serving.http.replies import reply
+from odfpy.serving.http.json_responses import reply
 from odfpy.serving.rest.datasets import Health
 
 router = APIRouter(tags=["archives"])

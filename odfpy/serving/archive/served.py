@@ -112,7 +112,7 @@ class Archives:
     _all: tuple[float, list[StoredDataset]] | None = None
     _seen: dict[Path, tuple[Multihash | None, bool]] = field(default_factory=dict)
 
-    def of(self, dataset: StoredDataset) -> LocalArchive:
+    def get(self, dataset: StoredDataset) -> LocalArchive:
         """The archive that a dataset is.
 
         Raises:
@@ -152,7 +152,7 @@ class Archives:
         """All archives of the server, as of a moment ago: looking through ten thousand datasets takes a second."""
         now = time.monotonic()
         if self._all is None or now - self._all[0] > _FRESH:
-            self._all = (now, [one for one in self.registry.look_again() if self._is_archive(one)])
+            self._all = (now, [one for one in self.registry.refresh() if self._is_archive(one)])
         return [dataset.reloaded() for dataset in self._all[1]]
 
     def sweep(self) -> None:
@@ -218,7 +218,7 @@ def _served(request: Request, dataset: StoredDataset) -> ServedArchive:
     base = (request.app.state.settings.base_url or str(request.base_url)).rstrip("/")
     if _names_one(request):
         base = f"{base}/{alias_in(request)}"
-    return ServedArchive(archives.of(dataset), base, archives.uploads_of(dataset))
+    return ServedArchive(archives.get(dataset), base, archives.uploads_of(dataset))
 
 
 def _names_one(connection: HTTPConnection) -> bool:

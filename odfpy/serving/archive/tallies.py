@@ -15,7 +15,7 @@ from odfpy.chain.slices import SliceOfBlock, slices_of
 from odfpy.coordinator.storage.stored_dataset import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.data.vocabulary import OperationType
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.engine.registry import EngineRegistry
 from odfpy.engine.scans import ScanRequest, scan
 from odfpy.query.slice_rows import scan_of
@@ -43,7 +43,7 @@ class Tallies:
         self._known: dict[Path, tuple[Multihash, Tally]] = {}
         self._lock = Lock()
 
-    def of(self, dataset: StoredDataset, engines: EngineRegistry, control: Control) -> Tally:
+    def get(self, dataset: StoredDataset, engines: EngineRegistry, control: CancellationToken) -> Tally:
         """The tally of an archive.
 
         Args:
@@ -89,7 +89,7 @@ def _request(dataset: StoredDataset, slices: list[SliceOfBlock]) -> ScanRequest:
     return scan_of(str(dataset.handle), dataset.layout.data, slices, vocabulary, rows, (operation, *_COLUMNS), schema)
 
 
-def _counted(request: ScanRequest, tally: Tally, engines: EngineRegistry, control: Control) -> Tally:
+def _counted(request: ScanRequest, tally: Tally, engines: EngineRegistry, control: CancellationToken) -> Tally:
     """A tally with further rows."""
     import pyarrow as pa
     import pyarrow.compute as pc

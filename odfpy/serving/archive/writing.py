@@ -36,8 +36,8 @@ from odfpy.serving.archive.refusals import bad_request, refusal
 from odfpy.serving.archive.served import ServedArchive, WritableArchive, archives_of
 from odfpy.serving.archive.uploads import Progressed, UploadBusy, UploadTooLarge, WrongOffset, object_name
 from odfpy.serving.http.bodies import BodyReader
+from odfpy.serving.http.json_responses import reply
 from odfpy.serving.http.limits import BUSY
-from odfpy.serving.http.replies import reply
 
 router = APIRouter(tags=["archives"])
 

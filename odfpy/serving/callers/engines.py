@@ -35,10 +35,10 @@ class ServedEngines:
         self._storage = workspace.storage
         self._all = workspace.engines.registry.with_limits(memory, seconds)
         self._confined = (
-            self._all if workspace.config.section(EngineSection).serve_unconfined else self._all.only_confined()
+            self._all if workspace.config.section(EngineSection).serve_unconfined else self._all.sandboxed_only()
         )
 
-    def of(self, caller: Caller) -> EngineRegistry:
+    def get(self, caller: Caller) -> EngineRegistry:
         """Those that answer a caller."""
         return self._all if caller.may(Scope.ADMIN, self._storage) else self._confined
 

@@ -167,6 +167,6 @@ class ReachableObjectsCache:
     def __init__(self) -> None:
         self._known: dict[Path, ReachableObjects] = {}
 
-    def of(self, folder: Path) -> ReachableObjects:
+    def get(self, folder: Path) -> ReachableObjects:
         """That of the dataset in a folder."""
         return self._known.setdefault(folder, ReachableObjects())

@@ -27,10 +27,10 @@ class ServedRegistry:
         known = self._known.get(alias)
         if known is not None and _still(known):
             return known.reloaded()
-        self.look_again()
+        self.refresh()
         return self._known.get(alias)
 
-    def look_again(self) -> list[StoredDataset]:
+    def refresh(self) -> list[StoredDataset]:
         """The datasets that are served, each under a name of its own; a second for ten thousand of them."""
         # Rebuilt as a whole: readers in other threads have the old one or the new one.
         self._known = {dataset.handle.alias: dataset for dataset in reversed(self.all())}

@@ -65,7 +65,7 @@ class CallerResolver:
 
     def names(self) -> list[str]:
         """Implement `DatasetResolver`."""
-        listed = (one for one in self.served.look_again() if self.is_meant(one))
+        listed = (one for one in self.served.refresh() if self.is_meant(one))
         return [str(one.handle) for one in listed if is_listed(one, visibility_of(one.folder), self.caller)]
 
     @property
@@ -107,7 +107,7 @@ class CallerResolver:
         return None
 
     def _has(self, dataset: StoredDataset, block: Multihash) -> bool:
-        return self.reaches.of(dataset.folder).has(dataset.on(None).layout, None, block)
+        return self.reaches.get(dataset.folder).has(dataset.on(None).layout, None, block)
 
     def _require(self, dataset: StoredDataset, block: Multihash) -> None:
         if not self._has(dataset, block):

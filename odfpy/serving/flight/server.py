@@ -25,8 +25,8 @@ from odfpy.serving.callers.engines import ServedEngines
 from odfpy.serving.callers.reachable_objects import ReachableObjectsCache
 from odfpy.serving.callers.registry import ServedRegistry
 from odfpy.serving.callers.resolver import CallerResolver
-from odfpy.serving.flight.asking import Asking
 from odfpy.serving.flight.binding import bound_values
+from odfpy.serving.flight.call_context import CallContext
 from odfpy.serving.flight.commands import (
     CANCELLED,
     CLOSED,
@@ -44,7 +44,7 @@ from odfpy.serving.flight.metadata import is_metadata, metadata, metadata_schema
 from odfpy.serving.flight.names import CATALOG, DB_SCHEMA, DEFAULT_DIALECT
 from odfpy.serving.flight.sessions import MIDDLEWARE, Middleware, MiddlewareFactory, Sessions, set_option
 from odfpy.serving.flight.statements import PlannedStatement, Schemas, Statement, Statements, plan_answer
-from odfpy.serving.flight.streams import CallBatches, CallControl, RunningQueries
+from odfpy.serving.flight.streams import CallBatches, CallCancellation, RunningQueries
 from odfpy.serving.flight.tables import DatasetTables
 from odfpy.serving.flight.tickets import QueryTicket, Ticket
 from odfpy.serving.http.budget import BudgetHolder, MemoryBudget
@@ -121,7 +121,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
     @guarded
     def list_flights(self, context: Any, criteria: bytes) -> Iterator[Any]:
         """The datasets that the caller may see, as plain Flights; with criteria, those whose name has these in it."""
-        resolver = self._asking(context).resolver
+        resolver = self._call_context(context).resolver
         tables = DatasetTables(resolver)
         wanted = criteria.decode("utf-8", "replace")
         infos = []
@@ -135,20 +135,20 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
     @guarded
     def get_schema(self, context: Any, descriptor: Any) -> Any:
         """The columns of an answer."""
-        asking = self._asking(context)
+        call = self._call_context(context)
         command = _command(descriptor)
-        schema = metadata_schema(command) if is_metadata(command) else self._planned(asking, command).schema
+        schema = metadata_schema(command) if is_metadata(command) else self._planned(call, command).schema
         return fl.SchemaResult(schema)
 
     @guarded
     def get_flight_info(self, context: Any, descriptor: Any) -> Any:
         """Plan an answer."""
-        asking = self._asking(context)
+        call = self._call_context(context)
         command = _command(descriptor)
         if is_metadata(command):
             endpoint = fl.FlightEndpoint(wrap(command), [])
             return fl.FlightInfo(metadata_schema(command), descriptor, [endpoint], -1, -1)
-        planned = self._planned(asking, command)
+        planned = self._planned(call, command)
         endpoints = [fl.FlightEndpoint(ticket.to_bytes(), []) for ticket in planned.tickets()]
         return fl.FlightInfo(planned.schema, descriptor, endpoints, planned.num_rows, -1, True)
 
@@ -157,30 +157,30 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
     @guarded
     def do_get(self, context: Any, ticket: Any) -> Any:
         """The rows of a ticket."""
-        asking = self._asking(context)
+        call = self._call_context(context)
         command = unwrap(ticket.ticket)
         if is_metadata(command):
             with self.running.working():
-                return fl.RecordBatchStream(metadata(command, DatasetTables(asking.resolver), asking.dialect))
+                return fl.RecordBatchStream(metadata(command, DatasetTables(call.resolver), call.dialect))
         if name_of(command) != "TicketStatementQuery":
             raise WrongMessage(f"{name_of(command)} is not a ticket", hint="Take tickets as GetFlightInfo gives them.")
-        batches = self._run(context, asking, Ticket.parse(command.statement_handle))
+        batches = self._run(context, call, Ticket.parse(command.statement_handle))
         return fl.GeneratorStream(batches.schema, batches)
 
-    def _run(self, context: Any, asking: Asking, ticket: Ticket) -> CallBatches:
-        control = CallControl(context, self._settings.flight_timeout)
+    def _run(self, context: Any, call: CallContext, ticket: Ticket) -> CallBatches:
+        control = CallCancellation(context, self._settings.flight_timeout)
         began = time.monotonic()
         with ExitStack() as stack:
             stack.callback(control.close)  # or its clock would run on
             stack.callback(self.running.end, control)
             self.running.begin(ticket.name, control)
             with self.running.working():
-                answer = stack.enter_context(asking.service.run(ticket.query(), control))
-            token = asking.middleware.session.caller.token
+                answer = stack.enter_context(call.service.run(ticket.query(), control))
+            token = call.middleware.session.caller.token
             peer = client_of(context.peer())
             fields: dict[str, Any] = {"path": answer.path, "peer": peer, "token": token.name if token else None}
-            tell = lambda rows: log("query", rows=rows, seconds=_since(began), **fields)  # noqa: E731
-            return CallBatches(answer, self.running, control, stack.pop_all(), tell)
+            report = lambda rows: log("query", rows=rows, seconds=_since(began), **fields)  # noqa: E731
+            return CallBatches(answer, self.running, control, stack.pop_all(), report)
 
     @guarded
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
@@ -192,14 +192,14 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
             reader: the stream from the client.
             writer: the stream to the client.
         """
-        asking = self._asking(context)
+        call = self._call_context(context)
         command = _command(descriptor)
         if name_of(command) != "CommandPreparedStatementQuery":
             raise no_writing(command, _READ_ONLY)
         handle = command.prepared_statement_handle
         statement = self._statements.get(handle)
         question = replace(statement.question, parameters=bound_values(reader))
-        self._plan(asking, question)
+        self._plan(call, question)
         self._statements.replace(handle, replace(statement, question=question))
         bound = message("DoPutPreparedStatementResult", prepared_statement_handle=handle)
         writer.write(pa.py_buffer(bound.SerializeToString()))
@@ -237,11 +237,9 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
         """Prepare a statement."""
         request = expect(unwrap(body), "ActionCreatePreparedStatementRequest")
         refuse_transaction(request)
-        asking = self._asking(context)
-        planned = self._plan(asking, asking.question(request.query))
-        handle = self._statements.add(
-            Statement(asking.middleware.session.name, _who(asking, context), planned.question)
-        )
+        call = self._call_context(context)
+        planned = self._plan(call, call.question(request.query))
+        handle = self._statements.add(Statement(call.middleware.session.name, _who(call, context), planned.question))
         result = message(
             "ActionCreatePreparedStatementResult",
             prepared_statement_handle=handle,
@@ -287,7 +285,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
 
     def _set_options(self, context: Any, body: bytes) -> bytes:
         """Choose the SQL of the session, by its option `dialect`."""
-        session = self._asking(context).middleware.session
+        session = self._call_context(context).middleware.session
         errors = []
         for entry in parse("SetSessionOptionsRequest", body).session_options:
             option = parse("SessionOption", entry)
@@ -299,7 +297,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
     def _get_options(self, context: Any, body: bytes) -> bytes:
         """The options of the session."""
         parse("GetSessionOptionsRequest", body)
-        values = {"dialect": self._asking(context).dialect, "catalog": CATALOG, "schema": DB_SCHEMA}
+        values = {"dialect": self._call_context(context).dialect, "catalog": CATALOG, "schema": DB_SCHEMA}
         options = [
             option_bytes(key, message("SessionOptionValue", string_value=value)) for key, value in values.items()
         ]
@@ -307,25 +305,25 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
 
     # --- Pieces ---
 
-    def _asking(self, context: Any) -> Asking:
+    def _call_context(self, context: Any) -> CallContext:
         middleware: Middleware = context.get_middleware(MIDDLEWARE)
         caller = middleware.session.caller
         resolver = CallerResolver(self._served, self._reaches, caller)
-        return Asking(middleware, resolver, QueryService(resolver, self._engines.of(caller)))
+        return CallContext(middleware, resolver, QueryService(resolver, self._engines.get(caller)))
 
-    def _planned(self, asking: Asking, command: Any) -> PlannedStatement:
+    def _planned(self, call: CallContext, command: Any) -> PlannedStatement:
         """Return how the question in a command is answered."""
         match name_of(command):
             case "CommandStatementQuery":
                 refuse_transaction(command)
-                return self._plan(asking, asking.question(command.query))
+                return self._plan(call, call.question(command.query))
             case "CommandPreparedStatementQuery":
-                return self._plan(asking, self._statements.get(command.prepared_statement_handle).question)
+                return self._plan(call, self._statements.get(command.prepared_statement_handle).question)
         raise no_rows(command, _READ_ONLY)
 
-    def _plan(self, asking: Asking, question: QueryTicket) -> PlannedStatement:
+    def _plan(self, call: CallContext, question: QueryTicket) -> PlannedStatement:
         with self.running.working():
-            return plan_answer(asking.service, question, self._schemas)
+            return plan_answer(call.service, question, self._schemas)
 
 
 _ACTIONS: Final[dict[str, Callable[[FlightSqlServer, Any, bytes], bytes]]] = {
@@ -350,8 +348,8 @@ def _command(descriptor: Any) -> Any:
     return message("CommandStatementQuery", query=f"SELECT * FROM {name}")  # noqa: S608
 
 
-def _who(asking: Asking, context: Any) -> BudgetHolder:
-    token = asking.middleware.session.caller.token
+def _who(call: CallContext, context: Any) -> BudgetHolder:
+    token = call.middleware.session.caller.token
     return BudgetHolder.of_token(token.name) if token else BudgetHolder.at(client_of(context.peer()).rpartition(":")[0])
 
 

@@ -85,7 +85,7 @@ class Schemas:
         self._lock = threading.Lock()
         self._known: OrderedDict[bytes, pa.Schema] = OrderedDict()
 
-    def of(self, found: Plan, question: QueryTicket, ask: Callable[[], pa.Schema]) -> pa.Schema:
+    def get(self, found: Plan, question: QueryTicket, ask: Callable[[], pa.Schema]) -> pa.Schema:
         """Those of the answer to a question.
 
         Args:
@@ -127,7 +127,7 @@ def plan_answer(service: QueryService, question: QueryTicket, schemas: Schemas) 
     found = plan(service.resolver, query, is_bound=False)
     pins = {one.input.id: one.head for reference, one in found.tables if "@" not in reference.dataset}
     is_plain = found.path == "slices" and not found.is_explained and found.columns is not None
-    schema = found.columns if is_plain else schemas.of(found, question, lambda: service.prepare(query).schema)
+    schema = found.columns if is_plain else schemas.get(found, question, lambda: service.prepare(query).schema)
     return PlannedStatement(question, schema, parameter_schema(found), pins, parts_of(found) if is_plain else None)
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from odfpy.data.memory import bytes_of
 from odfpy.data.nulls import emptied
 from odfpy.data.rows.batch_stream import BatchStream
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import QueryCancelled
 from odfpy.serving.flight.errors import TooBusy, as_client_errors
 
@@ -23,8 +23,8 @@ _BATCH_BYTES: Final = 4 << 20
 _CANCELLED_REMEMBERED: Final = 1000
 
 
-class CallControl(Control):
-    """The control of a query that ends with the call that it answers: when the client has gone, too."""
+class CallCancellation(CancellationToken):
+    """The cancellation of a query that ends with the call that it answers: when the client has gone, too."""
 
     def __init__(self, context: Any, timeout: float | None = None) -> None:
         super().__init__(timeout)
@@ -32,7 +32,7 @@ class CallControl(Control):
         self._thread = threading.get_ident()
 
     def check(self) -> None:
-        """Check as `Control` does; only the thread of a call may ask whether its client is there."""
+        """Check as `CancellationToken` does; only the thread of a call may ask whether its client is there."""
         if self._context is not None and threading.get_ident() == self._thread and self._context.is_cancelled():
             self.cancel()
         super().check()
@@ -56,7 +56,7 @@ class RunningQueries:
         self._patience = patience
         self._slots = threading.BoundedSemaphore(most_working)
         self._lock = threading.Lock()
-        self._open: dict[CallControl, str] = {}
+        self._open: dict[CallCancellation, str] = {}
         self._cancelled: OrderedDict[str, None] = OrderedDict()
 
     @contextmanager
@@ -75,7 +75,7 @@ class RunningQueries:
         finally:
             self._slots.release()
 
-    def begin(self, name: str, control: CallControl) -> None:
+    def begin(self, name: str, control: CallCancellation) -> None:
         """An answer begins; it counts until it ends, or is stopped.
 
         Raises:
@@ -90,7 +90,7 @@ class RunningQueries:
             self._open[control] = name
         control.on_stop(lambda: self.end(control))
 
-    def end(self, control: CallControl) -> None:
+    def end(self, control: CallCancellation) -> None:
         """An answer has ended."""
         with self._lock:
             self._open.pop(control, None)
@@ -130,7 +130,7 @@ class CallBatches:
         self,
         answer: BatchStream,
         running: RunningQueries,
-        control: CallControl,
+        control: CallCancellation,
         resources: ExitStack,
         on_end: Callable[[int], object],
     ) -> None:

@@ -62,9 +62,9 @@ class Observed:
             raise
         finally:
             self._metrics.busy.dec()
-            self._tell(seen)
+            self._report(seen)
 
-    def _tell(self, seen: _Seen) -> None:
+    def _report(self, seen: _Seen) -> None:
         scope, route, seconds = seen.scope, _route_of(seen.scope), time.monotonic() - seen.started
         method = scope.get("method", "WEBSOCKET")
         self._metrics.requests.labels(_known_route(method), route, str(seen.status)).inc()

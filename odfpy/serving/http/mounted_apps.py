@@ -1,6 +1,7 @@
-"""Guests of a server: applications beside its API that other packages bring, with a lifetime of their own.
+"""Mounted apps of a server: applications beside its API that other packages bring, with a lifetime of their own.
 
-A guest has the limits of the server on connections and bodies, its log and its metrics. It asks by itself who calls.
+A mounted app has the limits of the server on connections and bodies, its log and its metrics. It asks by itself who
+calls.
 """
 
 from __future__ import annotations
@@ -24,31 +25,31 @@ class MountedApp(Protocol):
         """Live as long as the server."""
 
 
-MakeGuest: TypeAlias = Callable[[FastAPI], MountedApp]
-"""Makes a guest of the application that it is a guest of, whose state is complete by then."""
+MountedAppFactory: TypeAlias = Callable[[FastAPI], MountedApp]
+"""Makes an app, given the application that it is mounted in, whose state is complete by then."""
 
 
-def add_guests(app: FastAPI, guests: Mapping[str, MakeGuest]) -> list[MountedApp]:
-    """Put guests where they are to be; their paths are theirs alone, whatever datasets are called.
+def mount_apps(app: FastAPI, mounted_apps: Mapping[str, MountedAppFactory]) -> list[MountedApp]:
+    """Mount apps where they are to be; their paths are theirs alone, whatever datasets are called.
 
     Args:
         app: the application of the server.
-        guests: what makes them, by path.
+        mounted_apps: what makes them, by path.
     """
     found = []
-    for path, make in guests.items():
-        guest = _Endpoint(make(app))
-        app.router.routes.append(Route(path, guest, include_in_schema=False))
-        app.router.routes.append(Route(f"{path}/{{rest:path}}", guest, include_in_schema=False))
-        found.append(guest.guest)
+    for path, make in mounted_apps.items():
+        endpoint = _Endpoint(make(app))
+        app.router.routes.append(Route(path, endpoint, include_in_schema=False))
+        app.router.routes.append(Route(f"{path}/{{rest:path}}", endpoint, include_in_schema=False))
+        found.append(endpoint.mounted)
     return found
 
 
 class _Endpoint:
-    """A guest as an endpoint: an object, so that the route hands requests on as they come."""
+    """A mounted app as an endpoint: an object, so that the route hands requests on as they come."""
 
-    def __init__(self, guest: MountedApp) -> None:
-        self.guest = guest
+    def __init__(self, mounted: MountedApp) -> None:
+        self.mounted = mounted
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.guest(scope, receive, send)
+        await self.mounted(scope, receive, send)

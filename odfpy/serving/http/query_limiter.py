@@ -16,7 +16,7 @@ from typing import TypeVar
 import anyio
 from starlette.requests import HTTPConnection, Request
 
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import (
     DatasetNotFound,
     EngineError,
@@ -25,7 +25,6 @@ from odfpy.errors import (
     InvalidQuery,
     MalformedData,
     NondeterministicQuery,
-    NotConfined,
     NotFound,
     ObjectNotFound,
     OdfError,
@@ -33,6 +32,7 @@ from odfpy.errors import (
     QueryEnded,
     QueryTimedOut,
     ResultTooLarge,
+    SandboxRequired,
     SchemaError,
     UnknownTable,
     UnsupportedQuery,
@@ -50,7 +50,7 @@ _STATUSES: tuple[tuple[type[OdfError], int], ...] = (
     (QueryTimedOut, 503),
     (QueryCancelled, 503),
     (EngineUnavailable, 503),
-    (NotConfined, 400),
+    (SandboxRequired, 400),
     (UnknownTable, 400),
     (DatasetNotFound, 404),
     (NotFound, 404),
@@ -77,7 +77,7 @@ class QueryGate:
         self._threads = anyio.CapacityLimiter(settings.running_queries)
         self._here: Counter[BudgetHolder] = Counter()
 
-    async def run(self, request: Request, caller: Caller, work: Callable[[Control], T]) -> T:
+    async def run(self, request: Request, caller: Caller, work: Callable[[CancellationToken], T]) -> T:
         """Do a query's work in a thread; when the client goes away, or it takes too long, it is stopped.
 
         Args:
@@ -88,7 +88,7 @@ class QueryGate:
         Raises:
             Refused: there is no room for it, or it is at fault.
         """
-        with Control(self._settings.query_timeout) as control:
+        with CancellationToken(self._settings.query_timeout) as control:
             watcher = asyncio.create_task(_stop_when_gone(request, control))
             try:
                 return await self.let_in(who_is(caller, request), control, work)
@@ -97,7 +97,7 @@ class QueryGate:
                 with suppress(asyncio.CancelledError):
                     await watcher
 
-    async def let_in(self, who: BudgetHolder, control: Control, work: Callable[[Control], T]) -> T:
+    async def let_in(self, who: BudgetHolder, control: CancellationToken, work: Callable[[CancellationToken], T]) -> T:
         """Do a query's work in a thread, when there is room for it; somebody else stops it if it is not wanted.
 
         Args:
@@ -129,7 +129,7 @@ class QueryGate:
                 del self._here[who]
 
     @asynccontextmanager
-    async def _room_for(self, control: Control) -> AsyncIterator[None]:
+    async def _room_for(self, control: CancellationToken) -> AsyncIterator[None]:
         """Wait for one of the queries that are worked on to end, but no longer than this one is wanted."""
         loop, waiting = asyncio.get_running_loop(), anyio.CancelScope()
 
@@ -155,13 +155,13 @@ def who_is(caller: Caller, connection: HTTPConnection) -> BudgetHolder:
     return BudgetHolder.at(connection.client.host if connection.client else None)
 
 
-async def _stop_when_gone(request: Request, control: Control) -> None:
+async def _stop_when_gone(request: Request, control: CancellationToken) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
     control.cancel()
 
 
-def _client_message(work: Callable[[Control], T], control: Control) -> T:
+def _client_message(work: Callable[[CancellationToken], T], control: CancellationToken) -> T:
     try:
         control.check()
         return work(control)

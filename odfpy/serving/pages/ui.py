@@ -37,7 +37,10 @@ _TYPES: Final = {
     ".svg": "image/svg+xml",
     ".map": "application/json",
 }
-_FOR_EVER: Final = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
+_FOR_EVER: Final = {
+    "Cache-Control": "public, max-age=31536000, immutable",
+    "X-Content-Type-Options": "nosniff",
+}
 
 _PAGE: Final = """<!DOCTYPE html>
 <html lang="en">

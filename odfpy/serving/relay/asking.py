@@ -14,12 +14,12 @@ from typing import Final
 import pyarrow as pa
 
 from odfpy.data.rows.batch_stream import BatchStream
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import OdfError
-from odfpy.federation.asking.answer import WebAnswer
-from odfpy.federation.asking.asker import Asker, Chunk, PartRows
-from odfpy.federation.asking.asking import answered
-from odfpy.federation.asking.options import AskOptions
+from odfpy.federation.execution.answer import WebAnswer
+from odfpy.federation.execution.execute import execute
+from odfpy.federation.execution.options import QueryOptions
+from odfpy.federation.execution.relay_client import Chunk, PartRows, RelayClient
 from odfpy.federation.relay.errors import RelayUnavailable
 from odfpy.federation.relay.flight import Connections
 from odfpy.federation.relay.question import Answer, AnswerOptions, Cancellation, Part, Question, SentFragment
@@ -29,7 +29,7 @@ from odfpy.federation.relay.requesters import Identity
 from odfpy.federation.relay.stored_catalog import StoredCatalog
 from odfpy.federation.relay.tickets import PassedTicket, Tickets
 from odfpy.federation.sql.fragment import Fragment
-from odfpy.serving.flight.streams import CallControl, RunningQueries
+from odfpy.serving.flight.streams import CallCancellation, RunningQueries
 
 PATIENCE: Final = 30.0
 """Seconds that peers have to say where rows are read."""
@@ -38,7 +38,7 @@ _LOOK: Final = 0.2
 """Seconds between two looks at whether the client is still there."""
 
 
-class RelayAsker(Asker):
+class LocalRelayClient(RelayClient):
     """A relay that asks for a client."""
 
     def __init__(
@@ -79,14 +79,14 @@ class RelayAsker(Asker):
         return entities_of(self._catalog, "", self._caller)
 
     def ask(
-        self, query: str, fragments: Mapping[str, Fragment], wants: AnswerOptions, seconds: float
+        self, query: str, fragments: Mapping[str, Fragment], options: AnswerOptions, seconds: float
     ) -> Mapping[str, Answer]:
         """The answers of the relay to the fragments of a query, which are asked at the same time.
 
         Args:
             query: its id.
             fragments: by name.
-            wants: what is wished for beside the rows.
+            options: what is to come beside the rows.
             seconds: to wait.
 
         Raises:
@@ -96,7 +96,7 @@ class RelayAsker(Asker):
         def ask(item: tuple[str, Fragment]) -> Answer:
             name, fragment = item
             question = Question(
-                f"{query} {name}", SentFragment.of(fragment), seconds=min(seconds, PATIENCE), wants=wants
+                f"{query} {name}", SentFragment.of(fragment), seconds=min(seconds, PATIENCE), options=options
             )
             return self._relay.answer(question, self._caller)
 
@@ -119,7 +119,7 @@ class RelayAsker(Asker):
             with self._connections.rows(opened.part, seconds, reader=opened.holder.fingerprint) as found:
                 yield found
             return
-        with Control(seconds) as control:
+        with CancellationToken(seconds) as control:
             with self._running.working():
                 rows = self._reader.read(opened, control)
             yield _OwnRows(rows, control, self._running)
@@ -134,7 +134,7 @@ class RelayAsker(Asker):
             self._relay.cancel(Cancellation(query), self._caller)
 
 
-class SchemaOnlyAsker(Asker):
+class SchemaOnlyClient(RelayClient):
     """A way to nobody: for the columns of an answer, which hold whoever answers."""
 
     def __init__(self, entities: Mapping[str, pa.Schema]) -> None:
@@ -145,19 +145,19 @@ class SchemaOnlyAsker(Asker):
         self._entities = entities
 
     def entities(self, seconds: float) -> Mapping[str, pa.Schema]:
-        """Implement `Asker`."""
+        """Implement `RelayClient`."""
         del seconds
         return self._entities
 
     def ask(
-        self, query: str, fragments: Mapping[str, Fragment], wants: AnswerOptions, seconds: float
+        self, query: str, fragments: Mapping[str, Fragment], options: AnswerOptions, seconds: float
     ) -> Mapping[str, Answer]:
-        """Implement `Asker`: there are no parts."""
-        del query, wants, seconds
+        """Implement `RelayClient`: there are no parts."""
+        del query, options, seconds
         return dict.fromkeys(fragments, Answer())
 
     def rows(self, part: Part, seconds: float) -> AbstractContextManager[PartRows]:
-        """Implement `Asker`: there are none.
+        """Implement `RelayClient`: there are none.
 
         Raises:
             RelayUnavailable: always.
@@ -166,13 +166,13 @@ class SchemaOnlyAsker(Asker):
         raise RelayUnavailable(f"The relay {part.relay} was not asked")
 
     def cancel(self, query: str) -> None:
-        """Implement `Asker`: nobody is told."""
+        """Implement `RelayClient`: nobody is told."""
 
 
 class _OwnRows:
     """Rows of a source of the relay, computed when there is room for it."""
 
-    def __init__(self, rows: BatchStream, control: Control, running: RunningQueries) -> None:
+    def __init__(self, rows: BatchStream, control: CancellationToken, running: RunningQueries) -> None:
         self.schema: pa.Schema = rows.schema
         self._rows = rows
         self._control = control
@@ -191,21 +191,21 @@ class _OwnRows:
         self._control.cancel()
 
 
-def answered_for_a_call(asker: Asker, sql: str, options: AskOptions, control: CallControl) -> WebAnswer:
+def execute_for_a_call(client: RelayClient, sql: str, options: QueryOptions, control: CallCancellation) -> WebAnswer:
     """Answer a query for a call, as long as its client is there; the thread of the call looks.
 
     Args:
-        asker: the way to the relays.
+        client: the way to the relays.
         sql: the query.
         options: its bounds.
         control: of the call.
 
     Raises:
         QueryCancelled: the client has left, or somebody has cancelled the query.
-        OdfError: as `answered`.
+        OdfError: as `execute`.
     """
     with ThreadPoolExecutor(1) as threads:
-        found = threads.submit(answered, asker, sql, options, control)
+        found = threads.submit(execute, client, sql, options, control)
         while not wait([found], _LOOK).done:
             with suppress(OdfError):  # the query hears of it
                 control.check()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from odfpy.federation.asking.explain import without_explain
+from odfpy.federation.execution.explain import without_explain
 from odfpy.query.dialects import dialect_named, parameter_places, with_parameters
 from odfpy.serving.flight.parameters import parameter_types
 from odfpy.serving.flight.tickets import QueryTicket

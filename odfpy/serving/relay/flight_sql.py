@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.flight as fl
 
 from odfpy.data.sql_text import OF_STRANGERS, check_text
-from odfpy.federation.asking.answer import WebAnswer
-from odfpy.federation.asking.asking import answered
-from odfpy.federation.asking.options import AskOptions
+from odfpy.federation.execution.answer import WebAnswer
+from odfpy.federation.execution.execute import execute
+from odfpy.federation.execution.options import QueryOptions
 from odfpy.federation.relay.errors import IncompleteAnswer
 from odfpy.federation.relay.query_registry import QueryKey
 from odfpy.federation.relay.question import MissingRelay
@@ -42,11 +42,11 @@ from odfpy.serving.flight.messages import message, name_of, parse, unwrap, wrap
 from odfpy.serving.flight.metadata import is_metadata, metadata, metadata_schema
 from odfpy.serving.flight.names import CATALOG, DB_SCHEMA, DEFAULT_DIALECT, without_catalog
 from odfpy.serving.flight.statements import Statement, Statements
-from odfpy.serving.flight.streams import CallBatches, CallControl, RunningQueries
+from odfpy.serving.flight.streams import CallBatches, CallCancellation, RunningQueries
 from odfpy.serving.flight.tickets import QueryTicket
 from odfpy.serving.http.budget import BudgetHolder
 from odfpy.serving.http.logs import log
-from odfpy.serving.relay.asking import RelayAsker, SchemaOnlyAsker, answered_for_a_call
+from odfpy.serving.relay.asking import LocalRelayClient, SchemaOnlyClient, execute_for_a_call
 from odfpy.serving.relay.entity_tables import EntityTables, bound, parameters_of
 from odfpy.serving.relay.headers import ALLOW_INCOMPLETE, allows_incomplete
 from odfpy.serving.relay.rows import StatedRows
@@ -77,7 +77,7 @@ class FlightSql:
 
     def __init__(
         self,
-        asker: Callable[[Identity], RelayAsker],
+        client: Callable[[Identity], LocalRelayClient],
         tickets: SqlTickets,
         running: RunningQueries,
         settings: ServeSettings,
@@ -85,13 +85,13 @@ class FlightSql:
     ) -> None:
         """
         Args:
-            asker: makes the way to the relays, for a caller.
+            client: makes the way to the relays, for a caller.
             tickets: makes and opens tickets.
             running: the queries that are under way.
             settings: limits and times.
             check: raises an error if a caller is not to have any more.
         """
-        self._asker, self._tickets, self._running, self._settings = asker, tickets, running, settings
+        self._client, self._tickets, self._running, self._settings = client, tickets, running, settings
         self._check = check
         self._statements = Statements()
         self.actions: Final[Mapping[str, Callable[[Identity, bytes], bytes]]] = {
@@ -154,10 +154,10 @@ class FlightSql:
 
     def _columns(self, caller: Identity, sql: str) -> pa.Schema:
         """The columns of an answer, for which nobody is asked."""
-        options = AskOptions(seconds=_PLANNING, memory=self._settings.query_memory)
+        options = QueryOptions(seconds=_PLANNING, memory=self._settings.query_memory)
         with self._running.working():
-            entities = self._asker(caller).entities(_PLANNING)
-            with answered(SchemaOnlyAsker(entities), sql, options) as answer:
+            entities = self._client(caller).entities(_PLANNING)
+            with execute(SchemaOnlyClient(entities), sql, options) as answer:
                 return answer.schema
 
     # --- Rows ---
@@ -180,7 +180,7 @@ class FlightSql:
         if is_metadata(command):
             with self._running.working():
                 return fl.RecordBatchStream(
-                    metadata(command, EntityTables(self._asker(caller).entities(_PLANNING)), DEFAULT_DIALECT)
+                    metadata(command, EntityTables(self._client(caller).entities(_PLANNING)), DEFAULT_DIALECT)
                 )
         if name_of(command) != "TicketStatementQuery":
             raise WrongMessage(f"{name_of(command)} is not a ticket", hint="Take tickets as GetFlightInfo gives them.")
@@ -188,25 +188,25 @@ class FlightSql:
 
     def _run(self, context: Any, caller: Identity, ticket: SqlTicket) -> Any:
         seconds, began = self._settings.flight_timeout, time.monotonic()
-        options = AskOptions(not ticket.allows_incomplete, seconds, self._settings.query_memory, MAX_SIZE)
+        options = QueryOptions(not ticket.allows_incomplete, seconds, self._settings.query_memory, MAX_SIZE)
         with ExitStack() as stack:
-            control = CallControl(context, seconds)
+            control = CallCancellation(context, seconds)
             stack.callback(control.close)
             stack.callback(self._running.end, control)
             self._running.begin(str(QueryKey(caller.fingerprint, ticket.name)), control)
             try:
-                answer = answered_for_a_call(self._asker(caller), ticket.sql, options, control)
+                answer = execute_for_a_call(self._client(caller), ticket.sql, options, control)
             except IncompleteAnswer as error:
                 raise error.with_message(error.message, hint=_HOW_TO_PERMIT) from None
             stack.callback(answer.close)
             missing = _missing_text(answer.missing)
 
-            def tell(rows: int) -> None:
+            def report(rows: int) -> None:
                 took = round(time.monotonic() - began, 4)
                 log("relay query", query=answer.query, rows=rows, seconds=took, missing=len(answer.missing))
 
             rows = _MarkedRows(answer, missing) if ticket.allows_incomplete else answer
-            batches = CallBatches(rows, self._running, control, stack.pop_all(), tell)
+            batches = CallBatches(rows, self._running, control, stack.pop_all(), report)
             statement = f'{{"missing":{missing}}}' if answer.missing else None
             return fl.GeneratorStream(
                 batches.schema, StatedRows(batches, lambda: statement, partial(self._check, caller))
@@ -251,7 +251,7 @@ class FlightSql:
         refuse_transaction(request)
         question = _question_of(request.query)
         schema = self._columns(caller, bound(question, is_complete=False))
-        parameters = parameters_of(question, self._asker(caller).entities(_PLANNING))
+        parameters = parameters_of(question, self._client(caller).entities(_PLANNING))
         handle = self._statements.add(Statement("", _who(caller), question))
         result = message(
             "ActionCreatePreparedStatementResult",

@@ -128,7 +128,9 @@ class ResultCalls:
     def _queries(self, caller: Identity, body: bytes) -> bytes:
         """The queries of the caller that are remembered, the newest first."""
         tree_of(body)
-        return body_of([_record_of(one) for one in self._results.of(caller.fingerprint) if one.id.startswith(_QUERY)])
+        return body_of(
+            [_record_of(one) for one in self._results.owned_by(caller.fingerprint) if one.id.startswith(_QUERY)]
+        )
 
 
 def _state_of(result: Result) -> dict[str, Any]:

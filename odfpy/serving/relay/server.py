@@ -38,11 +38,11 @@ from odfpy.serving.flight.commands import CANCELLED, no_action
 from odfpy.serving.flight.errors import NotSupported, Unauthenticated, WrongMessage, as_arrow, guarded
 from odfpy.serving.flight.guard import AcceptAnyHandshake, FlightGuard
 from odfpy.serving.flight.messages import message, parse
-from odfpy.serving.flight.streams import CallBatches, CallControl, RunningQueries
+from odfpy.serving.flight.streams import CallBatches, CallCancellation, RunningQueries
 from odfpy.serving.http.budget import MemoryBudget
 from odfpy.serving.http.logs import log
 from odfpy.serving.http.tls import Tls
-from odfpy.serving.relay.asking import RelayAsker
+from odfpy.serving.relay.asking import LocalRelayClient
 from odfpy.serving.relay.flight_sql import FlightSql, cancelled_query
 from odfpy.serving.relay.headers import MIDDLEWARE, CallHeadersFactory
 from odfpy.serving.relay.results import ResultCalls
@@ -99,7 +99,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         # Whoever answers a question waits for other relays, which perhaps wait for this one: it takes no place of those
         # who work.
         self._answering = RunningQueries(0, settings.flight_queries, settings.patience)
-        self._sql = FlightSql(self._asker, SqlTickets(tickets.seal), self.running, settings, self._check)
+        self._sql = FlightSql(self._client, SqlTickets(tickets.seal), self.running, settings, self._check)
         self._actions: Mapping[str, Callable[[Identity, bytes], bytes]] = {
             "CancelFlightInfo": self._cancel_info,
             "CancelQuery": self._cancel_sql,
@@ -156,7 +156,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
         else:
             fragment = whole_entity(self._catalog, _entity_of(descriptor), caller)
             question = Question(f"{secrets.token_hex(16)} f1", SentFragment.of(fragment))
-        control = CallControl(context)
+        control = CallCancellation(context)
         try:
             with self._answering.working():
                 answer = self._relay.answer(question, caller, control)
@@ -174,7 +174,7 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
             return self._sql.rows(context, caller, ticket.ticket)
         opened = self._tickets.open(ticket.ticket.decode("ascii", "replace"), caller)
         seconds = self._settings.flight_timeout
-        control = CallControl(context, seconds)
+        control = CallCancellation(context, seconds)
         with ExitStack() as stack:
             stack.callback(control.close)  # or its clock would run on
             stack.callback(self.running.end, control)
@@ -190,8 +190,8 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
                 statement = lambda: self._signer.signed(opened, *hashed.found) if hashed.found else None  # noqa: E731
             else:
                 rows, statement = self._reader.read(opened, control), lambda: None
-            tell = lambda count: log("relay read", query=opened.id, rows=count)  # noqa: E731
-            batches = CallBatches(rows, self.running, control, stack.pop_all(), tell)
+            report = lambda count: log("relay read", query=opened.id, rows=count)  # noqa: E731
+            batches = CallBatches(rows, self.running, control, stack.pop_all(), report)
             return fl.GeneratorStream(batches.schema, StatedRows(batches, statement, partial(self._check, caller)))
 
     @guarded
@@ -255,9 +255,9 @@ class RelayServer(fl.FlightServerBase):  # type: ignore[misc]
     def _cancel(self, cancellation: Cancellation, caller: Identity) -> None:
         self.running.cancel(str(self._relay.cancel(cancellation, caller)))
 
-    def _asker(self, caller: Identity) -> RelayAsker:
+    def _client(self, caller: Identity) -> LocalRelayClient:
         found = self._relay, self._catalog, self._reader, self._tickets, self._connections, self.running
-        return RelayAsker(*found, caller)
+        return LocalRelayClient(*found, caller)
 
     def _caller(self, context: Any) -> Identity:
         certificate = self._guard.certificate_of(context.peer())

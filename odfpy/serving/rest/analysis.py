@@ -12,13 +12,13 @@ from odfpy.chain.events import SetTransform
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.coordinator.transform.analysis import analyze
 from odfpy.dataset.identity import DatasetId
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.engine.contract import AnalyzeResponseSuccess
-from odfpy.engine.control import Control
 from odfpy.errors import OdfError
 from odfpy.serving.callers.access import AnyCaller, Caller, Readable, is_readable, registry_of
 from odfpy.serving.http.errors import Refused
+from odfpy.serving.http.json_responses import not_modified, reply, tag_of
 from odfpy.serving.http.query_limiter import refusal
-from odfpy.serving.http.replies import not_modified, reply, tag_of
 from odfpy.serving.rest.models import NOT_MODIFIED, answers, with_headers
 
 router = APIRouter(tags=["queries"])
@@ -88,12 +88,12 @@ async def analysis(request: Request, caller: AnyCaller, dataset: Readable) -> Re
         raise Refused(400, "A root dataset has no query")
     tag = tag_of(__version__, "analysis", str(state.head))
 
-    def work(control: Control) -> Response:
+    def work(control: CancellationToken) -> Response:
         _require_inputs(storage, caller, dataset.input_ids)
         known = not_modified(request, tag)
         if known is not None:
             return known
-        engines = request.app.state.own_engines[storage.root].of(caller).within(control)
+        engines = request.app.state.own_engines[storage.root].of(caller).with_cancellation(control)
         try:
             found = analyze(storage, engines, transform, state, lambda item: storage.get(item).state)
         except OdfError as error:

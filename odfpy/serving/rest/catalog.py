@@ -217,7 +217,7 @@ def _schedule_of(dataset: StoredDataset) -> tuple[DatasetSchedule | None, str | 
 
 def _signers(dataset: StoredDataset) -> tuple[str, ...]:
     assert dataset.state.head is not None  # noqa: S101 - asked before
-    found = Signers(dataset).of(dataset.chain.block(dataset.state.head))
+    found = Signers(dataset).get(dataset.chain.block(dataset.state.head))
     return tuple(dict.fromkeys(signer.name for signer in found.signers))
 
 

@@ -11,11 +11,11 @@ from pydantic import BaseModel, Field
 from odfpy import __version__
 from odfpy.coordinator.reading.compare import ComparedPage, Comparison, compare
 from odfpy.coordinator.reading.projections import moment
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.query.service import QueryService
 from odfpy.serving.callers.access import AnyCaller, Readable, registry_of
 from odfpy.serving.callers.resolver import CallerResolver
-from odfpy.serving.http.replies import not_modified, reply, tag_of
+from odfpy.serving.http.json_responses import not_modified, reply, tag_of
 from odfpy.serving.rest.models import HASH, NOT_MODIFIED, Rows, Skipped, answers, with_headers
 from odfpy.serving.settings import ServeSettings
 
@@ -102,14 +102,14 @@ async def compared(
     columns = [one.strip() for one in key.split(",") if one.strip()]
     name, most = str(dataset.handle), min(limit, settings.max_rows)
 
-    def work(control: Control) -> Response:
+    def work(control: CancellationToken) -> Response:
         places = [MomentModel(name=text, asAt=moment(storage, name, text)) for text in (old, new)]
         fixed = [one.asAt for one in places]
         tag = tag_of(__version__, "compare", str(dataset.state.head), fixed, columns, skip, most, [old, new])
         known = not_modified(request, tag)
         if known is not None:
             return known
-        service = QueryService(CallerResolver(registry_of(request), state.reaches, caller), state.engines.of(caller))
+        service = QueryService(CallerResolver(registry_of(request), state.reaches, caller), state.engines.get(caller))
         with compare(storage, service, name, fixed[0], fixed[1], columns, control) as found:
             page = found.page(skip, most, settings.max_answer)
         tree = {"dataset": name, "old": places[0].model_dump(), "new": places[1].model_dump(), **_tree(found, page)}

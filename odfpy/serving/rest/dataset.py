@@ -16,7 +16,7 @@ from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
 from odfpy.data.schemas.arrow import to_arrow
 from odfpy.data.schemas.schema import DataSchema
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.engine.registry import EngineRegistry
 from odfpy.engine.scans import ScanRequest
 from odfpy.errors import InvalidValue
@@ -26,7 +26,7 @@ from odfpy.query.wire.response import ResponseLimits, too_many_rows
 from odfpy.query.wire.schema_formats import SchemaFormat, write_schema
 from odfpy.serving.callers.access import AnyCaller, Readable
 from odfpy.serving.http.errors import Refused
-from odfpy.serving.http.replies import limits_of, not_modified, reply, tag_of
+from odfpy.serving.http.json_responses import limits_of, not_modified, reply, tag_of
 from odfpy.serving.rest.models import (
     NOT_MODIFIED,
     AnyDataFormat,
@@ -69,7 +69,7 @@ async def tail(
     limits = limits_of(request)
     most = request.app.state.settings.max_rows
 
-    def work(control: Control) -> Response:
+    def work(control: CancellationToken) -> Response:
         seen = dataset_as_of(request, dataset, as_of)
         state = seen.state
         tag = tag_of(
@@ -83,7 +83,7 @@ async def tail(
         tree: dict[str, Any] = {"data": {} if dataFormat is DataFormat.STRUCTURE_OF_ARRAYS else []}
         if state.schema is not None:
             wanted = tail_scan(seen, limit, skip, limits.bytes)
-            tree = {"data": laid_out(_read(request.app.state.engines.of(caller), wanted, control, limits), dataFormat)}
+            tree = {"data": laid_out(_read(request.app.state.engines.get(caller), wanted, control, limits), dataFormat)}
         tree["dataFormat"] = dataFormat.value
         if schemaFormat is not None:
             schema = to_arrow(state.schema or DataSchema(()))
@@ -94,7 +94,7 @@ async def tail(
     return found
 
 
-def _read(engines: EngineRegistry, wanted: ScanRequest, control: Control, limits: ResponseLimits) -> pa.Table:
+def _read(engines: EngineRegistry, wanted: ScanRequest, control: CancellationToken, limits: ResponseLimits) -> pa.Table:
     """The rows, in a process of their own."""
     import pyarrow as pa
 
@@ -212,6 +212,6 @@ def dataset_as_of(request: Request, dataset: StoredDataset, block: str | None) -
         found = Multihash.parse(block)
     except InvalidValue as error:
         raise Refused(400, f"asOfBlockHash: {error.message}\nWrite the whole hash of a block.") from error
-    if not request.app.state.reaches.of(dataset.folder).has(dataset.layout, None, found):
+    if not request.app.state.reaches.get(dataset.folder).has(dataset.layout, None, found):
         raise Refused(404, f"{dataset.handle} has no block {block}")
     return dataset.at(found)

@@ -14,7 +14,7 @@ from odfpy import __version__
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.kind import DatasetKind
-from odfpy.dataset.names import speaks_of
+from odfpy.dataset.names import matches_search
 from odfpy.repository.places.node import TAKES_REFERENCES, TAKES_REVOCATIONS, TAKES_SIGNATURES
 from odfpy.serving.callers.access import Administered, AnyCaller, Caller, Readable, unauthorized_error
 from odfpy.serving.callers.tokens import Scope
@@ -231,7 +231,7 @@ def datasets(
         for entry in served.visible_to(caller)
         if kind in (None, entry.kind)
         and (chosen is None or str(entry.dataset.handle.id) in chosen)
-        and (not search or speaks_of(search, entry.dataset.handle.alias, entry.description, entry.keywords))
+        and (not search or matches_search(search, entry.dataset.handle.alias, entry.description, entry.keywords))
     ]
     if sort is not Order.NAME:
         wanted.sort(key=_KEYS[sort.value.lstrip("-")], reverse=sort.value.startswith("-"))

@@ -14,7 +14,7 @@ from odfpy.coordinator.manifests import snapshot_of
 from odfpy.coordinator.reading.history import block_tree, days_of
 from odfpy.coordinator.storage.signers import Signers
 from odfpy.serving.callers.access import Readable
-from odfpy.serving.http.replies import not_modified, reply, tag_of
+from odfpy.serving.http.json_responses import not_modified, reply, tag_of
 from odfpy.serving.rest.dataset import AsOfBlock, dataset_as_of
 from odfpy.serving.rest.models import HASH, NOT_MODIFIED, Records, answers, with_headers
 
@@ -89,7 +89,7 @@ def log(
     blocks = list(islice(seen.chain.iter_blocks(), limit))
     older = blocks[-1].block.prev_block_hash if blocks else None
     link = {} if older is None else {"Link": f'<log?limit={limit}&asOfBlockHash={older}>; rel="next"'}
-    return reply(request, [block_tree(hashed, signers.of(hashed)) for hashed in blocks], None, link)
+    return reply(request, [block_tree(hashed, signers.get(hashed)) for hashed in blocks], None, link)
 
 
 @router.get("/activity", response_model=list[DayModel], responses=_ANSWERS)

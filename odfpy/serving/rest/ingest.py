@@ -25,9 +25,9 @@ from odfpy.engine.registry import EngineRegistry
 from odfpy.errors import DatasetLocked, IngestError, InvalidValue, OdfError
 from odfpy.serving.callers.access import Writable
 from odfpy.serving.http.errors import Refused
+from odfpy.serving.http.json_responses import reply
 from odfpy.serving.http.limits import INGEST
 from odfpy.serving.http.query_limiter import refusal
-from odfpy.serving.http.replies import reply
 from odfpy.serving.rest.models import HASH, answers, with_headers
 
 router = APIRouter(tags=["queries"])

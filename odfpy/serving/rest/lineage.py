@@ -15,7 +15,7 @@ from odfpy.coordinator.storage.storage import Storage
 from odfpy.data.lru_cache import LruCache
 from odfpy.dataset.identity import DatasetId
 from odfpy.serving.callers.access import AnyCaller, Caller, Readable
-from odfpy.serving.http.replies import not_modified, reply, tag_of
+from odfpy.serving.http.json_responses import not_modified, reply, tag_of
 from odfpy.serving.rest.catalog import Catalog, CatalogEntry
 from odfpy.serving.rest.models import ID, NOT_MODIFIED, Records, answers, with_headers
 

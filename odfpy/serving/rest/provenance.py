@@ -14,15 +14,15 @@ from odfpy.coordinator.provenance.trace import row_provenance
 from odfpy.coordinator.storage.storage import Storage
 from odfpy.coordinator.transform.intervals import InputDiverged
 from odfpy.dataset.identity import DatasetId
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import DatasetNotFound, OdfError
 from odfpy.provenance.errors import UnknownProvenance
 from odfpy.provenance.report import tree
 from odfpy.serving.callers.access import AnyCaller, Caller, Readable, is_readable, registry_of
 from odfpy.serving.callers.tokens import Scope
 from odfpy.serving.http.errors import Refused
+from odfpy.serving.http.json_responses import not_modified, reply, tag_of
 from odfpy.serving.http.query_limiter import refusal
-from odfpy.serving.http.replies import not_modified, reply, tag_of
 from odfpy.serving.rest.models import HASH, ID, NOT_MODIFIED, answers, with_headers
 from odfpy.serving.settings import ServeSettings
 
@@ -139,9 +139,9 @@ async def provenance(
     settings: ServeSettings = request.app.state.settings
     storage = registry_of(request).storage_of(dataset)
 
-    def work(control: Control) -> Response:
+    def work(control: CancellationToken) -> Response:
         guard = RowGuard(_visibility(storage, caller), settings.max_rows, settings.max_answer, control)
-        engines = request.app.state.own_engines[storage.root].of(caller).within(control)
+        engines = request.app.state.own_engines[storage.root].of(caller).with_cancellation(control)
         try:
             answer = row_provenance(
                 storage,

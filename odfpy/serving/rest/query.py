@@ -13,7 +13,7 @@ from odfpy.codec.exact_json import AmbiguousJson, load_exact
 from odfpy.codec.tree import TreeError
 from odfpy.coordinator.storage.keys import UserKeys
 from odfpy.dataset.proof import Proof
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import InvalidValue
 from odfpy.query.plan import plan
 from odfpy.query.service import QueryService
@@ -26,7 +26,7 @@ from odfpy.query.wire.verification import CommittedAnswer, VerificationFailed, v
 from odfpy.serving.callers.access import AnyCaller, Caller, registry_of
 from odfpy.serving.callers.resolver import CallerResolver
 from odfpy.serving.http.errors import Refused
-from odfpy.serving.http.replies import limits_of, not_modified, reply, tag_of
+from odfpy.serving.http.json_responses import limits_of, not_modified, reply, tag_of
 from odfpy.serving.rest.models import (
     DIALECTS,
     NOT_MODIFIED,
@@ -110,7 +110,7 @@ async def verify(
     text = await request.body()
     service, limits = _service(request, caller), limits_of(request)
 
-    def work(control: Control) -> Response:
+    def work(control: CancellationToken) -> Response:
         document = CommittedAnswer.load(text, sub_queries=[])
         named = {"signer": _signer_of(request, document.proof)} if include.lower() == "signer" else {}
         try:
@@ -137,7 +137,7 @@ def _signer_of(request: Request, proof: Proof) -> dict[str, str] | None:
 async def _answer(request: Request, caller: Caller, asked: QueryRequest, *, with_link: bool = False) -> Response:
     service, limits = _service(request, caller), limits_of(request)
 
-    def work(control: Control) -> Response:
+    def work(control: CancellationToken) -> Response:
         require_datasets(service, asked)
         planned = plan(service.resolver, asked.to_query())
         is_lasting = not depends_on_more(planned)
@@ -157,7 +157,7 @@ async def _answer(request: Request, caller: Caller, asked: QueryRequest, *, with
 
 def _service(request: Request, caller: Caller) -> QueryService:
     state = request.app.state
-    return QueryService(CallerResolver(registry_of(request), state.reaches, caller), state.engines.of(caller))
+    return QueryService(CallerResolver(registry_of(request), state.reaches, caller), state.engines.get(caller))
 
 
 def _tag(bound: QueryRequest) -> str:

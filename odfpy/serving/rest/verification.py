@@ -172,7 +172,7 @@ def _there(place: DatasetPlace) -> StoredDataset:
 
 
 def _status(request: Request, caller: Caller, dataset: StoredDataset) -> VerificationStatus:
-    job = _verifications(request).of(dataset)
+    job = _verifications(request).get(dataset)
     is_own = caller.may(Scope.WRITE, dataset.workspace_folder)
     try:
         last = last_verification(dataset)

@@ -19,8 +19,8 @@ from odfpy.coordinator.requests import VerifyRequest
 from odfpy.coordinator.storage.results import Progress
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.timestamp import Timestamp
-from odfpy.engine.control import Control
-from odfpy.errors import NotConfined, OdfError, QueryCancelled
+from odfpy.engine.cancellation import CancellationToken
+from odfpy.errors import OdfError, QueryCancelled, SandboxRequired
 from odfpy.serving.http.logs import log
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class VerificationJob:
     verified: int = 0
     ended_at: Timestamp | None = None
     problem: OdfError | Finding | None = None
-    control: Control = field(default_factory=Control)
+    control: CancellationToken = field(default_factory=CancellationToken)
     thread: threading.Thread | None = None
 
     @property
@@ -123,13 +123,13 @@ class Verifications:
             job.thread.start()
         return job
 
-    def of(self, dataset: StoredDataset) -> VerificationJob | None:
+    def get(self, dataset: StoredDataset) -> VerificationJob | None:
         """The last verification of a dataset that was begun here, under way or not; None if there is none."""
         return self._jobs.get(dataset.folder)
 
     def cancel(self, dataset: StoredDataset) -> bool:
         """End the verification of a dataset; gives back whether one was under way."""
-        job = self.of(dataset)
+        job = self.get(dataset)
         if job is None or not job.is_under_way:
             return False
         job.control.cancel()
@@ -172,4 +172,4 @@ def _run(workspace: Workspace, job: VerificationJob, engines: EngineRegistry) ->
 
 def _hindered(report: VerifyReport) -> Finding | None:
     """The finding that says that the engine may not replay for whoever wants it, which says nothing of the dataset."""
-    return next((finding for finding in report.findings if finding.code == NotConfined.code), None)
+    return next((finding for finding in report.findings if finding.code == SandboxRequired.code), None)

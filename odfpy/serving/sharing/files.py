@@ -55,7 +55,7 @@ class FileUrls:
         }
         self.expires = int(time.time()) + state.url_lifetime
 
-    def of(self, file: ServedFile, version: int) -> str:
+    def url_for(self, file: ServedFile, version: int) -> str:
         """Return where a file can be had until `expires`.
 
         Args:
@@ -87,7 +87,11 @@ def file(request: Request, name: str, sealed: Annotated[str, Query(alias=SIGNATU
     request.scope.setdefault("state", {})["token_name"] = known["name"]
     if known["until"] <= time.time() or not _may_still(state, known):
         raise SharingError(403, _OVER)
-    headers = {"ETag": f'"{name}"', "Cache-Control": "private, max-age=3600", "X-Content-Type-Options": "nosniff"}
+    headers = {
+        "ETag": f'"{name}"',
+        "Cache-Control": "private, max-age=3600",
+        "X-Content-Type-Options": "nosniff",
+    }
     if "bucket" in known:
         return _of_bucket(request, known, headers)
     return _of_folder(request, known, headers)

@@ -49,7 +49,7 @@ def proof(
         raise SharingError(400, f"A proof is about a whole version, without {other[0]}")
     version = version_asked(question.table, body.version, body.timestamp)
     headers = question.headers(version, ResponseFormat.PARQUET)
-    rows = to_tree(question.state.row_hashes.of(question.table, version, question.schema(version), question.view))
+    rows = to_tree(question.state.row_hashes.get(question.table, version, question.schema(version), question.view))
     asked = to_tree(_read(question, version))
     commitment = Commitment.to(asked, rows)
     signature = commitment.signed_by(answer_key(question.state.storages[0].root))

@@ -70,8 +70,8 @@ class TableQuestion:
         whole = self.table.schema(version)
         names = self.view.columns(whole.names)
         if not self.view.has_all_rows(whole.names):  # gaps between offsets would tell of the rows that are hidden
-            telling = self.table.telling_columns
-            names = [name for name in names if name not in telling or self.view.names(name)]
+            row_dependent = self.table.row_dependent_columns
+            names = [name for name in names if name not in row_dependent or self.view.names(name)]
         if whole.names and not names:
             raise missing()
         return shared_schema(pa.schema([whole.field(name) for name in names]))
@@ -88,7 +88,7 @@ class TableQuestion:
         description = self.shared.comment or (self.table.description if self.view.is_all else "")
         changes, schema_text = self.table.has_changes, schema_string(schema)
         knows_vectors = FEATURE.lower() in self.can.reader_features and self.view.is_all
-        has_vectors = is_snapshot and knows_vectors and self.table.may_leave_rows_out
+        has_vectors = is_snapshot and knows_vectors and self.table.may_have_deleted_rows
         return TableInfo(self.shared.id, name, description, schema_text, partitions, changes, has_vectors)
 
     def headers(self, version: TableVersion, form: ResponseFormat) -> dict[str, str]:
@@ -134,7 +134,7 @@ class TableQuestion:
             return None
         return FileAction(
             served,
-            self.urls.of(served, file.version.number),
+            self.urls.url_for(served, file.version.number),
             self.urls.expires,
             file.version,
             self._partition(file, schema),

@@ -27,7 +27,7 @@ class RowHashes:
         self._kept: LruCache[bytes, RowsOfTable] = LruCache(_MAX_KEPT)
         self._room = BoundedSemaphore(_AT_ONCE)
 
-    def of(self, table: ReadableTable, version: TableVersion, schema: pa.Schema, view: View) -> RowsOfTable:
+    def get(self, table: ReadableTable, version: TableVersion, schema: pa.Schema, view: View) -> RowsOfTable:
         """The rows of a version that somebody reads.
 
         Args:

@@ -64,7 +64,7 @@ def add_signatures(request: Request, place: Writable, given: _Files) -> dict[str
     """
     with _there(place).writing() as dataset:
         layout = dataset.layout
-        has = partial(request.app.state.reaches.of(dataset.folder).has, layout, None)
+        has = partial(request.app.state.reaches.get(dataset.folder).has, layout, None)
         block_at = walk_back((), ()) if not given.files else _numbers(layout)
         new = IncomingSignatures(dataset.handle.id, UserKeys().revoked, Timestamp.now(), block_at)
         try:
@@ -121,7 +121,7 @@ def move_reference(
     expected = _expected(if_match, if_none_match)
     with _there(place).writing() as dataset:
         layout = dataset.layout
-        if not request.app.state.reaches.of(dataset.folder).has(layout, None, target):
+        if not request.app.state.reaches.get(dataset.folder).has(layout, None, target):
             raise HTTPException(404, "There is no such block")
         known = layout.refs.get(ref)
         if known != expected:

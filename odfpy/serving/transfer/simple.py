@@ -33,7 +33,7 @@ from odfpy.repository.places.http import MAX_SIDE_FILES, SIDE_FILES
 from odfpy.serving.callers.access import Readable
 from odfpy.serving.callers.reachable_objects import readable_references
 from odfpy.serving.callers.visibility import Visibility, visibility_of
-from odfpy.serving.http.pieces import PIECE, FileInPieces, is_known, streamed
+from odfpy.serving.http.ranges import PIECE, FileInPieces, is_known, streamed
 from odfpy.serving.rest.models import HASH, ID, with_example
 
 router = APIRouter(tags=["Simple Transfer Protocol"])
@@ -74,7 +74,7 @@ def head_signatures(dataset: Readable) -> Response:
 def block_signatures(request: Request, dataset: Readable, hash: _Hash) -> Response:  # noqa: A002 - the specification's word
     """Return who has made a block."""
     name = _name(hash)
-    if not request.app.state.reaches.of(dataset.folder).has(dataset.layout, None, name):
+    if not request.app.state.reaches.get(dataset.folder).has(dataset.layout, None, name):
         raise HTTPException(404, "There is no such block")
     return _side_file(dataset, path_of(name))
 
@@ -102,7 +102,7 @@ class _Paths(BaseModel):
 @router.post(f"/{SIDE_FILES}", responses={**_ANSWERS, 200: with_example({"files": {f"info/signatures/{HASH}": "..."}})})
 def side_files(request: Request, dataset: Readable, wanted: _Paths) -> dict[str, dict[str, str]]:
     """Those of many signatures and revocations that are there, by their paths below the dataset's URL."""
-    reach = request.app.state.reaches.of(dataset.folder)
+    reach = request.app.state.reaches.get(dataset.folder)
     names = [name for path in dict.fromkeys(wanted.paths) if (name := signed_block_of(path)) is not None]
     reached = [path_of(name) for name in names if reach.has(dataset.layout, None, name)]
     reached += [path for path in dict.fromkeys(wanted.paths) if key_of(path) is not None]
@@ -169,7 +169,7 @@ def _object(
     request: Request, dataset: StoredDataset, kind: ObjectKind | None, store: ObjectStore, text: str
 ) -> Response:
     name = _name(text)
-    reach = request.app.state.reaches.of(dataset.folder)
+    reach = request.app.state.reaches.get(dataset.folder)
     # What no reference leads to is not handed out: it may be part of a push under way, or of a dropped history.
     if not reach.has(dataset.layout, kind, name) or name not in store:
         raise HTTPException(404, "There is no such object")

@@ -66,8 +66,8 @@ from odfpy.serving.callers.reachable_objects import ReachableObjects
 from odfpy.serving.http.bodies import BodyReader
 from odfpy.serving.http.budget import MemoryBudget, OverBudget, weight_of_json
 from odfpy.serving.http.logs import log
-from odfpy.serving.http.pieces import FileInPieces, streamed
 from odfpy.serving.http.query_limiter import who_is
+from odfpy.serving.http.ranges import FileInPieces, streamed
 from odfpy.serving.http.websocket_protocol import TRY_AGAIN_LATER, intake_of
 from odfpy.serving.transfer.pushes import ServedTarget, SignedUrls, store_of
 from odfpy.serving.transfer.signatures_api import pushed_reference
@@ -93,7 +93,7 @@ _Versioned = Depends(_require_version)
 async def pull(socket: WebSocket, caller: AnyCaller, dataset: Readable) -> None:
     """Let a client pull."""
     urls = _urls(socket, dataset.workspace_folder)
-    reach: ReachableObjects = socket.app.state.reaches.of(dataset.folder)
+    reach: ReachableObjects = socket.app.state.reaches.get(dataset.folder)
 
     def locate(file: ObjectFile) -> TransferUrl | None:
         store = file.object_type.store(dataset.layout)

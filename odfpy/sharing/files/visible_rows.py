@@ -64,7 +64,7 @@ def has_visible_row(file: TableFile, view: View) -> bool:
     if view.has_all_rows(names):
         return True
     with RowFilter(view, pa.schema([]), file) as shown:
-        batches = stored.batches(shown.deciding_columns(stored.names))
+        batches = stored.batches(shown.filter_columns(stored.names))
         return any(shown.any_row(shown.whole(batch), names) for batch in batches)
 
 
@@ -85,7 +85,7 @@ def num_visible_rows(file: TableFile, view: View) -> int:
     if view.has_all_rows(names):
         return sum(stored.sizes) if file.live is None else int(file.live.sum())
     with RowFilter(view, pa.schema([]), file) as shown:
-        batches = live_batches(stored, file.live, shown.deciding_columns(stored.names))
+        batches = live_batches(stored, file.live, shown.filter_columns(stored.names))
         return sum(shown.num_rows(shown.whole(batch), names) for batch in batches)
 
 
@@ -110,16 +110,16 @@ class RowFilter:
 
     def columns(self, names: Sequence[str]) -> list[str]:
         """Those columns that are needed to make another file of one with these names."""
-        wanted = [name for name in names if name in self._schema.names or folded(name) in self._view.deciding_columns]
+        wanted = [name for name in names if name in self._schema.names or folded(name) in self._view.filter_columns]
         return wanted or list(names)
 
-    def deciding_columns(self, names: Sequence[str]) -> list[str]:
+    def filter_columns(self, names: Sequence[str]) -> list[str]:
         """Those columns that conditions are about; one if they are about none, for the number of rows.
 
         Args:
             names: columns of the file.
         """
-        return [name for name in names if folded(name) in self._view.deciding_columns] or list(names[:1])
+        return [name for name in names if folded(name) in self._view.filter_columns] or list(names[:1])
 
     def whole(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a file with the columns of its partition, which conditions may name and clients see."""
@@ -141,7 +141,7 @@ class RowFilter:
 
         kinds, shown = [], []
         condition = self._view.condition([*stored.names, *self._constants])
-        wanted = [name for name in stored.names if name == operations or folded(name) in self._view.deciding_columns]
+        wanted = [name for name in stored.names if name == operations or folded(name) in self._view.filter_columns]
         for read in stored.batches(wanted):
             batch = self.whole(without_views(read))
             kinds.append(kinds_of(batch.column(operations), is_whole=condition is None))

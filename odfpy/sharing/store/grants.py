@@ -127,7 +127,7 @@ class Grants:
             connection.execute(sa.delete(GRANTS).where(GRANTS.c.id == number))
             return _grant(row)
 
-    def of(self, principal_id: int) -> Iterable[Grant]:
+    def get(self, principal_id: int) -> Iterable[Grant]:
         """All grants that a principal has, also by their groups."""
         groups = sa.select(MEMBERS.c.group_id).where(MEMBERS.c.member_id == principal_id)
         query = _GRANTS.where(sa.or_(GRANTS.c.principal_id == principal_id, GRANTS.c.principal_id.in_(groups)))

@@ -136,12 +136,12 @@ class ReadableTable(ABC):
         return ()
 
     @property
-    def telling_columns(self) -> tuple[str, ...]:
+    def row_dependent_columns(self) -> tuple[str, ...]:
         """Names of columns whose values tell of other rows, such as a running number."""
         return ()
 
     @property
-    def may_leave_rows_out(self) -> bool:
+    def may_have_deleted_rows(self) -> bool:
         """Return whether `files` may have some of which not all rows count."""
         return True
 

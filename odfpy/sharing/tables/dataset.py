@@ -90,12 +90,12 @@ class DatasetTable(NumberedTable):
         return bisect.bisect_left(self._schemas, added, key=lambda block: block.block.sequence_number) - 1
 
     @property
-    def telling_columns(self) -> tuple[str, ...]:
+    def row_dependent_columns(self) -> tuple[str, ...]:
         vocabulary = self._dataset.state.vocab
         return vocabulary.offset_column, vocabulary.operation_type_column
 
     @property
-    def may_leave_rows_out(self) -> bool:
+    def may_have_deleted_rows(self) -> bool:
         return self._shown is SharedView.CURRENT
 
     @property

@@ -80,7 +80,7 @@ class ParquetTable(NumberedTable):
         return tuple(self._types)
 
     @property
-    def may_leave_rows_out(self) -> bool:
+    def may_have_deleted_rows(self) -> bool:
         return False
 
     @property

@@ -53,8 +53,8 @@ class VisibleTable(NumberedTable):
         return self._table.partition_columns
 
     @property
-    def telling_columns(self) -> tuple[str, ...]:
-        return self._table.telling_columns
+    def row_dependent_columns(self) -> tuple[str, ...]:
+        return self._table.row_dependent_columns
 
     @property
     def description(self) -> str:

@@ -53,6 +53,12 @@ def test_the_first_row_is_not_taken_for_the_header(
     assert workspace.datasets.state("cases").num_records == 0
 
 
+def test_an_object_of_json_is_no_header(tmp_path: Path) -> None:
+    with pytest.raises(HeaderMissing, match="its first line is a JSON object") as error:
+        take_in(cases(tmp_path), '{"event_time": "2024-01-01", "id": 1, "deaths": 3, "cases": 700}\n')
+    assert "--input-format ndjson" in (error.value.hint or "")
+
+
 @pytest.mark.parametrize("header", ["day,id,dead,ill", "event_time,nr,2023,2024"])
 def test_names_of_ones_own_are_a_header(tmp_path: Path, header: str) -> None:
     assert take_in(cases(tmp_path), "\n".join([header, *ROWS])).num_records == 2

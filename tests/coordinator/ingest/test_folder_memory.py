@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from support.chains.workspaces import FOLDER, workspace_with
 
+from odfpy.chain.encoding import load_snapshots
 from odfpy.coordinator.ingest.ingest import ingest_file
 from odfpy.coordinator.maintenance.compact import CompactOptions
 from odfpy.coordinator.storage.results import PullOutcome, PullResult
@@ -32,7 +33,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 def write(workspace: Workspace, name: str, number: int) -> Path:
     file = workspace.root / "in" / name
-    file.parent.mkdir(exist_ok=True)
+    file.parent.mkdir(exist_ok=True, parents=True)
     file.write_text(f"id\n{number}\n")
     return file
 
@@ -75,6 +76,20 @@ def test_files_that_come_late_are_counted(workspace: Workspace) -> None:
     (warning,) = told(workspace)
     assert warning.message.startswith("2 files sort before tx_07.csv, the last one taken in, and are left out")
     assert warning.examples == ("tx_05.csv", "tx_06.csv")
+
+
+def test_files_of_another_folder_are_all_new(workspace: Workspace) -> None:
+    """Also those with names that the folder before had."""
+    other = FOLDER.replace("in/*.csv", "new/*.csv")
+    write(workspace, "../new/tx_01.csv", 11)
+    write(workspace, "../new/tx_07.csv", 17)
+    (change,) = workspace.add(load_snapshots(other, "manifest"), replace=True)
+    assert "the source fetches from another place: the next pull takes in all that is there" in change.notes
+    assert pull(workspace).num_records == 2
+    write(workspace, "../new/tx_05.csv", 15)
+    assert [warning.examples for warning in told(workspace)] == [("tx_05.csv",)]
+    workspace.add(load_snapshots(other.replace("*.csv", "./tx*.csv"), "manifest"), replace=True)
+    assert [warning.examples for warning in told(workspace)] == [("tx_05.csv",)]
 
 
 def test_links_that_lead_nowhere_are_counted(workspace: Workspace) -> None:

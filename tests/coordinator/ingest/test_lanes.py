@@ -41,11 +41,11 @@ def source(workspace: Workspace) -> AddPushSource:
 
 
 def test_a_small_input_is_taken_in_here(workspace: Workspace, source: AddPushSource) -> None:
-    assert lane(workspace, source) == "local: input and state may take 4.0 kB, within ingest.memory (2g)"
+    assert lane(workspace, source) == "local: input and state may take 3.9 KiB, within ingest.memory (2g)"
 
 
 def test_what_may_not_fit_into_memory_goes_to_spark(workspace: Workspace, source: AddPushSource) -> None:
-    assert lane(workspace, source, 600 << 20).startswith("spark: input and state may take 2.5 GB, more than")
+    assert lane(workspace, source, 600 << 20).startswith("spark: input and state may take 2.3 GiB, more than")
     assert lane(workspace, source, 500 << 20).startswith("local")
     assert lane(workspace, replace(source, read=ReadParquet()), 300 << 20).startswith("spark")
     workspace.config.set("ingest.memory", "4g")

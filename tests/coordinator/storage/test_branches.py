@@ -190,6 +190,33 @@ def test_a_difference_knows_what_is_gone(tmp_path: Path):
     assert workspace.branches.diff("root", "staging").keys == KeyChanges(new=1, changed=0, gone=1)
 
 
+@pytest.mark.parametrize("merge", [APPEND, UPSERT])
+def test_a_branch_of_a_head_that_was_compacted_adds_its_own_rows_only(merge: str, tmp_path: Path):
+    workspace = made(tmp_path, merge)
+    feed(workspace, "root", "3 c")
+    stage(workspace, "9 z")
+    stage(workspace, "8 y", branch="other")
+    workspace.branches.create("root", BRANCH, "nothing")
+    feed(workspace, "root", "4 d")
+    assert workspace.maintenance.compact("root").changes
+    found = workspace.branches.diff("root", "staging")
+    assert (found.num_records, len(found.blocks), workspace.branches.diff("root", "nothing").blocks) == (1, 1, ())
+    assert workspace.branches.merge("root", "staging").num_records == 1
+    assert workspace.branches.merge("root", "nothing").num_blocks == 0
+    assert all(report.ok for report in workspace.verify(["root"]))
+    assert [row.split()[-1] for row in rows(workspace, "root")] == ["a", "b", "c", "d", "z"]
+    assert workspace.branches.merge("root", "other").num_records == 1
+
+
+def test_zeros_of_both_signs_are_one_key(tmp_path: Path):
+    workspace = workspace_with(tmp_path / "workspace", root(merge=UPSERT).replace("Int64", "Float64"))
+    feed(workspace, "root", "1 a")
+    stage(workspace, "0 b")
+    feed(workspace, "root", "-0.0 c")
+    with pytest.raises(MergeConflict, match="rows of the same keys"):
+        workspace.branches.merge("root", "staging")
+
+
 def test_rows_without_keys_are_only_counted(tmp_path: Path):
     workspace = made(tmp_path, APPEND)
     stage(workspace, "1 a")
@@ -237,7 +264,7 @@ def test_events_are_applied_again_on_a_head_that_has_moved(merge: str, tmp_path:
     assert branches(workspace) == []
     assert is_valid(workspace)
     signers = workspace.datasets.signers("root")
-    assert {tuple(one.name for one in signers.of(block).signers) for block in workspace.datasets.log("root")} == {
+    assert {tuple(one.name for one in signers.get(block).signers) for block in workspace.datasets.log("root")} == {
         ("me", "owner")
     }
     if merge != APPEND:

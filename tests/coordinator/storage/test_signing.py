@@ -45,7 +45,7 @@ def workspace(tmp_path: Path) -> Workspace:
 def names(workspace: Workspace, ref: str = "root") -> set[tuple[str, ...]]:
     """What the signers of each block are called."""
     signers = workspace.datasets.signers(ref)
-    return {tuple(signer.name for signer in signers.of(block).signers) for block in workspace.datasets.log(ref)}
+    return {tuple(signer.name for signer in signers.get(block).signers) for block in workspace.datasets.log(ref)}
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_a_copy_is_signed_by_its_owner_no_more_once_somebody_else_goes_on(
     assert pulled.signatures == SignatureReport(4, 0, pulled.signatures.signers if pulled.signatures else ())
     feed(other, "root", "3 c")
     signers = other.datasets.signers("root")
-    newest, before = [signers.of(block) for block in list(other.datasets.log("root"))[:2]]
+    newest, before = [signers.get(block) for block in list(other.datasets.log("root"))[:2]]
     assert [signer.name for signer in newest.signers] == ["me"]
     assert [signer.name[:12] for signer in before.signers] == ["did:key:z6Mk", "owner"]
 
@@ -164,7 +164,7 @@ def test_a_commit_without_a_key_goes_on_and_says_so(trouble: str, workspace: Wor
     result = feed(again, "root", "3 c")
     assert result.num_blocks == 1
     assert [note.startswith("not signed by you: ") for note in result.notes] == [True]
-    assert [signer.name for signer in again.datasets.signers("root").of(next(again.datasets.log("root"))).signers] == [
+    assert [signer.name for signer in again.datasets.signers("root").get(next(again.datasets.log("root"))).signers] == [
         "owner"
     ]
 
@@ -175,7 +175,7 @@ def test_a_damaged_key_of_the_dataset_leaves_that_of_the_user(workspace: Workspa
     result = feed(Workspace.open(workspace.root), "root", "3 c")
     assert [note.partition(":")[0] for note in result.notes] == ["not signed by the owner"]
     assert [
-        signer.name for signer in workspace.datasets.signers("root").of(next(workspace.datasets.log("root"))).signers
+        signer.name for signer in workspace.datasets.signers("root").get(next(workspace.datasets.log("root"))).signers
     ] == ["me"]
 
 
@@ -194,7 +194,7 @@ def test_nothing_is_signed_where_that_is_not_wanted(workspace: Workspace):
     workspace.config.set("signatures.sign", "false")
     result = feed(Workspace.open(workspace.root), "root", "3 c")
     assert result.notes == ()
-    assert workspace.datasets.signers("root").of(next(workspace.datasets.log("root"))).signers == ()
+    assert workspace.datasets.signers("root").get(next(workspace.datasets.log("root"))).signers == ()
 
 
 # --- Verification ----------------------------------------------------------------------------------------------------

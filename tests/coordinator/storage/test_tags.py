@@ -100,7 +100,7 @@ def test_names_that_mean_something_else_are_refused(name: str):
 
 def legacy(workspace: Workspace, *names: str, block: str = "1") -> str:
     """Make references as an earlier release let them be, all at a block; gives that."""
-    target = workspace.storage.look(f"root@{block}").chain.head()
+    target = workspace.storage.get_at(f"root@{block}").chain.head()
     for name in names:
         workspace.storage.get("root").layout.refs.compare_and_swap(name, None, target)
     return str(target)
@@ -110,7 +110,9 @@ def test_a_block_wins_over_a_reference_that_is_called_like_it(workspace: Workspa
     hashes = {block.block.sequence_number: str(block.hash) for block in workspace.datasets.log("root")}
     legacy(workspace, "tag.head", "branch.head", "tag.3", f"tag.{hashes[4]}", f"branch.{hashes[4][:20]}")
     storage = workspace.storage
-    found = {text: str(storage.look(f"root@{text}").chain.head()) for text in ("head", "3", hashes[4], hashes[4][:20])}
+    found = {
+        text: str(storage.get_at(f"root@{text}").chain.head()) for text in ("head", "3", hashes[4], hashes[4][:20])
+    }
     assert found == {"head": hashes[4], "3": hashes[3], hashes[4]: hashes[4], hashes[4][:20]: hashes[4]}
     assert str(workspace.branches.create("root", TAG, "v2", "3").target) == hashes[3]
 
@@ -118,7 +120,7 @@ def test_a_block_wins_over_a_reference_that_is_called_like_it(workspace: Workspa
 def test_names_of_an_earlier_release_mean_what_they_did_where_there_is_no_such_block(workspace: Workspace):
     target = legacy(workspace, "tag.2024", "tag.f16beta")
     for text in ("2024", "f16beta"):
-        assert str(workspace.storage.look(f"root@{text}").chain.head()) == target
+        assert str(workspace.storage.get_at(f"root@{text}").chain.head()) == target
 
 
 @pytest.mark.parametrize("kind", ReferenceKind)
@@ -182,7 +184,7 @@ def test_what_was_cannot_be_changed(workspace: Workspace):
     ):
         with pytest.raises(UsageError, match="root@v1"):
             attempt()
-    past = workspace.storage.look("root@v1")
+    past = workspace.storage.get_at("root@v1")
     with pytest.raises(UsageError, match="cannot be changed"), past.writing():
         pass
     with pytest.raises(UsageError, match="cannot be changed"):

@@ -18,12 +18,12 @@ def page(spark):
 
 def test_tasks_of_many_rows_have_large_pages(spark):
     session = request_session(spark)
-    effort = Parallelism(Catalyst(session), 1_000_000)
-    effort.set(1_000)
+    parallelism = Parallelism(Catalyst(session), 1_000_000)
+    parallelism.set(1_000)
     assert page(spark) == SMALL_PAGE
-    effort.set(5_000_000)
+    parallelism.set(5_000_000)
     assert page(spark) > SMALL_PAGE
-    with effort.within(1_000):
+    with parallelism.within(1_000):
         assert page(spark) == SMALL_PAGE
     assert page(spark) > SMALL_PAGE
 

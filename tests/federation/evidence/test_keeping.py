@@ -20,15 +20,15 @@ from support.federation.served import ServedWeb, credentials, served_web
 
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.multihash import Multihash
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import AlreadyExists, OdfError, UsageError
-from odfpy.federation.asking.options import AskOptions
 from odfpy.federation.authority import Issued
 from odfpy.federation.errors import AnswerNotKept
-from odfpy.federation.evidence.again import counted
 from odfpy.federation.evidence.place import AnswerPlace
+from odfpy.federation.evidence.recompute import counted
 from odfpy.federation.evidence.rows import PartFiles, write_parts
 from odfpy.federation.evidence.verifying import verify
+from odfpy.federation.execution.options import QueryOptions
 from odfpy.federation.relay.errors import IncompleteAnswer
 from odfpy.federation.relay.requesters import Authorities
 from odfpy.federation.relay.statements import RowsSigner
@@ -124,7 +124,7 @@ def test_rows_of_parts_come_back_exactly(workspace: Workspace, tmp_path: Path) -
     write_parts(tmp_path / "all.parquet", table.schema, parts)
     made = AnswerPlace(workspace, "answer").make("parts", "parts", tmp_path / "all.parquet")
     found = PartFiles("f1", table.schema, range(3), tmp_path)
-    with Control() as control:
+    with CancellationToken() as control:
         found.read(workspace, made, control)
     for number, path in enumerate(found.paths):
         assert found.sizes[number] == counted(table.slice(0, number).to_batches())
@@ -152,7 +152,7 @@ def test_what_was_asked_for_later_is_kept_when_it_is_fetched(
 ) -> None:
     asked = web.asks(ann, "na")
     for signed in (False, True):
-        query = asked.later.start(IDS, AskOptions(signed=signed)).query
+        query = asked.later.start(IDS, QueryOptions(signed=signed)).query
         with asked.later.fetch(query) as answer:
             if signed:
                 assert asked.keep(answer, workspace, "answer").query == query
@@ -243,7 +243,7 @@ def test_who_is_missing_is_recorded_or_an_error(tmp_path: Path, workspace: Works
         made.relays["gone"].running.close()
         asked = made.asks(made.user("ann"), "na")
         with pytest.raises(IncompleteAnswer):
-            asked.sql_into(IDS, workspace, "answer", AskOptions(require_complete=True))
+            asked.sql_into(IDS, workspace, "answer", QueryOptions(require_complete=True))
         assert names(workspace) == []
         kept = asked.sql_into(IDS, workspace, "answer")
         found = verify(workspace, "answer", Authorities(made.issued.facts.pem.encode()))
@@ -263,7 +263,7 @@ def test_a_relay_that_signs_for_other_rows_is_missing(
     monkeypatch.setattr(RowsSigner, "signed", lying)
     asked = web.asks(ann, "na")
     with pytest.raises(IncompleteAnswer, match="global: global has signed for other rows"):
-        asked.sql_into(IDS, workspace, "answer", AskOptions(require_complete=True))
+        asked.sql_into(IDS, workspace, "answer", QueryOptions(require_complete=True))
     found = asked.sql_into(IDS, workspace, "answer")
     assert [one.relay for one in found.missing] == ["global"]
     assert [one.relay for one in found.signed] == ["na"]

@@ -223,7 +223,7 @@ def test_what_was_signed_before_the_certificate_was_good(
 
 @pytest.mark.parametrize("sql", [SUMS.replace("sum", "max"), SUMS + " HAVING count(*) > 1", SUMS + " "])
 def test_another_question_than_the_one_that_was_asked(sql: str, sums: Forger, trusted: Authorities) -> None:
-    from odfpy.federation.asking.plan import Plan, planned
+    from odfpy.federation.execution.plan import Plan, planned
 
     plan = Plan.parse(sums.record["plan"])
     again = planned(sql, plan.entities, plan.nonce)
@@ -238,7 +238,7 @@ def test_a_rest_or_fragments_that_do_not_follow_from_the_sql(sums: Forger, trust
 
 
 def _put(record: Record, key: str, value: str) -> None:
-    from odfpy.federation.asking.plan import Plan
+    from odfpy.federation.execution.plan import Plan
 
     record["plan"][key] = value
     record["query"] = Plan.parse(record["plan"]).query

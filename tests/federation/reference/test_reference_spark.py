@@ -11,7 +11,7 @@ from support.federation.reference import ASKED, SECONDS, USERS, oracle, tax_abov
 import odfpy.web
 from odfpy.federation.demo.documents import GUEST
 from odfpy.federation.demo.running import RunningWeb
-from odfpy.federation.spark.small import SMALL
+from odfpy.federation.spark.broadcast import SMALL
 
 pytestmark = [
     pytest.mark.spark,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.federation.simulated import ASKER, COLUMNS, ENTITY, SimulatedWeb, identity, token
 from support.servers.serving import wait_until
 
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import NotFound, QueryCancelled
 from odfpy.federation.errors import AuthenticationFailed
 from odfpy.federation.relay.errors import TicketRefused
@@ -188,7 +188,7 @@ def test_a_ticket_is_for_its_holder_for_a_time_and_perhaps_once() -> None:
 def test_parts_are_explained_in_the_words_of_their_relay_if_that_is_wanted() -> None:
     with web(LINE) as made:
         question = Question(
-            "1 item", SentFragment.of(ALL), requester=token(ASKER, "1"), wants=AnswerOptions(explained=True)
+            "1 item", SentFragment.of(ALL), requester=token(ASKER, "1"), options=AnswerOptions(explained=True)
         )
         found = {part.relay: part.sql or "" for part in made.relays["a"].answer(question, ASKER).parts}
         assert {part.sql for part in ask(made, "a", "2").parts} == {None}
@@ -213,7 +213,7 @@ def test_a_query_that_is_cancelled_while_it_is_planned_ends_at_once_and_everywhe
 
 def test_who_hangs_up_cancels_the_query_at_all_who_were_asked() -> None:
     with web({"a": {"slow": "{v}", "b": "{v}"}, "b": {}, "slow": {}}, slow=["slow"]) as made:
-        control = Control()
+        control = CancellationToken()
         with ThreadPoolExecutor() as threads:
             question = Question("1 item", SentFragment.of(ALL), seconds=200.0, requester=token(ASKER, "1"))
             planned = threads.submit(made.relays["a"].answer, question, ASKER, control)
@@ -227,7 +227,7 @@ def test_who_hangs_up_cancels_the_query_at_all_who_were_asked() -> None:
 def test_a_relay_that_hangs_up_cancels_nothing_at_others() -> None:
     """It has run out of time, perhaps, and its requester goes on with what the others have said."""
     with web({"a": {"slow": "{v}", "b": "{v}"}, "b": {}, "slow": {}}, slow=["slow"]) as made:
-        control = Control()
+        control = CancellationToken()
         with ThreadPoolExecutor() as threads:
             question = Question("1 item", SentFragment.of(ALL), seconds=200.0, requester=token(ASKER, "1"))
             planned = threads.submit(made.relays["a"].answer, question, identity("another relay"), control)

@@ -20,7 +20,7 @@ from support.federation.answers import all_rows
 from support.federation.served import ServedRelay, ServedWeb, credentials, served_web
 from support.federation.simulated import ASKER, SimulatedWeb, token
 
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.federation.authority import Authority, Issued
 from odfpy.federation.errors import AuthenticationFailed
 from odfpy.federation.model.certificates import load_pem
@@ -182,7 +182,7 @@ def _read(web: ServedWeb, relay: ServedRelay, who: Issued) -> Any:
     me = identity_of(load_pem(who.facts.pem).public_bytes(Encoding.DER))
     opened = server._tickets.open(part.ticket, me)
     assert isinstance(opened, Ticket)
-    return server._reader.read(opened, Control())
+    return server._reader.read(opened, CancellationToken())
 
 
 # --- Topologies -------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import QueryCancelled
 from odfpy.federation.relay.call_pool import CallPool
 
@@ -29,14 +29,14 @@ def test_results_and_errors_are_those_of_each_errand() -> None:
     with calls() as made:
         asking = made.group()
         found = [asking.start(divmod, 7, number) for number in (2, 0, 3)]
-        asking.wait(LONG, Control())
+        asking.wait(LONG, CancellationToken())
     assert [one.result for one in found] == [(3, 1), None, (2, 1)]
     assert [type(one.error) for one in found] == [type(None), ZeroDivisionError, type(None)]
 
 
 def test_a_round_without_errands_is_over_at_once() -> None:
     with calls() as made:
-        made.group().wait(LONG, Control())
+        made.group().wait(LONG, CancellationToken())
 
 
 def test_errands_that_wait_do_not_keep_others_from_beginning() -> None:
@@ -45,7 +45,7 @@ def test_errands_that_wait_do_not_keep_others_from_beginning() -> None:
             all_are_there = threading.Barrier(8)
             asking = made.group()
             found = [asking.start(all_are_there.wait, LONG) for _ in range(8)]
-            asking.wait(LONG, Control())
+            asking.wait(LONG, CancellationToken())
         assert sorted(one.result for one in found if one.result is not None) == [*range(8)]
 
 
@@ -65,7 +65,7 @@ def test_no_more_run_at_the_same_time_than_there_are_threads() -> None:
     with calls(2) as made:
         asking = made.group()
         found = [asking.start(call) for _ in range(20)]
-        asking.wait(LONG, Control())
+        asking.wait(LONG, CancellationToken())
     assert [one.error for one in found] == [None] * 20
     assert most == 2
 
@@ -76,17 +76,17 @@ def test_what_comes_too_late_has_no_result_and_what_has_not_begun_is_not_made() 
     with calls(1) as made:
         asking = made.group()
         found = [asking.start(go_on.wait, LONG), asking.start(made_calls.append, "late")]
-        asking.wait(0.01, Control())
+        asking.wait(0.01, CancellationToken())
         assert [(one.result, one.error) for one in found] == [(None, None)] * 2
         go_on.set()
         following = made.group()
         following.start(made_calls.append, "next")
-        following.wait(LONG, Control())
+        following.wait(LONG, CancellationToken())
     assert made_calls == ["next"]
 
 
 def test_who_is_not_wanted_any_more_waits_no_longer() -> None:
-    go_on, control = threading.Event(), Control()
+    go_on, control = threading.Event(), CancellationToken()
     with calls() as made:
         asking = made.group()
         asking.start(go_on.wait, LONG)
@@ -111,7 +111,7 @@ def test_who_closes_it_lets_nobody_wait_for_what_has_not_begun() -> None:
     made.close()
     after = asking.start(has_begun.wait)
     go_on.set()
-    control = Control()
+    control = CancellationToken()
     with ThreadPoolExecutor() as threads:
         waited = threads.submit(asking.wait, 1e6, control)
         try:

@@ -17,7 +17,7 @@ from support.federation.served import NA, ServedWeb, credentials, linked_web, se
 from support.servers.serving import wait_until
 
 from odfpy.data.rows.rows_hash import RowsHasher
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import InvalidQuery, QueryCancelled
 from odfpy.federation.authority import Authority, Issued
 from odfpy.federation.client import Web
@@ -126,7 +126,7 @@ def test_a_relay_of_another_authority_is_not_believed(web: ServedWeb, ann: Issue
 
 
 def asked(
-    web: ServedWeb, issued: Issued, *, with_token: bool = True, wants: AnswerOptions = NOTHING_MORE, query: str = ""
+    web: ServedWeb, issued: Issued, *, with_token: bool = True, options: AnswerOptions = NOTHING_MORE, query: str = ""
 ) -> tuple[Connections, Answer]:
     """The places to read all rows, and the connections of who has asked."""
     own = credentials(issued)
@@ -135,7 +135,7 @@ def asked(
     (fragment,) = split("SELECT id FROM item", connections.entities(location, 10)).fragments.values()
     token = own.token(query, seconds=30) if with_token else None
     return connections, connections.ask(
-        location, Question(f"{query} item", SentFragment.of(fragment), requester=token, wants=wants)
+        location, Question(f"{query} item", SentFragment.of(fragment), requester=token, options=options)
     )
 
 
@@ -310,7 +310,7 @@ def test_a_flight_info_is_cancelled_as_flight_says(web: ServedWeb, ann: Issued) 
 
 
 def test_relays_sign_what_they_have_given(web: ServedWeb, ann: Issued) -> None:
-    connections, answer = asked(web, ann, wants=AnswerOptions(signed=True, explained=True))
+    connections, answer = asked(web, ann, options=AnswerOptions(signed=True, explained=True))
     authorities = Authorities(web.issued.facts.pem.encode())
     for part in answer.parts:
         with connections.rows(part, 10) as reader, RowsHasher() as hasher:
@@ -347,7 +347,7 @@ def test_a_plan_names_relays_and_their_words_and_when_it_was_run_what_came(web: 
 
 
 def test_tickets_that_are_good_once_are_so(web: ServedWeb, ann: Issued) -> None:
-    connections, answer = asked(web, ann, wants=AnswerOptions(single_use=True))
+    connections, answer = asked(web, ann, options=AnswerOptions(single_use=True))
     for part in answer.parts:
         with connections.rows(part, 10) as reader:
             all_rows(reader)
@@ -359,7 +359,7 @@ def test_tickets_that_are_good_once_are_so(web: ServedWeb, ann: Issued) -> None:
 
 
 def test_a_query_that_is_stopped_ends_with_the_reason(web: ServedWeb, ann: Issued) -> None:
-    control = Control()
+    control = CancellationToken()
     control.cancel()
     with pytest.raises(QueryCancelled):
         web.asks(ann, "na").sql(ALL, control=control)

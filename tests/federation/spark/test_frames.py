@@ -13,7 +13,7 @@ from support.federation.served import NA, ServedRelay, ServedWeb, linked_web, se
 import odfpy.web
 from odfpy.federation.authority import Issued
 from odfpy.federation.relay.errors import IncompleteAnswer
-from odfpy.federation.spark.small import SMALL
+from odfpy.federation.spark.broadcast import SMALL
 
 pytestmark = pytest.mark.spark
 

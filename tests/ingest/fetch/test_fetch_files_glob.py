@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from glob import glob
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,28 @@ def test_a_file_that_matches_in_several_ways_is_one(
 ) -> None:
     make_files("in/data/2024/data/x.csv", "in/data/y.csv")
     assert [file.path.name for file in run_fetch(FetchFilesGlob(pattern))] == ["x.csv", "y.csv"]
+
+
+def test_a_link_to_a_folder_above_gives_no_file_another_name(
+    run_fetch: Fetcher, make_files: Callable[..., None], tmp_path: Path
+) -> None:
+    make_files("in/a.csv", "in/b/c.csv", "other/d.csv")
+    (tmp_path / "in/self").symlink_to(".")
+    (tmp_path / "in/b/up").symlink_to("..")
+    (tmp_path / "in/linked").symlink_to("../other")
+    assert [file.name for file in run_fetch(FetchFilesGlob("in/**/*.csv"))] == ["a.csv", "b/c.csv", "linked/d.csv"]
+    assert [file.name for file in run_fetch(FetchFilesGlob("in/self/*.csv"))] == ["a.csv"]
+
+
+@pytest.mark.parametrize(
+    "pattern", ["in/**/*.csv", "**/*.csv", "in/**", "**/data/*", "in/*/**/x.*", "**", "in/.h/**/*"]
+)
+def test_files_of_any_number_of_folders_are_those_of_glob(
+    run_fetch: Fetcher, make_files: Callable[..., None], pattern: str, tmp_path: Path
+) -> None:
+    make_files("in/x.csv", "in/data/x.csv", "in/.h/x.csv", "in/.h/data/y.csv", "in/data/.z.csv", "in/data/e/x.txt")
+    found = {file.path for file in run_fetch(FetchFilesGlob(pattern))}
+    assert found == {tmp_path / path for path in glob(pattern, root_dir=tmp_path, recursive=True) if "." in path[-5:]}  # noqa: PTH207
 
 
 def test_names_are_ordered_by_code_point(run_fetch: Fetcher, make_files: Callable[..., None]):

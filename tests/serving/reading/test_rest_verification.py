@@ -19,8 +19,8 @@ from odfpy.chain.events import ExecuteTransform, ExecuteTransformInput
 from odfpy.coordinator.maintenance.last_verification import MAX_FINDINGS, last_verification
 from odfpy.coordinator.workspace import Workspace
 from odfpy.data.timestamp import Timestamp
-from odfpy.engine.datafusion.apart import fork_server
-from odfpy.errors import NotConfined
+from odfpy.engine.datafusion.isolated import fork_server
+from odfpy.errors import SandboxRequired
 from odfpy.serving.callers.tokens import Scope, Tokens
 from odfpy.serving.callers.visibility import Visibility, set_visibility
 from odfpy.serving.server import DatasetServer
@@ -228,7 +228,7 @@ def test_who_is_no_admin_has_spark_in_a_whole_sandbox_only_and_that_is_no_findin
         assert report(server, writer) is None
         stopped = call(server, writer).json["stopped"]
         assert "answers queries for Spark for its operator only" in stopped["message"]
-        assert stopped["code"] == NotConfined.code
+        assert stopped["code"] == SandboxRequired.code
 
 
 def run_by_spark(workspace: Workspace) -> None:

@@ -13,7 +13,7 @@ from support.chains.workspaces import derivative, feed, root, workspace_with
 from support.servers.serving import serving
 
 from odfpy.coordinator.workspace import Workspace
-from odfpy.engine.datafusion.apart import fork_server
+from odfpy.engine.datafusion.isolated import fork_server
 from odfpy.serving.server import DatasetServer
 
 DERIVED, DAMAGED = "com.derived", "com.damaged"

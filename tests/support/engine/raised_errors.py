@@ -121,13 +121,13 @@ def serve_spark(jobs: int, questions: int) -> int:
 
 def fork_datafusion() -> None:
     """Fork as DataFusion's server does, and raise in the children."""
-    from odfpy.engine.datafusion import fork_server, here
+    from odfpy.engine.datafusion import fork_server, request_handler
 
     def raising(request: Any, _rows: int) -> NoReturn:
         raise_sample(request.query)
 
     error_classes()
-    here._answer = raising
+    request_handler._answer = raising
     fork_server.main()
 
 

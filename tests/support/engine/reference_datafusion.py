@@ -21,7 +21,7 @@ from odfpy.engine.contract import (
     TransformRequestInput,
     TransformResponseSuccess,
 )
-from odfpy.engine.output import OutputSlice, output_form
+from odfpy.engine.output import OutputSlice, output_layout
 
 
 class ReferenceDataFusion:
@@ -52,16 +52,16 @@ class ReferenceDataFusion:
         if self.backwards:
             frame = frame.sort(*(col(name).sort(ascending=False) for name in ("event_time", "id", "op")))
         schema = plain_schema(frame.schema())
-        form = output_form(schema, request.vocab, request.recorded_schema)
+        layout = output_layout(schema, request.vocab, request.recorded_schema)
         system_time, next_offset = request.system_time, request.next_offset
-        with OutputSlice(request.new_data_path, form, next_offset=next_offset, system_time=system_time) as output:
+        with OutputSlice(request.new_data_path, layout, next_offset=next_offset, system_time=system_time) as output:
             for batch in (plain_batch(found, schema) for found in frame.collect()):
                 appended = pa.array(np.zeros(batch.num_rows, dtype=np.int32))
-                output.write(batch, appended if form.operation_type is None else batch.column(form.operation_type))
+                output.write(batch, appended if layout.operation_type is None else batch.column(layout.operation_type))
             slices = output.finish()
         marks = [mark.event_time for source in request.query_inputs for mark in source.explicit_watermarks]
         interval = slices[0].offset_interval if slices else None
-        return TransformResponseSuccess(interval, min(marks), slices, output_schema=from_arrow(form.schema))
+        return TransformResponseSuccess(interval, min(marks), slices, output_schema=from_arrow(layout.schema))
 
 
 def _register(context: SessionContext, source: TransformRequestInput, scratch: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from support.queries.cases import QUICK, Tuned
 
 from odfpy.dataset.transform import TransformSql
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.engine.contract import (
     AnalyzeRequest,
     AnalyzeResponse,
@@ -21,7 +22,6 @@ from odfpy.engine.contract import (
     TransformRequest,
     TransformResponse,
 )
-from odfpy.engine.control import Control
 from odfpy.engine.datafusion.engine import DataFusionEngine
 from odfpy.engine.registry import Engine, EngineRegistry
 from odfpy.engine.responses import as_error
@@ -49,8 +49,8 @@ class SparkHere:
     def version(self) -> str:
         return version_of(self.spark)
 
-    def within(self, control: Control) -> SparkHere:
-        del control  # jobs in this process end by themselves
+    def with_cancellation(self, token: CancellationToken) -> SparkHere:
+        del token  # jobs in this process end by themselves
         return self
 
     def analyze(self, request: AnalyzeRequest) -> AnalyzeResponse:
@@ -63,7 +63,7 @@ class SparkHere:
     def sql(self, request: SqlRequest) -> SqlResponse:
         return sql(self.spark, request)
 
-    def stream(self, request: SqlRequest, control: Control) -> RowStream:
+    def stream(self, request: SqlRequest, control: CancellationToken) -> RowStream:
         def write() -> None:
             response = self.sql(request)
             if not isinstance(response, SqlResponseSuccess):

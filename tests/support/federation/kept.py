@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfpy.coordinator.workspace import Workspace
-from odfpy.federation.asking.plan import plain_json
 from odfpy.federation.evidence.place import AnswerPlace
 from odfpy.federation.evidence.record import ATTACHMENT, AUDIENCE
 from odfpy.federation.evidence.rows import SYSTEM
+from odfpy.federation.execution.plan import plain_json
 from odfpy.federation.relay.requesters import Credentials
 from odfpy.query.query import Query
 

@@ -22,7 +22,7 @@ from support.federation.served import credentials
 from support.federation.webs import PEOPLE, RELAYS, RandomWeb, Stored, documents
 
 from odfpy.data.timestamp import Timestamp
-from odfpy.engine.control import Control
+from odfpy.engine.cancellation import CancellationToken
 from odfpy.errors import OdfError
 from odfpy.federation.authority import Authority
 from odfpy.federation.errors import InvalidCertificate
@@ -83,7 +83,7 @@ class TableSource(Source):
         self.engine = stored.engine  # type: ignore[misc]
         self.table = pa.Table.from_pylist(list(stored.rows), schema=stored.schema)
 
-    def _stream(self, sql: str, wanted: pa.Schema | None, limits: ReadLimits, control: Control) -> Any:
+    def _stream(self, sql: str, wanted: pa.Schema | None, limits: ReadLimits, control: CancellationToken) -> Any:
         del wanted, limits, control
         run = run_datafusion if self.engine == "datafusion" else run_duckdb
         if "odf_relation" in sql and self.engine == "datafusion":  # it has other names for types, and the same columns
@@ -229,7 +229,7 @@ class WholeWeb:
             _, known = certificates()
             text = read_for(opened.part.ticket, opened.holder.fingerprint)
             return self.read(opened.part.location, text, known[node.relay.name].identity)
-        rows = node.reader.read(opened, Control())
+        rows = node.reader.read(opened, CancellationToken())
         return rows.schema, (piece for batch in rows for piece in fitting(batch, rows.schema))
 
     def asked(self, question: str) -> tuple[pa.Table, Exchange]:
@@ -242,9 +242,9 @@ class WholeWeb:
         tables = {}
         for name, fragment in parts.fragments.items():
             token = me.credentials.token(query, seconds=60) if self.web.signs else None
-            wants = AnswerOptions(explained=True)
+            options = AnswerOptions(explained=True)
             sent = Question(
-                f"{query} {name}", SentFragment.of(fragment), seconds=60, requester=token, wants=wants
+                f"{query} {name}", SentFragment.of(fragment), seconds=60, requester=token, options=options
             ).to_json()
             answer = self.nodes["r0"].relay.answer(Question.parse(json.loads(json.dumps(sent))), me.identity)
             seen.missing.update((one.relay, one.why) for one in answer.missing)

@@ -53,7 +53,7 @@ class _All:
     plan: Node
 
     def new(self) -> SourceRows:
-        return SourceRows(self.plan, only_appends=True, count=0)
+        return SourceRows(self.plan, is_append_only=True, count=0)
 
     def old(self) -> None:
         return None
@@ -101,8 +101,8 @@ class World:
         return self.catalyst.plan(self.catalyst.dataframe(self.catalyst.union(found)).distinct())
 
     def _stateful_inputs(self, fragment: Fragment) -> StatefulRows:
-        effort = Parallelism(self.catalyst, ROWS_IN_ONE_TASK)
-        pull = Pull(self.catalyst, effort, self._streams, self.clock, self.clock, self.scratch, is_first=True)
+        parallelism = Parallelism(self.catalyst, ROWS_IN_ONE_TASK)
+        pull = Pull(self.catalyst, parallelism, self._streams, self.clock, self.clock, self.scratch, is_first=True)
         return StatefulRows(pull, fragment)
 
 
@@ -143,11 +143,11 @@ class _InputsAt:
             return no_rows(catalyst, stateful_input.columns)
         plan = (
             catalyst.filter(is_complete(stateful_input.complete_when, self.clock), new.plan)
-            if stateful_input.waits
+            if stateful_input.only_complete
             else new.plan
         )
         chosen = self._of_touched(self.fragment.keys[stateful_input.number], plan)
-        return multiset(catalyst, Changes(chosen, new.only_appends), stateful_input.columns)
+        return multiset(catalyst, Changes(chosen, new.is_append_only), stateful_input.columns)
 
     def groups(self, stateful_input: StatefulInput) -> Groups:
         groups = self.stateful_inputs.groups(stateful_input)
@@ -156,10 +156,10 @@ class _InputsAt:
             return groups.of(None)
         keys = [key and groups.over_groups(key) for key in self.fragment.keys[stateful_input.number]]
         return groups.of(
-            self._of_touched(keys, groups.complete(plan, self.clock, None) if stateful_input.waits else plan)
+            self._of_touched(keys, groups.complete(plan, self.clock, None) if stateful_input.only_complete else plan)
         )
 
-    def only_grew(self, stateful_input: StatefulInput) -> bool:
+    def is_append_only(self, stateful_input: StatefulInput) -> bool:
         return True
 
     def _of_touched(self, keys: Sequence[Node | None], plan: Node) -> Node:
@@ -223,7 +223,7 @@ def _said(world: World, fragment: Fragment, key: Key, plan: Node, half: int | No
     catalyst, by_id = world.catalyst, {column_id(column): column for column in columns(plan)}
     shown, or_null = (
         [*(by_id[one] for one in values.columns if one in by_id), *values.expressions]
-        for values in (key.shown, key.or_null)
+        for values in (key.outputs, key.nullable_outputs)
     )
     said = [catalyst.alias(one, f"said{at}") for at, one in enumerate([*shown, *or_null])]
     data = [f"c{at}" for at in range(len(fragment.info.columns))]

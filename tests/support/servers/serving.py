@@ -21,7 +21,7 @@ from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.coordinator.workspace import Workspace
 from odfpy.dataset.names import DatasetAlias
 from odfpy.serving.callers.visibility import Visibility, set_visibility
-from odfpy.serving.http.mounted_apps import MakeGuest
+from odfpy.serving.http.mounted_apps import MountedAppFactory
 from odfpy.serving.http.tls import Tls
 from odfpy.serving.server import DatasetServer, listen
 from odfpy.serving.settings import ServeSettings
@@ -34,7 +34,7 @@ PATIENCE = 300
 def serving(
     *workspaces: Workspace,
     port: int = 0,
-    guests: Mapping[str, MakeGuest] | None = None,
+    mounted_apps: Mapping[str, MountedAppFactory] | None = None,
     tls: Tls | None = None,
     **settings: Any,
 ) -> Iterator[DatasetServer]:
@@ -45,7 +45,7 @@ def serving(
             workspaces,
             listener,
             settings=ServeSettings(**{"poll": 0.02, "grace": 10, **settings}),
-            guests=guests,
+            mounted_apps=mounted_apps,
             tls=tls,
             on_listening=lambda _url: ready.set(),
         )

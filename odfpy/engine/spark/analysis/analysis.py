@@ -24,31 +24,29 @@ from odfpy.engine.sql.source_text import SourceText, step_texts
 from odfpy.errors import InvalidQuery, NondeterministicQuery, UnsupportedQuery
 
 _RELATION: Final = "analysis.UnresolvedRelation"
-Looked = TypeVar("Looked")
-Looked_co = TypeVar("Looked_co", covariant=True)
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
-class StepVisitor(Protocol[Looked_co]):
+class StepVisitor(Protocol[T_co]):
     """Finds something out about an analyzed step."""
 
-    def __call__(self, step: Step, *, is_last: bool) -> Looked_co:
+    def __call__(self, step: Step, *, is_last: bool) -> T_co:
         """Return what has been found out."""
         ...
 
 
-def each_step(
-    catalyst: Catalyst, transform: TransformSql, inputs: Sequence[str], look: StepVisitor[Looked]
-) -> list[Looked]:
+def each_step(catalyst: Catalyst, transform: TransformSql, inputs: Sequence[str], visit: StepVisitor[T]) -> list[T]:
     """Analyze the steps of a transform one by one; each sees the inputs and the steps before it.
 
     Args:
         catalyst: a session in which the inputs have been named.
         transform: the queries.
         inputs: names of the inputs.
-        look: what is to be found out about an analyzed step, and whether it is the last one.
+        visit: what is to be found out about an analyzed step, and whether it is the last one.
 
     Raises:
-        InvalidQuery: a query does not parse, or names what is not there; and whatever `look` raises.
+        InvalidQuery: a query does not parse, or names what is not there; and whatever `visit` raises.
     """
     if transform.temporal_tables:
         raise UnsupportedQuery(
@@ -61,7 +59,7 @@ def each_step(
     for source, step in zip(step_texts(transform), steps, strict=True):
         with spark_errors([source]):
             analyzed = analyzed_step(catalyst, step.alias, source, known)
-            found.append(look(analyzed, is_last=step is steps[-1]))
+            found.append(visit(analyzed, is_last=step is steps[-1]))
             if step is not steps[-1] and step.alias is not None:
                 catalyst.name_view(step.alias, analyzed.plan)
                 known.append(step.alias)

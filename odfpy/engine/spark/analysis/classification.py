@@ -34,11 +34,11 @@ def classify_transform(catalyst: Catalyst, transform: TransformSql, inputs: Sequ
         NondeterministicQuery: a query's result would not be a function of its inputs.
     """
 
-    def look(step: Step, *, is_last: bool) -> ClassifiedStep:
+    def visit(step: Step, *, is_last: bool) -> ClassifiedStep:
         check_step(catalyst, step, is_last=is_last)
         return _classify(step)
 
-    return each_step(catalyst, transform, inputs, look)
+    return each_step(catalyst, transform, inputs, visit)
 
 
 def row_by_row_reason(step: Step) -> str | None:

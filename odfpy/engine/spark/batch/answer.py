@@ -1,4 +1,4 @@
-"""The answer of the batch: the queries over the state of the inputs, as far as it is closed, by plain Spark."""
+"""The expected output, computed by running the whole query once with plain Spark, over the closed rows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Answer:
 
 
 def batch_answer(spark: SparkSession, run: TransformRequest, scratch: Path) -> Answer:
-    """Run the queries of a transform over what its inputs amount to, as far as it is closed.
+    """Run the queries of a transform over the current state of its inputs, as far as it is closed.
 
     Args:
         spark: a session with the engine's settings.

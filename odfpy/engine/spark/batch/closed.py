@@ -1,4 +1,4 @@
-"""A part of a query that lets through what is closed, and what the rules of its operators share.
+"""A part of a query that keeps only closed rows, and what the rules of its operators share.
 
 The rules are in `odfpy.engine.spark.batch.closing`, those of joins in `odfpy.engine.spark.batch.joins`.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Final
 
-from odfpy.engine.spark.batch.known import ColumnTimes, RowForm, ValidityColumn
+from odfpy.engine.spark.batch.time_bounds import ColumnTimes, RowLineage, ValidityColumn
 from odfpy.engine.spark.batch.uses import Uses
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, column_id
 
@@ -25,21 +25,21 @@ class NotComparable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ClosedPlan:
-    """A part of a plan that lets through what is closed.
+    """A part of a plan that keeps only rows that later input can no longer change (closed rows).
 
     Attributes:
         plan: the part.
         columns: its output.
         times: what is known of columns, by id.
         validity: columns that say when rows of a temporal table are valid, as long as they pass row by row.
-        form: how its rows are made; unless an operator knows better, of several rows at once.
+        lineage: how its rows are made; unless an operator knows better, of several rows at once.
     """
 
     plan: Node
     columns: tuple[Node, ...]
     times: Mapping[int, ColumnTimes] = field(default_factory=dict)
     validity: Mapping[int, ValidityColumn] = field(default_factory=dict)
-    form: RowForm = RowForm.TOGETHER
+    lineage: RowLineage = RowLineage.TOGETHER
 
     def time_at(self, position: int) -> ColumnTimes | None:
         """Return the properties of the column at a position."""

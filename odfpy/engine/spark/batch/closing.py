@@ -1,4 +1,4 @@
-"""A query with filters that let through what is closed at this moment.
+"""A query with filters that keep only rows that later input can no longer change (closed rows).
 
 Its plan, as Spark has analyzed it, is walked from the inputs up. On the way it is known what the watermarks say of each
 column; where an operator has to wait for them, a filter lets through what it has not to wait for any more:
@@ -25,16 +25,16 @@ from odfpy.engine.spark.batch.closed import TABLE, ClosedPlan, NotComparable, Pl
 from odfpy.engine.spark.batch.computed import extreme_of_group, sliding_windows, time_of, time_of_group
 from odfpy.engine.spark.batch.conditions import has_query
 from odfpy.engine.spark.batch.joins import join, join_where
-from odfpy.engine.spark.batch.known import (
+from odfpy.engine.spark.batch.ties import with_ties_in_limit, with_ties_in_window
+from odfpy.engine.spark.batch.time_bounds import (
     ColumnTimes,
-    RowForm,
+    RowLineage,
     TableTimes,
-    form_of,
     has_passed,
     least,
+    lineage_of,
     together,
 )
-from odfpy.engine.spark.batch.ties import with_ties_in_limit, with_ties_in_window
 from odfpy.engine.spark.batch.uses import joins_below
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import (
@@ -81,7 +81,7 @@ class ClosedPlanner(PlanWalk):
             case "SubqueryAlias" | "View" | "expressions.PipeOperator" | "Sort" | "RepartitionByExpression":
                 return self.part(plan.child())  # the order of rows is of no matter but to LIMIT
             case "LocalRelation" | "Range" | "OneRowRelation":
-                return ClosedPlan(plan, tuple(columns(plan)), form=RowForm.CONSTANT)
+                return ClosedPlan(plan, tuple(columns(plan)), lineage=RowLineage.CONSTANT)
             case "WithCTE":
                 self._definitions |= {one.id(): one.child() for one in items(plan.cteDefs())}
                 return self.part(plan.plan())
@@ -125,8 +125,8 @@ class ClosedPlanner(PlanWalk):
             return self._table(plan, self._tables[number_named(mark)])
         child = self.part(plan.child())
         if any(has_query(one) for one in expressions):
-            found, form = self._closed_queries(expressions, child)
-            return ClosedPlan(self.catalyst.project(found, child.plan), tuple(columns(plan)), form=form)
+            found, lineage = self._closed_queries(expressions, child)
+            return ClosedPlan(self.catalyst.project(found, child.plan), tuple(columns(plan)), lineage=lineage)
         return self._selected(expressions, child)
 
     def _selected(self, selected: Sequence[Node], child: ClosedPlan) -> ClosedPlan:
@@ -138,14 +138,14 @@ class ClosedPlanner(PlanWalk):
             if expression_name(source) == "AttributeReference" and column_id(source) in child.validity:
                 validity[column_id(one)] = child.validity[column_id(source)]
         outputs = tuple(one.toAttribute() for one in selected)
-        return ClosedPlan(self.catalyst.project(selected, child.plan), outputs, times, validity, child.form)
+        return ClosedPlan(self.catalyst.project(selected, child.plan), outputs, times, validity, child.lineage)
 
     def _table(self, plan: Node, table: TableTimes) -> ClosedPlan:
         outputs = tuple(columns(plan))
         times, validity = (
             {column_id(outputs[at]): known for at, known in found.items()} for found in (table.times, table.validity)
         )
-        return ClosedPlan(plan, outputs, times, validity, table.form)  # type: ignore[arg-type]
+        return ClosedPlan(plan, outputs, times, validity, table.lineage)  # type: ignore[arg-type]
 
     def _reference(self, plan: Node) -> ClosedPlan:
         """A use of a common table expression: its definition in place, under other names."""
@@ -157,19 +157,19 @@ class ClosedPlanner(PlanWalk):
         condition = plan.condition()
         child = join_where(self, plan) if joins_below(plan) else self.part(plan.child())
         if has_query(condition):
-            (condition,), form = self._closed_queries([condition], child)
-            return ClosedPlan(self.catalyst.filter(condition, child.plan), child.columns, form=form)
+            (condition,), lineage = self._closed_queries([condition], child)
+            return ClosedPlan(self.catalyst.filter(condition, child.plan), child.columns, lineage=lineage)
         return replace(child, plan=self.catalyst.filter(condition, child.plan))
 
-    def _closed_queries(self, expressions: Sequence[Node], child: ClosedPlan) -> tuple[list[Node], RowForm]:
-        """Expressions over a part whose queries let through what is closed, and how rows are made with them."""
-        forms = [child.form]
+    def _closed_queries(self, expressions: Sequence[Node], child: ClosedPlan) -> tuple[list[Node], RowLineage]:
+        """Expressions over a part whose queries keep only closed rows, and how rows are made with them."""
+        lineages = [child.lineage]
 
         def closed(expression: Node) -> Node:
             name = expression_name(expression)
             if name == "ScalarSubquery" and not items(expression.children()):
                 found = self.part(expression.plan())
-                forms.append(found.form)
+                lineages.append(found.lineage)
                 return expression.withNewPlan(found.plan)
             below = children(expression)
             if not below:
@@ -177,7 +177,7 @@ class ClosedPlanner(PlanWalk):
             return expression.withNewChildren(self.catalyst.seq([closed(child) for child in below]))
 
         made = [closed(one) if has_query(one) else one for one in expressions]
-        return made, together(forms)
+        return made, together(lineages)
 
     def _made(self, plan: Node) -> ClosedPlan:
         """Generate and Expand, which make several rows of one; the latter also sliding windows."""
@@ -185,7 +185,7 @@ class ClosedPlanner(PlanWalk):
         times = self._passed(plan, child)
         if operator_name(plan) == "Expand":
             times |= sliding_windows(self.catalyst, plan, child.times)
-        return ClosedPlan(self.above(plan, child), tuple(columns(plan)), times, child.validity, child.form)
+        return ClosedPlan(self.above(plan, child), tuple(columns(plan)), times, child.validity, child.lineage)
 
     def _passed(self, plan: Node, child: ClosedPlan) -> dict[int, ColumnTimes]:
         """Return the properties of columns that an operator passes on."""
@@ -194,9 +194,11 @@ class ClosedPlanner(PlanWalk):
 
     def _union(self, plan: Node) -> ClosedPlan:
         parts = [self.part(child) for child in children(plan)]
-        changing = [part for part in parts if part.form is not RowForm.CONSTANT]  # of constants none comes later
-        form = form_of([part.form for part in parts])
-        return ClosedPlan(self.above(plan, *parts), tuple(columns(plan)), _times_of_all(plan, changing), form=form)
+        changing = [part for part in parts if part.lineage is not RowLineage.CONSTANT]  # of constants none comes later
+        lineage = lineage_of([part.lineage for part in parts])
+        return ClosedPlan(
+            self.above(plan, *parts), tuple(columns(plan)), _times_of_all(plan, changing), lineage=lineage
+        )
 
     # --- Several rows at once ---
 
@@ -206,8 +208,8 @@ class ClosedPlanner(PlanWalk):
 
     def _set_operation(self, plan: Node) -> ClosedPlan:
         parts = [self.part(child) for child in children(plan)]
-        form = together([part.form for part in parts])
-        return ClosedPlan(self.above(plan, *parts), tuple(columns(plan)), _times_of_all(plan, parts), form=form)
+        lineage = together([part.lineage for part in parts])
+        return ClosedPlan(self.above(plan, *parts), tuple(columns(plan)), _times_of_all(plan, parts), lineage=lineage)
 
     def _window(self, plan: Node) -> ClosedPlan:
         made = [one for one in items(plan.windowExpressions()) if expression_name(one) == "Alias"]

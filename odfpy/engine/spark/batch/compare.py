@@ -1,4 +1,4 @@
-"""Comparison of the state of an output with the answer of the batch: by key where it has one, else by rows.
+"""Comparison of the state of an output with the expected output: by key where it has one, else by rows.
 
 Both are brought to the types of the output and counted row by row, in Spark; only rows that are not there equally often
 come here. Of these, such as differ in nothing but the last digits of fractions are the same.
@@ -21,7 +21,7 @@ from odfpy.engine.contract import OutputSoFar, TransformRequest
 from odfpy.engine.spark.batch.answer import Answer
 from odfpy.engine.spark.batch.approximate import ApproximateComparison
 from odfpy.engine.spark.batch.request import BatchAnswer, Difference, Kind
-from odfpy.engine.spark.batch.tables import WEIGHT, Log, in_one_form, quoted, read_log, sort_key, state_of
+from odfpy.engine.spark.batch.tables import WEIGHT, Log, normalize_floats, quoted, read_log, sort_key, state_of
 from odfpy.engine.spark.plan.catalyst import Catalyst
 from odfpy.engine.spark.plan.same_bytes import summed_by_row
 from odfpy.engine.spark.plan.types import arrow_schema
@@ -55,7 +55,7 @@ def differences(
     catalyst = Catalyst(request_session(spark))
     log = read_log(catalyst, Table("the output", run.vocab, output.schema_file, output.data_paths), scratch)
     found = state_of(catalyst, log)
-    expected = in_one_form(catalyst, _in_form_of(log, found, answer.rows))
+    expected = normalize_floats(catalyst, _in_form_of(log, found, answer.rows))
     names = found.columns[:-1]
     nothing, weight = functions.lit(0), functions.col(WEIGHT)
     both = found.select(*names, weight.alias(_FOUND), nothing.alias(_EXPECTED)).union(
@@ -66,7 +66,7 @@ def differences(
     try:
         ((here, there),) = counted.agg(functions.sum(_FOUND), functions.sum(_EXPECTED)).collect()
         tally = _Tally(log, primary_key_of(run.recorded_schema) if run.recorded_schema else None, most)
-        tally.look_at(counted.where(f"{_FOUND} <> {_EXPECTED}"))
+        tally.look_at(counted.where(f"{_FOUND} <> {_EXPECTED}"), counted)
     finally:
         counted.unpersist()
     return BatchAnswer(
@@ -132,12 +132,12 @@ class _Tally:
     counts: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))
     listed: list[Difference] = field(default_factory=list)
 
-    def look_at(self, differing: DataFrame) -> None:
-        """Look at rows that are not there equally often."""
+    def look_at(self, differing: DataFrame, rows: DataFrame) -> None:
+        """Look at rows that are not there equally often, out of all rows of both sides."""
         names, schema = differing.columns[:-2], arrow_schema(differing.schema)
         nearness = ApproximateComparison(pa.schema(list(schema)[: len(names)]), [None] * len(names))
         if nearness.fractions and not differing.isEmpty():
-            nearness = ApproximateComparison(pa.schema(list(schema)[: len(names)]), _greatest(differing, names))
+            nearness = ApproximateComparison(pa.schema(list(schema)[: len(names)]), _greatest(rows, names))
         named = self.log.names
         keys = nearness.exact if self.key is None else [named.index(name) for name in self.key]
         by = [at for at in keys if at in nearness.exact]

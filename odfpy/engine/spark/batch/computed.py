@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from odfpy.engine.spark.batch.known import ColumnTimes, first_open, is_window
+from odfpy.engine.spark.batch.time_bounds import ColumnTimes, first_open, is_window
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import (
     Catalyst,

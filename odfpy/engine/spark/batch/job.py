@@ -37,7 +37,7 @@ def compare(spark: SparkSession, arguments: str) -> str:
 
 
 def compare_output(spark: SparkSession, request: BatchRequest) -> BatchAnswer:
-    """Compare an output with the answer of the batch, in any process; errors as for `batch_answer`."""
+    """Compare an output with the expected one, in any process; errors as for `batch_answer`."""
     run = request.run
     with TemporaryDirectory(prefix="batch-", dir=Path(run.new_data_path).parent) as folder:
         scratch = Path(folder)

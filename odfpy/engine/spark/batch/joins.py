@@ -12,7 +12,7 @@ from typing import Final
 
 from odfpy.engine.spark.batch.closed import ClosedPlan, PlanWalk
 from odfpy.engine.spark.batch.conditions import NotAfter, has_query, not_after, parts_of, reads_only
-from odfpy.engine.spark.batch.known import ColumnTimes, RowForm, ValidityColumn, has_passed, least, together
+from odfpy.engine.spark.batch.time_bounds import ColumnTimes, RowLineage, ValidityColumn, has_passed, least, together
 from odfpy.engine.spark.batch.uses import is_inner
 from odfpy.engine.spark.plan.catalyst import Node, children, column_id, columns, columns_read, expression_name
 from odfpy.engine.spark.plan.monotone import never_decreases, shift_of
@@ -26,7 +26,7 @@ _FACTS_RIGHT: Final = ("Inner", "Cross", "RightOuter")
 
 
 def join(walk: PlanWalk, plan: Node, where: Sequence[Node] = ()) -> ClosedPlan:
-    """A join that lets through what is closed.
+    """A join that keeps only closed rows.
 
     Args:
         walk: the walk.
@@ -61,14 +61,14 @@ def _kind_of(plan: Node) -> str:
 
 def _beside_constants(walk: PlanWalk, plan: Node, kind: str, left: ClosedPlan, right: ClosedPlan) -> ClosedPlan | None:
     """A join of rows with constants in which the rows stay one by one; None if it is none, or constants stay, too."""
-    if right.form is RowForm.CONSTANT and left.form.is_row_by_row and kind in _FACTS_LEFT:
+    if right.lineage is RowLineage.CONSTANT and left.lineage.is_row_by_row and kind in _FACTS_LEFT:
         rows = left
-    elif left.form is RowForm.CONSTANT and right.form.is_row_by_row and kind in _FACTS_RIGHT:
+    elif left.lineage is RowLineage.CONSTANT and right.lineage.is_row_by_row and kind in _FACTS_RIGHT:
         rows = right
     else:
         return None
     validity = rows.validity if kind in _ONE_SIDE else {}
-    return ClosedPlan(walk.above(plan, left, right), tuple(columns(plan)), rows.times, validity, rows.form)
+    return ClosedPlan(walk.above(plan, left, right), tuple(columns(plan)), rows.times, validity, rows.lineage)
 
 
 def _side(walk: PlanWalk, node: Node, where: Sequence[Node]) -> ClosedPlan:
@@ -147,24 +147,24 @@ class _Pairs:
 
     def closed(self) -> ClosedPlan:
         """The join without the rows that may still find a partner."""
-        left, right = self._left_is_alone(), self._right_is_alone()
+        left, right = self._left_is_unmatched(), self._right_is_unmatched()
         plan = self.plan
         if self.kind == "LeftAnti":
             plan = self.walk.above(plan, self.left, self.right)
             plan = plan if left is None else self.walk.where([left], plan)
         else:
-            plan = with_rows_alone(self.walk, plan, self.left, self.right, left, right)
-        form = together([self.left.form, self.right.form])
-        return ClosedPlan(plan, tuple(columns(self.plan)), self._times(), form=form)
+            plan = with_unmatched_rows(self.walk, plan, self.left, self.right, left, right)
+        lineage = together([self.left.lineage, self.right.lineage])
+        return ClosedPlan(plan, tuple(columns(self.plan)), self._times(), lineage=lineage)
 
-    def _left_is_alone(self) -> Node | None:
+    def _left_is_unmatched(self) -> Node | None:
         """The condition that a row of the left side that has no partner will find none; None if it is given at once."""
         known, interval = self._known(self.right, right=True), self.interval
         if self.kind not in (*_LEFT_STAYS, "LeftAnti") or known is None or interval is None or interval.most is None:
             return None
         return has_passed(self.walk.catalyst, interval.left, known.later(-interval.most).passed)
 
-    def _right_is_alone(self) -> Node | None:
+    def _right_is_unmatched(self) -> Node | None:
         known, interval = self._known(self.left, right=False), self.interval
         if self.kind not in _RIGHT_STAYS or known is None or interval is None or interval.least is None:
             return None
@@ -189,13 +189,13 @@ class _Pairs:
         return found
 
 
-def with_rows_alone(
+def with_unmatched_rows(
     walk: PlanWalk,
     plan: Node,
     left: ClosedPlan,
     right: ClosedPlan,
-    left_is_alone: Node | None,
-    right_is_alone: Node | None,
+    left_is_unmatched: Node | None,
+    right_is_unmatched: Node | None,
 ) -> Node:
     """A join of which rows without a partner are there only if a condition holds for them.
 
@@ -204,10 +204,10 @@ def with_rows_alone(
         plan: the join.
         left: its left side.
         right: its right side.
-        left_is_alone: the condition for rows of the left side; None if all are there.
-        right_is_alone: the same for those of the right side.
+        left_is_unmatched: the condition for rows of the left side; None if all are there.
+        right_is_unmatched: the same for those of the right side.
     """
-    if left_is_alone is None and right_is_alone is None:
+    if left_is_unmatched is None and right_is_unmatched is None:
         return walk.above(plan, left, right)
     catalyst = walk.catalyst
     marks = [catalyst.alias(catalyst.boolean(True), f"__odf_{side}") for side in ("left", "right")]
@@ -217,10 +217,10 @@ def with_rows_alone(
     joined = plan.withNewChildren(catalyst.seq(marked))
     here = [catalyst.expression("IsNotNull", mark.toAttribute()) for mark in marks]
     conditions = []
-    for mine, other, is_alone in ((here[0], here[1], left_is_alone), (here[1], here[0], right_is_alone)):
-        if is_alone is not None:
+    for mine, other, is_unmatched in ((here[0], here[1], left_is_unmatched), (here[1], here[0], right_is_unmatched)):
+        if is_unmatched is not None:
             absent = catalyst.expression("Not", mine)
-            conditions.append(catalyst.expression("Or", other, catalyst.expression("Or", absent, is_alone)))
+            conditions.append(catalyst.expression("Or", other, catalyst.expression("Or", absent, is_unmatched)))
     return catalyst.project(columns(plan), walk.where(conditions, joined))
 
 
@@ -237,7 +237,7 @@ class _AsOf:
         shift: the duration.
         limit: facts with a time at or before it are given.
         end: column with the end of the versions, if it is compared with the same time.
-        shows_end: whether the query makes another use of that.
+        uses_end: whether the query makes another use of that.
     """
 
     value: Node
@@ -245,7 +245,7 @@ class _AsOf:
     shift: int
     limit: ColumnTimes
     end: Node | None
-    shows_end: bool
+    uses_end: bool
 
 
 def _as_of(walk: PlanWalk, said: Sequence[Node], facts: ClosedPlan, versions: ClosedPlan) -> _AsOf | None:
@@ -267,12 +267,12 @@ def _as_of(walk: PlanWalk, said: Sequence[Node], facts: ClosedPlan, versions: Cl
     end = next((column for column, other in ends if other.semanticEquals(time)), None)
     here = [column_id(column) for column, _ in ends]
     uses = walk.uses
-    shows_end = any(
+    uses_end = any(
         key in uses.shown or uses.compared[key] != here.count(key)
         for key, validity in versions.validity.items()
         if validity.is_end
     )
-    return _AsOf(value, column, shift, limit, end, shows_end)
+    return _AsOf(value, column, shift, limit, end, uses_end)
 
 
 def _validity(column: Node, versions: ClosedPlan) -> ValidityColumn | None:
@@ -330,7 +330,7 @@ class _LookedUp:
             right = ClosedPlan(walk.where([given], right.plan), right.columns)
         outputs = tuple(columns(self.plan))
         if only_facts:
-            shows_time = as_of.column is not None and not as_of.shows_end
+            shows_time = as_of.column is not None and not as_of.uses_end
             times = {column_id(as_of.column): as_of.limit} if shows_time else {}
             return ClosedPlan(walk.above(self.plan, left, right), outputs, times)
         over = has_passed(walk.catalyst, as_of.end, as_of.limit.later(as_of.shift).passed)
@@ -342,11 +342,11 @@ class _LookedUp:
             is_used = outputs[-1]
             plan = walk.where([is_used, over], walk.above(self.plan, left, right), any_of=True)
         elif facts_left:
-            plan = self._with_versions_alone(left, right, "right", over)
+            plan = self._with_unmatched_versions(left, right, "right", over)
         else:
-            plan = self._with_versions_alone(left, right, "left", over)
+            plan = self._with_unmatched_versions(left, right, "left", over)
         return ClosedPlan(plan, outputs)
 
-    def _with_versions_alone(self, left: ClosedPlan, right: ClosedPlan, side: str, over: Node) -> Node:
-        alone = (None, over) if side == "right" else (over, None)
-        return with_rows_alone(self.walk, self.plan, left, right, *alone)
+    def _with_unmatched_versions(self, left: ClosedPlan, right: ClosedPlan, side: str, over: Node) -> Node:
+        unmatched = (None, over) if side == "right" else (over, None)
+        return with_unmatched_rows(self.walk, self.plan, left, right, *unmatched)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from odfpy.engine.lateness.policy import Late, LatePolicy
 from odfpy.engine.spark.analysis.analysis import analyzed_step
+from odfpy.engine.spark.analysis.normal_form import in_normal_form
 from odfpy.engine.spark.batch.closed import TABLE
-from odfpy.engine.spark.batch.tables import in_one_form, quoted, read_log, seen_as
+from odfpy.engine.spark.batch.tables import normalize_floats, quoted, read_log, seen_as
 from odfpy.engine.spark.plan.catalyst import (
     Catalyst,
     Node,
@@ -65,7 +66,7 @@ class Logs:
             *(functions.col(quoted(name)) for name in log.names),
             *(mark.alias(name) for name, mark in zip(MARKS, marks, strict=True)),
         )
-        plan = catalyst.plan(in_one_form(catalyst, rows))
+        plan = catalyst.plan(normalize_floats(catalyst, rows))
         inner = seen_as(
             catalyst,
             plan,
@@ -77,7 +78,7 @@ class Logs:
     def add(self, alias: str, text: SourceText) -> None:
         """Name a query row by row, or of constants, over what has been named."""
         plan = analyzed_step(self._catalyst, alias, text, list(self._plans)).plan
-        self._name(alias, without_inner_queries(self._catalyst, plan))
+        self._name(alias, in_normal_form(self._catalyst, without_inner_queries(self._catalyst, plan)))
 
     def _name(self, name: str, plan: Node) -> None:
         self._catalyst.name_view(name, plan)

@@ -44,7 +44,7 @@ def obstacle_of(transform: Transform) -> str | None:
 
 
 class Kind(Enum):
-    """A kind of difference between an output and the answer of the batch."""
+    """A kind of difference between an output and the expected one."""
 
     MISSING = "missing"
     EXTRA = "extra"

@@ -10,13 +10,14 @@ from odfpy.dataset.transform import TemporalTable, TransformSql
 from odfpy.engine.contract import TransformRequest
 from odfpy.engine.spark.analysis.analysis import analyzed_step
 from odfpy.engine.spark.analysis.hints import late_policy
+from odfpy.engine.spark.analysis.normal_form import in_normal_form
 from odfpy.engine.spark.analysis.star_arguments import has_star_in_function
 from odfpy.engine.spark.batch.closed import TABLE, ClosedPlan, NotComparable
 from odfpy.engine.spark.batch.closing import ClosedPlanner
-from odfpy.engine.spark.batch.known import ColumnTimes, RowForm, TableTimes, ValidityColumn
 from odfpy.engine.spark.batch.logs import Logs
 from odfpy.engine.spark.batch.tables import Field, Log, num_taken_back, quoted, read_log, repeated, seen_as, state_of
 from odfpy.engine.spark.batch.temporal import versions_of_log, versions_of_state
+from odfpy.engine.spark.batch.time_bounds import ColumnTimes, RowLineage, TableTimes, ValidityColumn
 from odfpy.engine.spark.batch.versions import VALID_FROM, VALID_TO
 from odfpy.engine.spark.plan.catalyst import (
     Catalyst,
@@ -113,9 +114,11 @@ class Steps:
                     raise NotRowByRow
                 self.has_star = self.has_star or has_star_in_function(step.plan, text)
                 plan = without_inner_queries(self.catalyst, step.plan)
+                if not self._only_row_by_row:
+                    plan = in_normal_form(self.catalyst, plan)
                 found = ClosedPlanner(self.catalyst, self._named).of(plan)
             if query is not steps[-1] and query.alias is not None:
-                if found.form in (RowForm.CONSTANT, RowForm.ENTRIES) and self._carried is not None:
+                if found.lineage in (RowLineage.CONSTANT, RowLineage.ENTRIES) and self._carried is not None:
                     self._carried.add(query.alias, text)
                 self._name_step(query.alias, found)
         return found
@@ -133,23 +136,23 @@ class Steps:
             self._name_versions(self._temporal[name], log.fields, event_time, known, self._carried.log(name))
             return
         state = state_of(self.catalyst, log)
-        self._states[name] = None if log.only_grew else state
+        self._states[name] = None if log.is_append_only else state
         rows, fields = repeated(state, self._sign), log.fields
         if self._all_columns:
             rows, fields = _with_empty_columns(rows, log)
         at = [field for field, _ in fields].index(event_time)
-        self._name(name, self.catalyst.plan(rows), fields, TableTimes({at: known}, form=RowForm.ENTRIES))
+        self._name(name, self.catalyst.plan(rows), fields, TableTimes({at: known}, lineage=RowLineage.ENTRIES))
 
     def _name_step(self, name: str, closed: ClosedPlan) -> None:
         fields = [(str(one.name()), bool(one.nullable())) for one in closed.columns]
         plan, event_time = self.catalyst.project(closed.columns, closed.plan), self._run.vocab.event_time_column
         if name in self._temporal and self._carried is not None:
             known = closed.time_at([field for field, _ in fields].index(event_time)) or ColumnTimes.at(None)
-            rows = self._carried.log(name) if closed.form is RowForm.ENTRIES else None
+            rows = self._carried.log(name) if closed.lineage is RowLineage.ENTRIES else None
             self._name_versions(self._temporal[name], fields, event_time, known, rows, plan)
             return
         times = {at: time for at in range(len(fields)) if (time := closed.time_at(at)) is not None}
-        self._name(name, plan, fields, TableTimes(times, form=min(closed.form, RowForm.ROWS)))
+        self._name(name, plan, fields, TableTimes(times, lineage=min(closed.lineage, RowLineage.ROWS)))
 
     def _name_versions(
         self,

@@ -19,7 +19,7 @@ from odfpy.engine.bounds import bounds_of
 from odfpy.engine.lateness.policy import Late
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns
-from odfpy.engine.spark.plan.same_bytes import summed_by_row
+from odfpy.engine.spark.plan.same_bytes import summed_by_row, with_fence
 from odfpy.engine.spark.rows.tables import Table, scan
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Log:
         return [(name, self.schema.field(name).nullable) for name in self.names]
 
     @property
-    def only_grew(self) -> bool:
+    def is_append_only(self) -> bool:
         """True if the files tell that nothing was ever taken back."""
         column, wanted = self.table.vocab.operation_type_column, int(OperationType.APPEND)
         return all(found == (wanted, wanted) for path in self.table.data_paths for found in bounds_of(path, column))
@@ -120,10 +120,10 @@ def state_of(catalyst: Catalyst, log: Log) -> DataFrame:
     op = _column(log.table.vocab.operation_type_column)
     weight = functions.when(op.isin(*_TAKES_AWAY), -1).otherwise(1)
     rows = log.rows.select(*(_column(name) for name in log.names), weight.alias(WEIGHT)).toDF(*names, WEIGHT)
-    rows = in_one_form(catalyst, rows)
-    if log.only_grew:
+    rows = normalize_floats(catalyst, rows)
+    if log.is_append_only:
         return rows
-    return net(rows)
+    return with_fence(net(rows))
 
 
 def net(rows: DataFrame) -> DataFrame:
@@ -152,7 +152,7 @@ def num_taken_back(state: DataFrame) -> int:
     return int(count or 0)
 
 
-def in_one_form(catalyst: Catalyst, rows: DataFrame) -> DataFrame:
+def normalize_floats(catalyst: Catalyst, rows: DataFrame) -> DataFrame:
     """Rows with 0.0 for -0.0 and one NaN, since a sort takes these for the same."""
     plan, build = catalyst.plan(rows), Builder(catalyst)
     found = [catalyst.alias(build.one_form(column), column.name()) for column in columns(plan)]

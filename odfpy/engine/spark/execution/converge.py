@@ -1,4 +1,4 @@
-"""The first run of another query with state: it emits what makes the output its own.
+"""The first run of a changed stateful query: emits the difference between its result and the output so far.
 
 What consumers have is what the output stands for, whatever queries have made its rows. The new query is run over the
 inputs from their beginning, and the difference between the two is emitted. So nothing needs to be known of the queries
@@ -17,7 +17,7 @@ from odfpy.data.schemas.arrow import from_arrow, to_arrow
 from odfpy.data.schemas.evolution import extend_with_result
 from odfpy.data.schemas.schema import DataSchema
 from odfpy.engine.contract import SliceDescription, TransformRequest, TransformRequestInput
-from odfpy.engine.output import OutputForm
+from odfpy.engine.output import OutputLayout
 from odfpy.engine.spark.execution.stateful import Stateful, in_final_order, key_of, run_fragments, write_rows
 from odfpy.engine.spark.incremental.properties.plan_info import Fragment, PlanInfo, StatefulInput
 from odfpy.engine.spark.incremental.run import FragmentRun
@@ -65,7 +65,7 @@ def write_difference(
     info, pull = ready.steps.last.info, runs.pull
     run = FragmentRun(pull, _fragment_of_rows(info, len(pull.streams))) if output is None else runs.fragments[-1]
     with stage("plan"):
-        result = _Result(ready, ready.form, ready.catalyst.dataframe(run.changes()).drop(WEIGHT))
+        result = _Result(ready, ready.layout, ready.catalyst.dataframe(run.changes()).drop(WEIGHT))
     before = None
     if recorded is not None and so_far is not None:
         table = Table("the output so far", request.vocab, so_far.schema_file, so_far.data_paths)
@@ -76,7 +76,9 @@ def write_difference(
     key = key_of(info) if before is None or _is_unique(before, key_of(info)) else None
     changes = ready.catalyst.plan(changed)
     with stage("output"):
-        slices = write_rows(request, result.form, in_final_order(ready.catalyst, changes, key, result.form.sources[0]))
+        slices = write_rows(
+            request, result.layout, in_final_order(ready.catalyst, changes, key, result.layout.sources[0])
+        )
     runs.keep(whole, engine)
     return slices
 
@@ -100,7 +102,7 @@ def _from_beginning(source: TransformRequestInput) -> TransformRequestInput:
 
 def _fragment_of_rows(info: PlanInfo, source: int) -> Fragment:
     """A part that is row by row as a fragment, which gives the state of its rows."""
-    stateful_input = StatefulInput(0, info.free, info.columns, ())
+    stateful_input = StatefulInput(0, info.stateless_plan, info.columns, ())
     return Fragment(
         source,
         PlanInfo(
@@ -116,17 +118,17 @@ class _Result:
 
     Attributes:
         ready: the transform.
-        form: the final columns.
+        layout: the final columns.
         rows: the result, columns `c0`, `c1`...
     """
 
     ready: Stateful
-    form: OutputForm
+    layout: OutputLayout
     rows: DataFrame
 
     def names(self) -> list[str]:
         """Names of the columns of the result, in its order."""
-        by_position = {at: self.form.schema.field(3 + number).name for number, at in enumerate(self.form.sources)}
+        by_position = {at: self.layout.schema.field(3 + number).name for number, at in enumerate(self.layout.sources)}
         return [by_position[at] for at in sorted(by_position)]
 
     def fitted(self, recorded: DataSchema) -> _Result:
@@ -134,9 +136,9 @@ class _Result:
         from pyspark.sql import functions
         from pyspark.sql.types import TimestampNTZType, TimestampType
 
-        _check_fits(recorded, self.form)
+        _check_fits(recorded, self.layout)
         stored = to_arrow(recorded)
-        known = {*self.names(), *self.form.vocab.columns}
+        known = {*self.names(), *self.layout.vocab.columns}
         more = pa.schema([field for field in stored if field.name not in known])
         rows = self.rows
         for field in rows.schema.fields:
@@ -146,18 +148,18 @@ class _Result:
         first = len(rows.columns)
         for number, wanted in enumerate(spark_schema(more, "the output so far").fields, start=first):
             rows = rows.withColumn(f"c{number}", functions.lit(None).cast(wanted.dataType))
-        schema = self.form.schema
+        schema = self.layout.schema
         for extra in more:
             schema = schema.append(extra.with_nullable(True))
-        sources = (*self.form.sources, *range(first, first + len(more)))
-        return replace(self, form=replace(self.form, schema=schema, sources=sources), rows=rows)
+        sources = (*self.layout.sources, *range(first, first + len(more)))
+        return replace(self, layout=replace(self.layout, schema=schema, sources=sources), rows=rows)
 
 
-def _check_fits(recorded: DataSchema, form: OutputForm) -> None:
-    made = (form.vocab.offset_column, form.vocab.operation_type_column)
+def _check_fits(recorded: DataSchema, layout: OutputLayout) -> None:
+    made = (layout.vocab.offset_column, layout.vocab.operation_type_column)
     old, new = (
         DataSchema(tuple(field for field in schema.fields if field.name not in made))
-        for schema in (recorded, from_arrow(form.schema))
+        for schema in (recorded, from_arrow(layout.schema))
     )
     try:
         extend_with_result(old, new)
@@ -177,7 +179,7 @@ def _state_of(ready: Stateful, table: Table, result: _Result) -> DataFrame | Non
     seen = visible_columns(schema, table.vocab)
     weight = weight_of(catalyst, found[schema.names.index(table.vocab.operation_type_column)])
     rows = catalyst.project([*(found[at] for at in seen), weight], plan)
-    state = catalyst.dataframe(net(catalyst, Changes(rows, only_appends=False)))
+    state = catalyst.dataframe(net(catalyst, Changes(rows, is_append_only=False)))
     position = {schema.names[at]: f"c{number}" for number, at in enumerate(seen)}
     recorded = {field.name: field.dataType for field in state.schema.fields}
     wanted = {field.name: field.dataType for field in result.rows.schema.fields}

@@ -50,7 +50,7 @@ def describe(ready: PreparedTransform | Stateful, tables: Sequence[Table]) -> An
             for found in ready.plan.steps
         )
         watermark = _row_by_row_watermark(ready, tables)
-        time = ready.form.vocab.event_time_column
+        time = ready.layout.vocab.event_time_column
         reason = (
             f"`{time}` is not an input's event time, nor a function of it that never decreases. Select the input's"
             f" event time as `{time}` to pass it on."
@@ -58,7 +58,7 @@ def describe(ready: PreparedTransform | Stateful, tables: Sequence[Table]) -> An
     notes = _on_late_rows(ready.late, names)
     return AnalyzeResponseSuccess(
         steps=steps,
-        output_columns=tuple(ready.form.schema.names),
+        output_columns=tuple(ready.layout.schema.names),
         output_schema=output_schema(ready),
         notes=notes if watermark is not None else (*notes, f"The watermark will not advance: {reason}"),
         primary_key=key,
@@ -77,18 +77,18 @@ def _on_late_rows(policy: LatePolicy, names: Sequence[str]) -> tuple[str, ...]:
 
 def output_schema(ready: PreparedTransform | Stateful) -> DataSchema:
     """The schema of the output, with the primary key that the query gives it."""
-    return with_primary_key(from_arrow(ready.form.schema), primary_key(ready))
+    return with_primary_key(from_arrow(ready.layout.schema), primary_key(ready))
 
 
 def primary_key(ready: PreparedTransform | Stateful) -> tuple[str, ...] | None:
     """The columns of which no two rows of the output's state have the same values, as far as the query tells."""
-    final = {at: ready.form.schema.field(3 + number).name for number, at in enumerate(ready.form.sources)}
+    final = {at: ready.layout.schema.field(3 + number).name for number, at in enumerate(ready.layout.sources)}
     positions = key_positions(ready.steps.last.info) if isinstance(ready, Stateful) else ready.plan.key
     return None if positions is None else tuple(final[at] for at in positions)
 
 
 def _stateful_step(alias: str | None, text: str, info: PlanInfo) -> StepAnalysis:
-    if info.free is not None:
+    if info.stateless_plan is not None:
         return StepAnalysis(alias, text, ROW_BY_ROW, "every result row comes from one row", "nothing")
     if info.is_constant:
         return StepAnalysis(alias, text, "constants", "every result row comes from the query itself", "nothing")

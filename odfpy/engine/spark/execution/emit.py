@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from odfpy.data.timestamp import Timestamp
 from odfpy.engine.contract import SliceDescription, TransformRequest
-from odfpy.engine.corrections import CarriedRows, mend_pairs
-from odfpy.engine.floats import in_one_form
-from odfpy.engine.output import OutputForm, OutputSlice
+from odfpy.engine.corrections import TaggedRows, finalize_correction_pairs
+from odfpy.engine.floats import normalize_floats
+from odfpy.engine.output import OutputLayout, OutputSlice
 from odfpy.engine.spark.plan.catalyst import Catalyst
 from odfpy.engine.spark.plan.step import CARRIED_INPUT
 from odfpy.engine.spark.row_by_row.carried import Delta
-from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK, carried_rows, in_input_order
+from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK, in_input_order, tagged_rows
 from odfpy.engine.spark.rows.write import write_file
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def write_delta(
     catalyst: Catalyst,
     delta: Delta,
-    form: OutputForm,
+    layout: OutputLayout,
     request: TransformRequest,
     source_rows: Sequence[int],
     names: Sequence[str],
@@ -38,7 +38,7 @@ def write_delta(
     Args:
         catalyst: the session.
         delta: the rows.
-        form: their final columns.
+        layout: their final columns.
         request: says where to, and from which offset on.
         source_rows: how many rows are read, of each source.
         names: of the sources, for messages.
@@ -48,11 +48,11 @@ def write_delta(
         return ()
     frame = in_input_order(catalyst.dataframe(delta.plan), delta, source_rows, rows_in_one_task)
     fans_out = tuple(branch.fans_out for branch in delta.branches)
-    return write_slice(frame, request, _DeltaRows(fans_out, tuple(names)), form)
+    return write_slice(frame, request, _DeltaRows(fans_out, tuple(names)), layout)
 
 
 def write_slice(
-    frame: DataFrame, request: TransformRequest, final: FinalRows, form: OutputForm
+    frame: DataFrame, request: TransformRequest, final: FinalRows, layout: OutputLayout
 ) -> tuple[SliceDescription, ...]:
     """Write rows that are in their final order to the slice of a request, wherever that is done.
 
@@ -60,9 +60,9 @@ def write_slice(
         frame: the rows.
         request: says where to, and from which offset on.
         final: gives them their operation types.
-        form: their final columns.
+        layout: their final columns.
     """
-    work = _SliceWork(form, request.next_offset, request.system_time, final)
+    work = _SliceWork(layout, request.next_offset, request.system_time, final)
     slices = write_file(frame, Path(request.new_data_path), work)
     return tuple(replace(described, path=request.new_data_path) for described in slices)
 
@@ -76,16 +76,16 @@ FinalRows: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[FinalRow]]
 class _SliceWork:
     """Writes a slice; it may travel to an executor."""
 
-    form: OutputForm
+    layout: OutputLayout
     next_offset: int
     system_time: Timestamp
     final: FinalRows
 
     def __call__(self, path: str, batches: Iterator[pa.RecordBatch]) -> tuple[SliceDescription, ...]:
-        output = OutputSlice(path, self.form, next_offset=self.next_offset, system_time=self.system_time)
+        output = OutputSlice(path, self.layout, next_offset=self.next_offset, system_time=self.system_time)
         with output:
             for rows, operation_types, where in self.final(batches):
-                output.write(in_one_form(rows), operation_types, where)
+                output.write(normalize_floats(rows), operation_types, where)
             return output.finish()
 
 
@@ -97,11 +97,11 @@ class _DeltaRows:
     names: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[FinalRow]:
-        for batch in mend_pairs(carried_rows(batches, self.fans_out)):
+        for batch in finalize_correction_pairs(tagged_rows(batches, self.fans_out)):
             yield batch.rows, pa.array(batch.operation_types, pa.int32()), _origin_of(batch, self.names)
 
 
-def _origin_of(batch: CarriedRows, names: Sequence[str]) -> Callable[[int], str]:
+def _origin_of(batch: TaggedRows, names: Sequence[str]) -> Callable[[int], str]:
     """Names the row of a source that a row of the result stands for."""
 
     def name(row: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,11 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from odfpy.engine.bounds import only_appends
+from odfpy.engine.bounds import is_append_only
 from odfpy.engine.contract import (
     AnalyzeRequest,
     AnalyzeResponse,
     AnalyzeResponseSuccess,
+    SliceDescription,
     SqlRequest,
     SqlResponse,
     SqlResponseSuccess,
@@ -44,8 +46,9 @@ from odfpy.engine.spark.rows.batches import ROWS_IN_ONE_TASK
 from odfpy.engine.spark.rows.parallelism import gather_few
 from odfpy.engine.spark.rows.tables import Table, name_projected
 from odfpy.engine.spark.rows.write import batches_of
-from odfpy.engine.sql.source_text import SourceText
+from odfpy.engine.sql.source_text import SourceText, step_texts
 from odfpy.engine.watermark import input_watermark
+from odfpy.errors import InvalidQuery
 from odfpy.stages import stage
 
 if TYPE_CHECKING:
@@ -104,11 +107,10 @@ def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task:
         if isinstance(ready, Stateful):
             with stage("watermark"):
                 watermark = watermark_of(ready, request)
-            write = write_difference if request.query_changed else write_changes
-            slices = write(ready, request, version_of(spark), rows_in_one_task)
+            slices = _write_stateful(ready, request, version_of(spark), rows_in_one_task)
         else:
             if ready.plan.star is not None and not all(
-                only_appends(table.data_paths, table.vocab.operation_type_column) for table in tables
+                is_append_only(table.data_paths, table.vocab.operation_type_column) for table in tables
             ):
                 raise refuse_star(ready.plan.star, tables)
             known = [input_watermark(source) for source in request.query_inputs]
@@ -122,7 +124,7 @@ def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task:
             if not any(branch.fans_out for branch in ready.delta.branches):
                 gather_few(ready.catalyst.spark, sum(rows))
             with stage("output"):
-                slices = write_delta(ready.catalyst, ready.delta, ready.form, request, rows, names, rows_in_one_task)
+                slices = write_delta(ready.catalyst, ready.delta, ready.layout, request, rows, names, rows_in_one_task)
         with stage("late rows"):
             late, ignored = tally(ready, request)
         with stage("answer"):
@@ -136,6 +138,34 @@ def _transform(spark: SparkSession, request: TransformRequest, rows_in_one_task:
             late_rows=late,
             ignored_rows=ignored,
         )
+
+
+def _write_stateful(
+    ready: Stateful, request: TransformRequest, engine: str, rows_in_one_task: int
+) -> tuple[SliceDescription, ...]:
+    """Write what changes in the result of a query with state.
+
+    Where that fails for a row, the row may have been taken back since. Then it is none of the query's, and so it is
+    run once more over rows without it. The other way is the usual one, since it need not look for such rows.
+    """
+    write = write_difference if request.query_changed else write_changes
+    try:
+        with spark_errors(step_texts(request.transform)):
+            return write(ready, request, engine, rows_in_one_task)
+    except InvalidQuery:
+        if not _takes_back(request):
+            raise
+        scratch = ready.scratch / "net"
+        scratch.mkdir()
+        return write(replace(ready, scratch=scratch, nets_rows=True), request, engine, rows_in_one_task)
+
+
+def _takes_back(request: TransformRequest) -> bool:
+    """Return whether a request has rows that are not appended."""
+    return not all(
+        is_append_only([*source.data_paths, *(source.history_paths or ())], source.vocab.operation_type_column)
+        for source in request.query_inputs
+    )
 
 
 def _sql(spark: SparkSession, request: SqlRequest) -> SqlResponseSuccess:

@@ -1,4 +1,4 @@
-"""Preparation of a transform: queries analyzed and classified, the rows and the form of the result known.
+"""Preparation of a transform: queries analyzed and classified, the rows and the layout of the result known.
 
 Queries are analyzed over inputs without rows. The engine keeps what it has analyzed, by all that it depends on, and
 checks it in the same way for an analysis and for a run: a run relies on no analysis of another engine.
@@ -17,7 +17,7 @@ from odfpy.data.schemas.schema import DataSchema
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.transform import TransformSql
 from odfpy.engine.lateness.policy import Late, LatePolicy
-from odfpy.engine.output import OutputForm, output_form
+from odfpy.engine.output import OutputLayout, output_layout
 from odfpy.engine.spark.analysis.hints import late_policy
 from odfpy.engine.spark.execution.row_by_row import RowByRowPlan, row_by_row_plan
 from odfpy.engine.spark.execution.stateful import Stateful, stateful
@@ -46,7 +46,7 @@ class PreparedTransform:
         tables: the inputs, in declared order.
         plan: what the queries are.
         delta: the rows of the result.
-        form: their final columns.
+        layout: their final columns.
         late: what becomes of late rows.
     """
 
@@ -54,7 +54,7 @@ class PreparedTransform:
     tables: tuple[Table, ...]
     plan: RowByRowPlan
     delta: Delta
-    form: OutputForm
+    layout: OutputLayout
     late: LatePolicy
 
 
@@ -102,10 +102,10 @@ def prepare(
         if policy.correctable is not None:
             raise no_windows()
         with stage("plan"):
-            form = output_form(plan.result, vocab, recorded)
-            _check_operation_type(plan.delta, form, tables)
+            layout = output_layout(plan.result, vocab, recorded)
+            _check_operation_type(plan.delta, layout, tables)
             delta = plan.over(catalyst, tables, policy.inputs, Path(folder))
-        yield PreparedTransform(catalyst, tables, plan, delta, form, policy)
+        yield PreparedTransform(catalyst, tables, plan, delta, layout, policy)
 
 
 def _key_of(catalyst: Catalyst, transform: TransformSql, vocab: DatasetVocabulary, tables: Sequence[Table]) -> Hashable:
@@ -132,14 +132,14 @@ def _as_known(table: Table, late: Late) -> Table:
     return replace(table, primary_key=None) if late is Late.IGNORED else table
 
 
-def _check_operation_type(delta: Delta, form: OutputForm, tables: tuple[Table, ...]) -> None:
+def _check_operation_type(delta: Delta, layout: OutputLayout, tables: tuple[Table, ...]) -> None:
     """The operation type passes through by itself; a query that selects it must not change it."""
-    if form.operation_type is None:
+    if layout.operation_type is None:
         return
-    for origin in origins(delta.plan, columns(delta.plan)[form.operation_type]):
+    for origin in origins(delta.plan, columns(delta.plan)[layout.operation_type]):
         source = None if origin.branch is None else tables[delta.branches[origin.branch].input]
         if source is None or not origin.is_unchanged or origin.column != source.vocab.operation_type_column:
-            name = form.vocab.operation_type_column
+            name = layout.vocab.operation_type_column
             raise InvalidQuery(
                 f"The column `{name}` of the result is not the `{name}` of an input, passed unchanged",
                 hint="Leave it out, since it passes through by itself, or give the column another name with AS.",

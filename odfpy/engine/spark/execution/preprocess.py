@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odfpy.engine.contract import PreprocessRequest, PreprocessResponse, PreprocessResponseSuccess, PreprocessTable
-from odfpy.engine.floats import in_one_form
+from odfpy.engine.floats import normalize_floats
 from odfpy.engine.ipc import write_stream
 from odfpy.engine.responses import respond
 from odfpy.engine.spark.analysis.analysis import check_names, each_step
@@ -124,13 +124,13 @@ def _look(spark: SparkSession, request: PreprocessRequest, *, in_order: bool) ->
     tables = request.tables
     num_rows = tuple(_name_table(catalyst, table, at, in_order=in_order) for at, table in enumerate(tables))
 
-    def look(step: Step, *, is_last: bool) -> tuple[Step, bool]:  # noqa: ARG001  its order is kept in any case
+    def visit(step: Step, *, is_last: bool) -> tuple[Step, bool]:  # noqa: ARG001  its order is kept in any case
         check_no_hints(catalyst, step.source)
         _check(catalyst, step)
         in_their_order = all(found.name not in ARRANGING for found in step.operators)
         return step, in_their_order and row_by_row_reason(step) is not None
 
-    steps = each_step(catalyst, request.transform, [table.name for table in tables], look)
+    steps = each_step(catalyst, request.transform, [table.name for table in tables], visit)
     return _Looked(catalyst, steps[-1][0], all(row_by_row for _, row_by_row in steps), num_rows)
 
 
@@ -242,7 +242,7 @@ def _sortable(frame: DataFrame, at: int) -> Column:
 def _result(rows: pa.RecordBatch, schema: pa.Schema, exact: Collection[int]) -> pa.RecordBatch:
     """The columns of the result; computed floating point numbers in one form, as processors differ in their NaN."""
     batch = pa.record_batch(rows.columns[: len(schema)], schema=schema)
-    one_form = in_one_form(batch)
+    one_form = normalize_floats(batch)
     return pa.record_batch(
         [(batch if at in exact else one_form).column(at) for at in range(len(schema))], schema=schema
     )

@@ -13,7 +13,7 @@ from odfpy.data.lru_cache import LruCache
 from odfpy.data.vocabulary import DatasetVocabulary
 from odfpy.dataset.transform import TransformSql
 from odfpy.engine.lateness.policy import Late
-from odfpy.engine.output import output_form
+from odfpy.engine.output import output_layout
 from odfpy.engine.spark.analysis.classification import ClassifiedStep, classify_transform
 from odfpy.engine.spark.analysis.stars import star_in_function, without_assigned
 from odfpy.engine.spark.incremental.state.changes import same_nulls
@@ -120,13 +120,13 @@ def _analyzed(
     step = without_assigned(last.step, catalyst, tables, vocab)
     delta = carry(catalyst, step.plan)
     result = arrow_schema(catalyst.dataframe(step.plan).schema)
-    form = output_form(result, vocab, None)
+    layout = output_layout(result, vocab, None)
     return RowByRowPlan(
         (*steps[:-1], replace(last, step=step)),
         delta,
         result,
-        tuple(origins(delta.plan, columns(delta.plan)[form.sources[0]])),
-        _passed_key(delta, tables, form.sources),
+        tuple(origins(delta.plan, columns(delta.plan)[layout.sources[0]])),
+        _passed_key(delta, tables, layout.sources),
         next(filter(None, (_star(catalyst, one, tables) for one in steps)), None),
     )
 

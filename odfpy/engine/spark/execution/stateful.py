@@ -18,7 +18,7 @@ from odfpy.dataset.transform import TransformSql
 from odfpy.engine.checkpoint import CheckpointRows, kept_rows, manifest_after, write_checkpoint
 from odfpy.engine.contract import SliceDescription, TransformRequest, TransformRequestInput
 from odfpy.engine.lateness.policy import LatePolicy
-from odfpy.engine.output import OutputForm, output_form
+from odfpy.engine.output import OutputLayout, output_layout
 from odfpy.engine.spark.execution.emit import FinalRow, write_delta, write_slice
 from odfpy.engine.spark.incremental.operators.steps import Steps, steps_of
 from odfpy.engine.spark.incremental.properties.keys import sources_read
@@ -56,22 +56,24 @@ class Stateful:
     Attributes:
         catalyst: the session of this request.
         steps: what the queries are, and the fragments they are processed in.
-        form: the columns of the output.
+        layout: the columns of the output.
         late: what becomes of late rows.
         scratch: a folder for temporary files.
+        nets_rows: whether rows that are taken back are left out before anything is computed of them.
     """
 
     catalyst: Catalyst
     steps: Steps
-    form: OutputForm
+    layout: OutputLayout
     late: LatePolicy
     scratch: Path
+    nets_rows: bool = False
 
     @property
     def watermark(self) -> DerivedWatermark | None:
         """The watermark of the output, None when it does not advance."""
         info = self.steps.last.info
-        time = info.times.get(column_id(info.columns[self.form.sources[0]]))
+        time = info.times.get(column_id(info.columns[self.layout.sources[0]]))
         return None if time is None or time.windows else time.watermark
 
 
@@ -107,15 +109,15 @@ def stateful(
 
     steps, result = _KNOWN.get(key, analyzed)
     check_correctable(policy, steps.fragments, len(tables))
-    form = output_form(result, vocab, recorded)
-    if form.operation_type is not None:
+    layout = output_layout(result, vocab, recorded)
+    if layout.operation_type is not None:
         name = vocab.operation_type_column
         raise InvalidQuery(
             f"The column `{name}` of the result is made by the engine, which finds out what has changed",
             hint="Leave it out, or give the column another name with AS.",
         )
-    form = replace(form, key=frozenset(key_positions(steps.last.info) or ()))
-    return Stateful(catalyst, steps, form, policy, scratch)
+    layout = replace(layout, key=frozenset(key_positions(steps.last.info) or ()))
+    return Stateful(catalyst, steps, layout, policy, scratch)
 
 
 def write_changes(
@@ -150,8 +152,8 @@ def write_changes(
             with stage("plan"):
                 changes = runs.fragments[-1].changes()
             with stage("output"):
-                changed = in_final_order(ready.catalyst, changes, key_of(output.info), ready.form.sources[0])
-                slices = write_rows(request, ready.form, changed)
+                changed = in_final_order(ready.catalyst, changes, key_of(output.info), ready.layout.sources[0])
+                slices = write_rows(request, ready.layout, changed)
         runs.keep(request, engine)
     except HistoryNeeded:
         unfinished.interrupt()
@@ -172,7 +174,7 @@ class FragmentRuns:
         kept = CheckpointRows()
         for run, count in zip(self.fragments, self.counts, strict=True):
             with stage("kept rows"):
-                self.pull.effort.set(count)
+                self.pull.parallelism.set(count)
                 kept.update(run.keep())
         with stage("checkpoint"):
             rows = (rows for _, rows in kept.files.values())
@@ -210,7 +212,7 @@ def run_fragments(
         [
             rule.limit
             for stateful_input in stateful_inputs
-            for rule in (*stateful_input.complete_when, *stateful_input.forget, *stateful_input.late)
+            for rule in (*stateful_input.complete_when, *stateful_input.drop_when, *stateful_input.late_when)
         ],
         before,
         after,
@@ -222,11 +224,24 @@ def run_fragments(
     with stage("checkpoint"):
         kept = kept_rows(request, engine, ready.scratch)
     with stage("settings"):
-        effort = Parallelism(catalyst, rows_in_one_task, (path for path, _ in kept.files.values()) if kept else ())
+        parallelism = Parallelism(catalyst, rows_in_one_task, (path for path, _ in kept.files.values()) if kept else ())
     limit = Correctable.of(catalyst, ready.late, sources, ready.scratch)
-    arrangement = None if request.new_arrangement_path is None else Arrangement(request, engine, effort)
+    arrangement = None if request.new_arrangement_path is None else Arrangement(request, engine, parallelism)
     late = set[int]() if unfinished is None else unfinished.late
-    pull = Pull(catalyst, effort, streams, before, after, ready.scratch, is_first, kept, limit, arrangement, late)
+    pull = Pull(
+        catalyst,
+        parallelism,
+        streams,
+        before,
+        after,
+        ready.scratch,
+        is_first,
+        kept,
+        limit,
+        arrangement,
+        late,
+        nets_rows=ready.nets_rows and limit is None,
+    )
     runs = tuple(FragmentRun(pull, fragment) for fragment in ready.steps.fragments)
     rows = []
     for run in runs:
@@ -238,7 +253,7 @@ def run_fragments(
             )
         )
         with stage("settings", again=True):
-            effort.set(rows[-1])
+            parallelism.set(rows[-1])
         if run.fragment is not ready.steps.output:
             path = ready.scratch / f"fragment-{run.fragment.source}.parquet"
             made = _changes_of(run, path, rows[-1], unfinished)
@@ -273,13 +288,15 @@ def _count(source: TransformRequestInput) -> int:
 def _write_last_step(ready: Stateful, request: TransformRequest, runs: FragmentRuns) -> tuple[SliceDescription, ...]:
     """The last step is row by row: what changes in its sources passes through it."""
     new = [source.new() for source in runs.pull.streams]
-    runs.pull.effort.set(sum(rows.count for rows in new if rows is not None))
+    runs.pull.parallelism.set(sum(rows.count for rows in new if rows is not None))
     catalyst, info = ready.catalyst, ready.steps.last.info
-    delta = carry(catalyst, info.free, lambda number, leaf: leaf_over(catalyst, leaf, new[number]))
+    delta = carry(catalyst, info.stateless_plan, lambda number, leaf: leaf_over(catalyst, leaf, new[number]))
     aliases = {fragment.source: fragment.alias or "a step" for fragment in ready.steps.fragments}
     names = [source.query_alias for source in request.query_inputs]
     names += [aliases[number] for number in range(len(names), len(new))]
-    return write_delta(catalyst, delta, ready.form, request, [0 if rows is None else rows.count for rows in new], names)
+    return write_delta(
+        catalyst, delta, ready.layout, request, [0 if rows is None else rows.count for rows in new], names
+    )
 
 
 def watermark_of(ready: Stateful, request: TransformRequest) -> Timestamp | None:
@@ -323,15 +340,15 @@ def in_final_order(catalyst: Catalyst, changed: Node, key: list[str] | None, eve
     return in_order(catalyst, changed, None if event_time is None else f"c{event_time}", key)
 
 
-def write_rows(request: TransformRequest, form: OutputForm, frame: DataFrame) -> tuple[SliceDescription, ...]:
+def write_rows(request: TransformRequest, layout: OutputLayout, frame: DataFrame) -> tuple[SliceDescription, ...]:
     """Write ordered changes to the slice of a request.
 
     Args:
         request: the request.
-        form: the form of the output.
+        layout: the layout of the output.
         frame: the rows in their order.
     """
-    return write_slice(frame, request, _changed_rows, form)
+    return write_slice(frame, request, _changed_rows, layout)
 
 
 def _changed_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[FinalRow]:

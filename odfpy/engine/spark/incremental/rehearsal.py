@@ -57,6 +57,6 @@ class _NoRows:
         made = stateful_input.groups.of_rows(self.rows(stateful_input), by_value=by_value)
         return Groups(stateful_input.groups.with_group_columns(made), by_value)
 
-    def only_grew(self, stateful_input: StatefulInput) -> bool:
+    def is_append_only(self, stateful_input: StatefulInput) -> bool:
         """Return whether all rows of a log that there ever were are known to be appended, which will not stay so."""
         return stateful_input.log is None

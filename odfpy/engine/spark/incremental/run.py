@@ -38,7 +38,7 @@ from odfpy.stages import stage
 
 
 class FragmentRun:
-    """One fragment in one pull."""
+    """Processes one fragment in one pull."""
 
     def __init__(self, pull: Pull, fragment: Fragment) -> None:
         self.pull = pull
@@ -48,7 +48,7 @@ class FragmentRun:
 
     def changes(self) -> Node:
         """Return what the fragment emits: columns `c0`, `c1`... of its part, and a weight."""
-        # Four ways, the cheapest first. All give the same rows: nothing of before can change; nothing is new; a product
+        # Four ways, the cheapest first. All give the same rows: no earlier result can change; nothing is new; a product
         # only grows; or the results over touched keys are compared.
         if self._only_settles():
             return self._result(_InputsAt(self, self.pull.after, None, is_after=True, only_complete=True))
@@ -105,7 +105,7 @@ class FragmentRun:
         if plan is not None:
             file = self.pull.scratch / f"keep-{kept.new_name}"
             if count := write_parquet(file, self.pull.catalyst.dataframe(plan)):
-                found.files[kept.new_name] = file, KeptRows(kept.new_name, kept.only_appends, count)
+                found.files[kept.new_name] = file, KeptRows(kept.new_name, kept.is_append_only, count)
         return self.arranged.arrange(stateful_input, [*found.files.values()]) or found
 
     def _only_settles(self) -> bool:
@@ -124,7 +124,7 @@ class FragmentRun:
         )
 
     def _only_settles_at(self, stateful_input: StatefulInput) -> bool:
-        return stateful_input.waits and (stateful_input.groups is None or self.rows.on_time(stateful_input))
+        return stateful_input.only_complete and (stateful_input.groups is None or self.rows.on_time(stateful_input))
 
     def _is_untouched(self) -> bool:
         """Return whether nothing is new, and nothing settles: then only a watermark has advanced."""
@@ -134,20 +134,11 @@ class FragmentRun:
     def _gained(self) -> Node | None:
         """Return what new rows add to a product of the stateful inputs; None if more than adding is to be done."""
         stateful_inputs = self.fragment.info.stateful_inputs
-        if not self.fragment.info.is_product or any(
-            stateful_input.waits or stateful_input.complete_when for stateful_input in stateful_inputs
+        if not self.fragment.info.is_join_product or any(
+            stateful_input.only_complete or stateful_input.complete_when for stateful_input in stateful_inputs
         ):
             return None
-        parts = [
-            rows
-            for stateful_input in stateful_inputs
-            for rows in (
-                self.arranged.known(stateful_input) or self.rows.old(stateful_input),
-                self.rows.new(stateful_input),
-            )
-            if rows is not None
-        ]
-        if not all(rows.only_appends for rows in parts):
+        if not all(map(self._is_append_only, stateful_inputs)):
             return None
         # Without an arrangement, all earlier rows are read anyway.
         touched = self._touched() if any(map(self.arranged.are_arranged, stateful_inputs)) else None
@@ -157,6 +148,16 @@ class FragmentRun:
             if self.rows.new(stateful_input) is not None
         ]
         return self.pull.catalyst.all_of(found) if found else None
+
+    def _is_append_only(self, stateful_input: StatefulInput) -> bool:
+        """Return whether all rows of a stateful input are known to be appended, those of before and those of now."""
+        arranged, new = self.arranged.known(stateful_input), self.rows.new(stateful_input)
+        if arranged is not None:
+            before = arranged.only_appends
+        else:
+            old = self.rows.old(stateful_input)
+            before = old is None or old.is_append_only
+        return before and (new is None or new.is_append_only)
 
     def _result(self, inputs_at: _InputsAt) -> Node:
         info = self.fragment.info
@@ -227,7 +228,7 @@ class FragmentRun:
                 self._keys(
                     stateful_input,
                     new.plan,
-                    is_complete(stateful_input.complete_when, pull.after) if stateful_input.waits else None,
+                    is_complete(stateful_input.complete_when, pull.after) if stateful_input.only_complete else None,
                 )
             )
         if stateful_input.complete_when:
@@ -319,16 +320,16 @@ class _InputsAt:
         plan = groups.after if self.is_after else groups.all_groups_before if self.in_full else groups.old
         if plan is None:
             return groups.of(None)
-        if stateful_input.waits:
+        if stateful_input.only_complete:
             # The first rows may come when a watermark has passed them: then they settle now, too.
             was_complete_before = self.only_complete and not self.run.pull.is_first
             plan = groups.complete(plan, self.clock, self.run.pull.before if was_complete_before else None)
         keys = self.run.fragment.keys[stateful_input.number]
         return groups.of(self._of_touched([key and groups.over_groups(key) for key in keys], plan))
 
-    def only_grew(self, stateful_input: StatefulInput) -> bool:
+    def is_append_only(self, stateful_input: StatefulInput) -> bool:
         """Return whether all rows of a log that there ever were are known to be appended."""
-        return self.run.rows.only_grew(stateful_input)
+        return self.run.rows.is_append_only(stateful_input)
 
     def rows(self, stateful_input: StatefulInput) -> Node:
         """The rows of a stateful input, with its columns."""
@@ -343,11 +344,11 @@ class _InputsAt:
         found = [rows for rows in (old, new) if rows is not None]
         return self.run.multiset(
             stateful_input,
-            [Changes(self._limited(catalyst, stateful_input, rows.plan), rows.only_appends) for rows in found],
+            [Changes(self._limited(catalyst, stateful_input, rows.plan), rows.is_append_only) for rows in found],
         )
 
     def _limited(self, catalyst: Catalyst, stateful_input: StatefulInput, plan: Node) -> Node:
-        if stateful_input.waits:
+        if stateful_input.only_complete:
             plan = catalyst.filter(is_complete(stateful_input.complete_when, self.clock), plan)
         return self._of_touched(self.run.fragment.keys[stateful_input.number], plan)
 

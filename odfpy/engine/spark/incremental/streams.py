@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odfpy.data.offset_interval import OffsetInterval
-from odfpy.engine.bounds import least_time, only_appends
+from odfpy.engine.bounds import is_append_only, least_time
 from odfpy.engine.contract import TransformRequestInput
 from odfpy.engine.lateness.policy import Late, LatePolicy
 from odfpy.engine.spark.incremental.run import FragmentRun
@@ -67,7 +67,7 @@ class InputStream:
         marks = [found[schema.names.index(name)] for name in names]
         return SourceRows(
             self.catalyst.project([*seen, *marks], plan),
-            only_appends(table.data_paths, table.vocab.operation_type_column),
+            is_append_only(table.data_paths, table.vocab.operation_type_column),
             table.num_rows,
             least_time(table.data_paths, table.vocab.event_time_column) if is_new else None,
         )
@@ -125,12 +125,12 @@ class FragmentStream:
         plan = read_kept(catalyst, self.schema, [self.path])
         *data, operation, offset = columns(plan)
         plan = catalyst.project([*data, offset, operation], plan)
-        return SourceRows(plan, only_appends([str(self.path)], OPERATION), self.count)
+        return SourceRows(plan, is_append_only([str(self.path)], OPERATION), self.count)
 
     def old(self) -> SourceRows | None:
         """The result of the fragment before this pull, which goes into a file: others look at it several times."""
         catalyst, path = self.run.pull.catalyst, self.path.with_name(f"before-{self.path.name}")
-        with self.run.pull.effort.within(self.rows):
+        with self.run.pull.parallelism.within(self.rows):
             before = self.run.before()
             if before is None:
                 return None
@@ -139,7 +139,7 @@ class FragmentStream:
                 with stage("result before"):
                     write_parquet(path, frame, even_if_empty=True)
         plan = read_kept(catalyst, frame.schema, [path])
-        return SourceRows(plan, only_appends=True, count=0)
+        return SourceRows(plan, is_append_only=True, count=0)
 
 
 def streams_of(

@@ -73,8 +73,10 @@ class Builder:
         return self.expression("If", condition, value, self.null(value.dataType()))
 
     def one_form(self, expression: Node) -> Node:
-        """The expression with 0.0 for -0.0, and one NaN, also inside of arrays and structs."""
-        return self.catalyst.java_object(_PACKAGE + "optimizer.NormalizeFloatingNumbers").normalize(expression)
+        """The expression with 0.0 for -0.0, one NaN, and maps sorted by their keys, also inside of other values."""
+        rules = _PACKAGE + "optimizer."
+        numbers = self.catalyst.java_object(rules + "NormalizeFloatingNumbers").normalize(expression)
+        return self.catalyst.java_object(rules + "InsertMapSortExpression").insertMapSortRecursively(numbers)
 
     def micros(self, time: Node) -> Node:
         """Microseconds since the epoch of a TIMESTAMP or TIMESTAMP_NTZ."""

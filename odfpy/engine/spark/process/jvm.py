@@ -61,7 +61,7 @@ _OPTIONS: Final = (
     "-XX:SymbolTableSize=262144",
     # A sort or a map of a few rows begins with a page of memory; by default one of 64 MB where memory is plenty, and
     # each broadcast of a join has its own. These ask the properties of the process, not the settings of the session.
-    # Tasks of many rows get larger ones, see `Effort`.
+    # Tasks of many rows get larger ones, see `Parallelism`.
     "-Dspark.buffer.pageSize=1m",
 )
 _OUT_OF_MEMORY: Final = 52

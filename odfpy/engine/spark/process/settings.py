@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
-ENGINE_RELEASE: Final = 6
+ENGINE_RELEASE: Final = 7
 """Counts up whenever this engine gives other results for the same query, inputs and Spark."""
 
 SETTINGS: Final[dict[str, str]] = {

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from odfpy.engine.floats import in_one_form
-from odfpy.engine.output import OutputForm, final_columns
+from odfpy.engine.floats import normalize_floats
+from odfpy.engine.output import OutputLayout, final_columns
 from odfpy.engine.traced_rows import RowKey, TraceTarget, keys_of
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def narrow(frame: DataFrame, wanted: TraceTarget, *, by_time: bool = True) -> Da
         wanted: the rows that are wanted.
         by_time: whether times are looked at. Spark would compare times of sessions before rows become sessions.
     """
-    for source, column in zip(wanted.form.sources, wanted.rows.columns, strict=True):
+    for source, column in zip(wanted.layout.sources, wanted.rows.columns, strict=True):
         if not by_time and isinstance(frame.schema[f"c{source}"].dataType, _times()):
             continue
         values = list({repr(value): value for value in column.to_pylist()}.values())
@@ -45,10 +45,10 @@ def narrow(frame: DataFrame, wanted: TraceTarget, *, by_time: bool = True) -> Da
     return frame
 
 
-def result_keys(form: OutputForm, batch: pa.RecordBatch) -> list[RowKey]:
+def result_keys(layout: OutputLayout, batch: pa.RecordBatch) -> list[RowKey]:
     """Return what tells the rows of a batch of a result apart."""
-    names = [f"c{at}" for at in range(1 + max(form.sources))]
-    return list(keys_of(final_columns(in_one_form(batch.select(names)), form)))
+    names = [f"c{at}" for at in range(1 + max(layout.sources))]
+    return list(keys_of(final_columns(normalize_floats(batch.select(names)), layout)))
 
 
 def _condition(frame: DataFrame, name: str, values: Sequence[Any]) -> Column | None:

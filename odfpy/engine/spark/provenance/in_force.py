@@ -31,15 +31,17 @@ def tells_only_what_was_in_force(steps: Steps, source: int) -> bool:
         source: number of the source.
     """
     readers = [one for fragment in steps.fragments for one in fragment.info.stateful_inputs]
-    plans = [one.plan for one in readers] + ([] if steps.last.info.free is None else [steps.last.info.free])
+    plans = [one.plan for one in readers] + (
+        [] if steps.last.info.stateless_plan is None else [steps.last.info.stateless_plan]
+    )
     reads = Counter(number for plan in plans for number in sources_read(plan))
     lookups = [one.looked_up for one in readers if source in sources_read(one.plan)]
     if len(lookups) != 1 or max(reads.values()) > 1:
         return False
     (lookup,) = lookups
-    if lookup is None or lookup.shows_end:
+    if lookup is None or lookup.uses_end:
         return False
-    return not lookup.shows_lonely or _is_made_of_single_rows(steps)
+    return not lookup.is_outer or _is_made_of_single_rows(steps)
 
 
 def _is_made_of_single_rows(steps: Steps) -> bool:

@@ -84,7 +84,7 @@ class TransformAt:
         return self._annotated(self.ready.steps.last.info) if output is None else self._fragments[output.source]
 
     def _annotated(self, info: PlanInfo, annotator: Annotator | None = None) -> Node:
-        plan = self._over_sources(info.free) if info.free is not None else self._built(info)
+        plan = self._over_sources(info.stateless_plan) if info.stateless_plan is not None else self._built(info)
         found = (annotator or self.annotator).annotate(plan)
         return self.catalyst.project([*info.columns, self.annotator.ids.of(found)], found)
 
@@ -106,7 +106,7 @@ class TransformAt:
         else:
             below = self.annotator.annotate(self._over_sources(stateful_input.plan))
             plan = self.catalyst.project([*stateful_input.columns, self.annotator.ids.of(below)], below)
-        if stateful_input.waits:
+        if stateful_input.only_complete:
             plan = self.catalyst.filter(is_complete(stateful_input.complete_when, self.clock), plan)
         return leaf(self.catalyst, stateful_input.columns, plan)
 
@@ -117,16 +117,18 @@ class TransformAt:
         made = stateful_input.groups.of_rows(self.rows(stateful_input))
         return Groups(stateful_input.groups.with_group_columns(made), by_value=False)
 
-    def only_grew(self, stateful_input: StatefulInput) -> bool:
+    def is_append_only(self, stateful_input: StatefulInput) -> bool:
         """Return whether all rows of a log that there ever were are known to be appended."""
-        return all(rows is None or rows.only_appends for rows in map(self._rows_of, sources_read(stateful_input.plan)))
+        return all(
+            rows is None or rows.is_append_only for rows in map(self._rows_of, sources_read(stateful_input.plan))
+        )
 
     # --- Inputs ---
 
     @property
     def only_appended(self) -> bool:
         """True if nothing in the inputs has ever been taken back."""
-        return all(rows is None or rows.only_appends for rows in self._known.values())
+        return all(rows is None or rows.is_append_only for rows in self._known.values())
 
     @cached_property
     def _known(self) -> Mapping[int, SourceRows | None]:
@@ -160,9 +162,9 @@ class TransformAt:
         limit = Correctable.of(self.catalyst, self.ready.late, self.sources, self.scratch)
         if limit is not None:
             delta = limit.limited(stateful_input, delta)
-        return self._net(stateful_input.columns, delta, self.only_grew(stateful_input))
+        return self._net(stateful_input.columns, delta, self.is_append_only(stateful_input))
 
-    def _net(self, wanted: Sequence[Node], delta: Delta, only_appends: bool) -> Node:
+    def _net(self, wanted: Sequence[Node], delta: Delta, is_append_only: bool) -> Node:
         """Return what entries amount to: of rows that are the same, those that came last are there."""
         from pyspark.sql import functions
 
@@ -175,7 +177,7 @@ class TransformAt:
         names = [f"c{at}" for at in range(len(wanted))]
         frame = catalyst.dataframe(plan).toDF(*names, WEIGHT, "offset", "source")
         number = identifier(column("offset"), column("source"))
-        if only_appends:
+        if is_append_only:
             return self._named(wanted, catalyst.plan(frame.select(*names, functions.array(number).alias(IDS))))
         gained = functions.when(column(WEIGHT) > 0, number)
         totals = {
@@ -206,14 +208,14 @@ class TransformAt:
             own = [column.toAttribute() for column in data]
             made = carry(self.catalyst, plan, lambda n, one: leaf_over(self.catalyst, one, self._rows_of(n)))
             rows = self._rows_of(number)
-            return leaf(self.catalyst, own, self._net(own, made, rows is None or rows.only_appends))
+            return leaf(self.catalyst, own, self._net(own, made, rows is None or rows.is_append_only))
         return self._over_fragment(plan, data, self._fragments[number])
 
     def _over_fragment(self, plan: Node, data: Sequence[Node], fragment: Node) -> Node:
         catalyst, ids = self.catalyst, self.annotator.ids
         *found, known = columns(fragment)
         marks = [catalyst.alias(catalyst.integer(0), name) for name in (CARRIED_OFFSET, CARRIED_OPERATION)]
-        rows = SourceRows(catalyst.project([*found, known, *marks], fragment), only_appends=True, count=0)
+        rows = SourceRows(catalyst.project([*found, known, *marks], fragment), is_append_only=True, count=0)
         over = leaf_over(catalyst, plan, rows)
         named = selected(over)[: len(data)]
         shown = [column.toAttribute() for column in data]
@@ -227,7 +229,7 @@ def _all(catalyst: Catalyst, old: SourceRows | None, new: SourceRows | None) -> 
         return next(iter(found), None)
     frame = reduce(lambda one, other: one.union(other), (catalyst.dataframe(rows.plan) for rows in found))
     plan = renamed(catalyst, catalyst.plan(frame), columns(found[0].plan))
-    return SourceRows(plan, all(rows.only_appends for rows in found), sum(rows.count for rows in found))
+    return SourceRows(plan, all(rows.is_append_only for rows in found), sum(rows.count for rows in found))
 
 
 def _source_of(plan: Node) -> int | None:

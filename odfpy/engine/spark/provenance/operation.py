@@ -45,7 +45,7 @@ def _trace(spark: SparkSession, request: TraceRequest) -> TraceResponseSuccess:
     tables = tuple(Table.of(source) for source in request.query_inputs)
     scratch = Path(request.output_path).parent
     with prepare(spark, request.transform, request.vocab, tables, scratch, request.recorded_schema) as ready:
-        wanted = TraceTarget.read(request.wanted_path, ready.form)
+        wanted = TraceTarget.read(request.wanted_path, ready.layout)
         if isinstance(ready, Stateful):
             then = TransformAt(ready, request.query_inputs, scratch)
             frame, by_time = _of_state(then)
@@ -104,7 +104,7 @@ def _ways(
     """All that rows that are wanted may be made of, in an order that does not depend on how Spark works."""
     ways: defaultdict[int, list[Sequence[SourceRow]]] = defaultdict(list)
     for batch in batches:
-        keys = result_keys(wanted.form, batch)
+        keys = result_keys(wanted.layout, batch)
         signs, branches = (
             batch.column(name).to_pylist() if by_rows else [default] * len(keys)
             for name, default in ((_SIGN, 1), (CARRIED_BRANCH, -1))

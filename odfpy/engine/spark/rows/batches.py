@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfpy.engine.corrections import CarriedRows, Numbers
+from odfpy.engine.corrections import Numbers, TaggedRows
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node
 from odfpy.engine.spark.plan.same_bytes import sortable
 from odfpy.engine.spark.plan.step import CARRIED_BRANCH, CARRIED_OFFSET, CARRIED_OPERATION
@@ -138,12 +138,12 @@ def _values(frame: DataFrame) -> list[Column]:
     return [sortable(frame, name) for name in frame.columns if name not in CARRIED]
 
 
-def carried_rows(batches: Iterator[pa.RecordBatch], branches_that_fan_out: Sequence[bool]) -> Iterator[CarriedRows]:
+def tagged_rows(batches: Iterator[pa.RecordBatch], branches_that_fan_out: Sequence[bool]) -> Iterator[TaggedRows]:
     """The rows of a delta with what they carry, from batches of its columns, `CARRIED` and the running number."""
     fans_out = np.array(branches_that_fan_out)
     for batch in batches:
         branches = _numbers(batch.column(CARRIED_BRANCH))
-        yield CarriedRows(
+        yield TaggedRows(
             rows=batch,
             operation_types=_numbers(batch.column(CARRIED_OPERATION)),
             branches=np.where(fans_out[branches], -1, branches),

@@ -1,4 +1,4 @@
-"""Effort: as many of Spark's tasks as the rows pay for. Results are the same with any number.
+"""The number of Spark tasks for a number of rows. Results are the same with any number.
 
 A pull is a plan that is put together and a few jobs of Spark: with few rows that is all it costs. So few rows stay in
 one partition from the file on, where joins, groups and windows need no exchange and no broadcast, each of which would

@@ -16,10 +16,10 @@ from odfpy.serving.rest.administration import (
     principals,
     profiles,
     repositories,
-    seen_as,
     shared_tables,
     shares,
     system,
+    table_preview,
 )
 
 ROUTERS: Sequence[APIRouter] = (
@@ -32,6 +32,6 @@ ROUTERS: Sequence[APIRouter] = (
     system.router,
     principals.router,
     profiles.router,
-    seen_as.router,
+    table_preview.router,
 )
 """All that is below `/platform`. Those come last whose paths begin with one of several words."""

@@ -159,9 +159,9 @@ def settings(admin: AnAdmin) -> list[SettingModel]:
         SettingModel(
             **{"from": item.origin},
             key=item.setting.key,
-            value=None if item.setting.meaning.is_secret else item.value,
+            value=None if item.setting.help.is_secret else item.value,
             isDefault=item.origin == "default",
-            isSecret=item.setting.meaning.is_secret,
+            isSecret=item.setting.help.is_secret,
             meaning=item.setting.description,
             values=item.setting.values,
             variable=item.setting.variable,

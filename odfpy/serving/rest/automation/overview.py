@@ -11,9 +11,9 @@ from odfpy.coordinator.workspace import Workspace
 from odfpy.data.timestamp import Timestamp
 from odfpy.serving.callers.access import AnyCaller, Caller
 from odfpy.serving.callers.tokens import Scope
-from odfpy.serving.rest.automation.known import Automations
 from odfpy.serving.rest.automation.models import AutomationModel, LateModel, RunModel, ScheduleModel, run_model
 from odfpy.serving.rest.automation.schedule import faults_told, schedule_models
+from odfpy.serving.rest.automation.schedulers import Automations
 from odfpy.serving.rest.catalog import Catalog, CatalogEntry
 from odfpy.serving.rest.datasets import TOTAL
 from odfpy.serving.rest.models import answers

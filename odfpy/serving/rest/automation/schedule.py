@@ -23,8 +23,8 @@ from odfpy.errors import InvalidValue, MalformedManifest, UsageError
 from odfpy.repository.places.open import is_path
 from odfpy.serving.callers.access import DatasetPlace, Readable, Writable
 from odfpy.serving.http.errors import Refused
-from odfpy.serving.rest.automation.known import Automations
 from odfpy.serving.rest.automation.models import AskedModel, NewScheduleModel, ScheduleModel, UpcomingModel
+from odfpy.serving.rest.automation.schedulers import Automations
 from odfpy.serving.rest.catalog import CatalogEntry, entry_of
 from odfpy.serving.rest.models import answers
 

@@ -93,9 +93,9 @@ def distinct(planner: Planner, plan: Node) -> PlanInfo:
             planner, as_groups, child, groupings, StateRequirement(KEYED, "DISTINCT", GROUPS), groups=groups
         )
     child = planner.whole(child)
-    keys = tuple(key for key in child.keys if key.shown.columns)
+    keys = tuple(key for key in child.keys if key.outputs.columns)
     child = replace(child, keys=keys) if keys else planner.cut(child)
-    if child.free is not None:
+    if child.stateless_plan is not None:
         child = planner.stateful_input(child, child.columns)
     requirement = StateRequirement(KEYED, "DISTINCT", "how often each row is there")
     return replace(
@@ -121,9 +121,11 @@ def _windowed(
     ]
     keys, child, groups = [one.expression for one in groupings], planner.cut(child), _groups(planner, plan)
     if groups is not None:
-        below = planner.stateful_input(child, keys, complete_when, waits=True, groups=groups)
+        below = planner.stateful_input(child, keys, complete_when, only_complete=True, groups=groups)
     else:
-        below = planner.stateful_input(child, keys, complete_when, waits=True, forget=complete_when, late=complete_when)
+        below = planner.stateful_input(
+            child, keys, complete_when, only_complete=True, drop_when=complete_when, late_when=complete_when
+        )
     state = GROUPS if groups is not None else "rows of windows that are not closed yet"
     requirement = StateRequirement(WINDOW, f"GROUP BY {_text(timed[0].expression)}, a time", state)
     return _grouped(planner, plan, below, groupings, requirement, first_open=_first_open(timed[0]), groups=groups)
@@ -195,7 +197,7 @@ def _session(
     late = CompletenessRule(start, session.time.watermark, inclusive=True)
     # Sessions of several keys that are taken for one are only kept longer.
     keys = [one.expression for one in others if can_be_key(one.expression)]
-    below = planner.stateful_input(planner.cut(child), keys, [complete_when], late=[late], session=(start, end))
+    below = planner.stateful_input(planner.cut(child), keys, [complete_when], late_when=[late], session=(start, end))
     outputs = items(plan.aggregateExpressions())
     requirement = StateRequirement(
         SESSION, "GROUP BY session_window, a time", "rows of sessions that are not closed yet"
@@ -226,10 +228,10 @@ def _session(
 def _keyed(planner: Planner, plan: Node, child: PlanInfo, groupings: Sequence[_Grouping]) -> PlanInfo:
     groups = _groups(planner, plan)
     child = planner.whole(child) if groups is None else planner.cut(child)
-    if child.free is None:
-        keys = tuple(key for key in child.keys if any(key.shown.has(one.expression) for one in groupings))
+    if child.stateless_plan is None:
+        keys = tuple(key for key in child.keys if any(key.outputs.has(one.expression) for one in groupings))
         child = replace(child, keys=keys) if keys else planner.cut(child)
-    if child.free is not None:
+    if child.stateless_plan is not None:
         child = planner.stateful_input(child, [one.expression for one in groupings], groups=groups)
     reason = (
         f"GROUP BY {', '.join(_text(one.expression) for one in groupings)}" if groupings else "one group of all rows"
@@ -248,7 +250,7 @@ def _grouped(
     first_open: _FirstOpen | None = None,
     groups: PartialAggregate | None = None,
 ) -> PlanInfo:
-    """The aggregate over a part that is not free, or over groups."""
+    """The aggregate over a part that is not stateless, or over groups."""
     outputs = items(plan.aggregateExpressions())
     columns = tuple(output.toAttribute() for output in outputs)
     shown = [_shown_as(one.expression, outputs) for one in groupings]
@@ -256,7 +258,7 @@ def _grouped(
     for key in child.keys:
         names: set[int] = set()
         for one in groupings:
-            if key.shown.has(one.expression):
+            if key.outputs.has(one.expression):
                 names |= _same_as(one.expression, outputs)
         keys.append(Key(key.at, Values(frozenset(names))))
     times = {}

@@ -74,14 +74,14 @@ class _Bounds:
         begin: column with the beginning.
         end: column with the end, if it is compared with the same time.
         is_exact: whether the condition is that the version is valid, end not included, and says no more of it.
-        shows_end: whether the query makes another use of the end.
+        uses_end: whether the query makes another use of the end.
     """
 
     fact_time: _FactTime
     begin: Node
     end: Node | None
     is_exact: bool
-    shows_end: bool
+    uses_end: bool
 
 
 def as_of_join(
@@ -99,7 +99,7 @@ def as_of_join(
     """
     sides = ((left, right, _OF_FACTS_ON_THE_LEFT), (right, left, _OF_FACTS_ON_THE_RIGHT))
     for facts, versions, of_facts in sides:
-        if not versions.validity or versions.free is None:
+        if not versions.validity or versions.stateless_plan is None:
             continue
         bounds = _bounds(planner, conjuncts, facts, versions)
         if bounds is None or (kind not in of_facts and bounds.end is None):
@@ -151,14 +151,18 @@ class _AsOf:
         planner, bounds, fact_time, limit = self.planner, self.bounds, self.bounds.fact_time, self._limit
         given = CompletenessRule(fact_time.value, limit, inclusive=True)
         keys = [*(fact for fact, _ in self.pairs), fact_time.value]
-        mine = planner.stateful_input(self.facts, keys, [given], waits=True, forget=[given], late=[given])
-        valid = None if bounds.end is None or not bounds.is_exact or bounds.shows_end else (bounds.begin, bounds.end)
-        condition, shows_lonely = self.plan.condition().get(), self.kind not in _ONLY_WITH_VERSION
-        looked_up = Lookup(mine.stateful_inputs[0].number, condition, valid, bounds.shows_end, shows_lonely)
+        mine = planner.stateful_input(
+            self.facts, keys, [given], only_complete=True, drop_when=[given], late_when=[given]
+        )
+        valid = None if bounds.end is None or not bounds.is_exact or bounds.uses_end else (bounds.begin, bounds.end)
+        condition, is_outer = self.plan.condition().get(), self.kind not in _ONLY_WITH_VERSION
+        looked_up = Lookup(mine.stateful_inputs[0].number, condition, valid, bounds.uses_end, is_outer)
         began = [CompletenessRule(bounds.begin, self._past, inclusive=True)]
         keys = [version for _, version in self.pairs]
-        others = planner.stateful_input(self.versions, keys, forget=self._ended, late=began, looked_up=looked_up)
-        shows_time = fact_time.column is not None and not bounds.shows_end
+        others = planner.stateful_input(
+            self.versions, keys, drop_when=self._ended, late_when=began, looked_up=looked_up
+        )
+        shows_time = fact_time.column is not None and not bounds.uses_end
         return PlanInfo(
             tuple(columns(self.plan)),
             build=lambda at: self._built(at, mine, others),
@@ -177,7 +181,7 @@ class _AsOf:
         """Return the properties of it, if it tells which versions no fact looks up."""
         planner, (ended,) = self.planner, self._ended
         given = CompletenessRule(self.bounds.fact_time.value, self._limit, inclusive=True)
-        mine = planner.stateful_input(self.facts, [fact for fact, _ in self.pairs], [given], waits=True)
+        mine = planner.stateful_input(self.facts, [fact for fact, _ in self.pairs], [given], only_complete=True)
         others = planner.stateful_input(self.versions, [version for _, version in self.pairs], [ended])
         requirement = _requirement(self.bounds, self.bounds.fact_time, self.pairs)
         return PlanInfo(

@@ -81,10 +81,10 @@ def _kind_of(plan: Node) -> str:
 def _beside_constants(planner: Planner, plan: Node, kind: str, left: PlanInfo, right: PlanInfo) -> PlanInfo | None:
     """Return the plan of a join of rows with constants, which looks at one row at a time; None if it does not."""
     stays = left if kind in _LEFT_ONLY else None
-    if left.free is not None and right.is_constant and kind in (*_INNER, "LeftOuter", *_LEFT_ONLY):
-        sides, times = [left.free, right.built(None)], left.times
-    elif right.free is not None and left.is_constant and kind in (*_INNER, "RightOuter"):
-        sides, times = [left.built(None), right.free], right.times
+    if left.stateless_plan is not None and right.is_constant and kind in (*_INNER, "LeftOuter", *_LEFT_ONLY):
+        sides, times = [left.stateless_plan, right.built(None)], left.times
+    elif right.stateless_plan is not None and left.is_constant and kind in (*_INNER, "RightOuter"):
+        sides, times = [left.built(None), right.stateless_plan], right.times
     else:
         return None
     return PlanInfo(
@@ -134,14 +134,16 @@ class _Sides:
             return side
         side = self._planner.whole(side)
         # Without a key for any of the pairs, every pull would look at all rows of both sides.
-        if side.free is None and (follows_time or not any(_key(side, pair[at], pair[2]) for pair in self._pairs)):
+        if side.stateless_plan is None and (
+            follows_time or not any(_key(side, pair[at], pair[2]) for pair in self._pairs)
+        ):
             side = self._planner.cut(side)
-        if side.free is None:
+        if side.stateless_plan is None:
             return side
-        forget, late = rules
+        drop_when, late_when = rules
         keys = [pair[at] for pair in self._pairs]
         return self._planner.stateful_input(
-            side, keys, [complete_when] if complete_when else [], forget=forget, late=late
+            side, keys, [complete_when] if complete_when else [], drop_when=drop_when, late_when=late_when
         )
 
     def _left_rules(self) -> tuple[list[CompletenessRule], list[CompletenessRule]]:
@@ -149,20 +151,20 @@ class _Sides:
         interval, times = self._interval, self._left_times
         if interval is None or times is None:
             return [], []
-        forget = self._due_left()
-        if forget is not None and self._kind in _RIGHT_KEPT:
-            forget = _no_sooner(forget, self._due_right(), interval.greatest, less=True)
-        return [forget] if forget else [], [CompletenessRule(interval.left, times.watermark, inclusive=True)]
+        drop_when = self._due_left()
+        if drop_when is not None and self._kind in _RIGHT_KEPT:
+            drop_when = _no_sooner(drop_when, self._due_right(), interval.greatest, less=True)
+        return [drop_when] if drop_when else [], [CompletenessRule(interval.left, times.watermark, inclusive=True)]
 
     def _right_rules(self) -> tuple[list[CompletenessRule], list[CompletenessRule]]:
         """The same of rows on the right."""
         interval, times = self._interval, self._right_times
         if interval is None or times is None:
             return [], []
-        forget = self._due_right()
-        if forget is not None and self._kind in (*_LEFT_KEPT, *_LEFT_ONLY):
-            forget = _no_sooner(forget, self._due_left(), interval.least)
-        return [forget] if forget else [], [CompletenessRule(interval.right, times.watermark, inclusive=True)]
+        drop_when = self._due_right()
+        if drop_when is not None and self._kind in (*_LEFT_KEPT, *_LEFT_ONLY):
+            drop_when = _no_sooner(drop_when, self._due_left(), interval.least)
+        return [drop_when] if drop_when else [], [CompletenessRule(interval.right, times.watermark, inclusive=True)]
 
     def _due_left(self) -> CompletenessRule | None:
         """Return when a row on the left has no partner to expect any more."""
@@ -189,7 +191,7 @@ class _Sides:
         return PlanInfo(
             tuple(columns(self._plan)),
             build=build,
-            product=build if self._is_product() else None,
+            join_product=build if self._is_join_product() else None,
             keys=tuple(keys),
             stateful_inputs=left.stateful_inputs + right.stateful_inputs,
             times=self._times(),
@@ -197,8 +199,8 @@ class _Sides:
             requirements=(*left.requirements, *right.requirements, self._requirement()),
         )
 
-    def _is_product(self) -> bool:
-        return self._kind in ("Inner", "Cross") and self._left.is_product and self._right.is_product
+    def _is_join_product(self) -> bool:
+        return self._kind in ("Inner", "Cross") and self._left.is_join_product and self._right.is_join_product
 
     def _joined(self, left: Key, right: Key) -> Key:
         """A key of both sides, as it is seen in the result."""
@@ -208,11 +210,13 @@ class _Sides:
             right = Key(right.at)
         elif self._kind in _LEFT_KEPT:
             right = self._or_made(right)
-        return Key({**left.at, **right.at}, left.shown | right.shown, left.or_null | right.or_null)
+        return Key(
+            {**left.at, **right.at}, left.outputs | right.outputs, left.nullable_outputs | right.nullable_outputs
+        )
 
     def _or_made(self, key: Key) -> Key:
         """A key of a side that some rows of the result lack."""
-        return Key(key.at, Values(), null_of_nulls(key.shown) | key.or_null)
+        return Key(key.at, Values(), null_of_nulls(key.outputs) | key.nullable_outputs)
 
     def _build(self, inputs_at: InputsAt) -> Node:
         catalyst, plan = self._planner.catalyst, self._plan
@@ -299,12 +303,12 @@ def _key(side: PlanInfo, expression: Node, is_null_safe: bool) -> Key | None:
 
 
 def _no_sooner(
-    forget: CompletenessRule, other: CompletenessRule | None, shift: int | None, *, less: bool = False
+    drop_when: CompletenessRule, other: CompletenessRule | None, shift: int | None, *, less: bool = False
 ) -> CompletenessRule | None:
     """Return when rows may be forgotten that rows of the other side need, to know that they have a partner.
 
     Args:
-        forget: when rows can have no more partners.
+        drop_when: when rows can have no more partners.
         other: when rows of the other side can have no more partners; None when always.
         shift: by how much a row is at least later than its partners, or earlier; in microseconds.
         less: whether it is earlier.
@@ -312,7 +316,7 @@ def _no_sooner(
     if other is None or shift is None:
         return None
     is_complete = ShiftedBy(other.limit, -shift if less else shift)
-    return CompletenessRule(forget.value, LeastOf((forget.limit, is_complete)), forget.inclusive)
+    return CompletenessRule(drop_when.value, LeastOf((drop_when.limit, is_complete)), drop_when.inclusive)
 
 
 def _completeness(complete_when: CompletenessRule | None, clock: Clock) -> Node:

@@ -24,7 +24,6 @@ from odfpy.engine.spark.incremental.properties.keys import (
     united_key,
 )
 from odfpy.engine.spark.incremental.properties.plan_info import (
-    Best,
     CompletenessRule,
     Fragment,
     InputsAt,
@@ -35,6 +34,7 @@ from odfpy.engine.spark.incremental.properties.plan_info import (
     StatefulInput,
     StateRequirement,
     TimeColumn,
+    TopRows,
     Values,
     constant,
     fragment_of,
@@ -155,74 +155,73 @@ class Planner:
         keys: Sequence[Node],
         complete_when: Sequence[CompletenessRule] = (),
         *,
-        waits: bool = False,
-        forget: Sequence[CompletenessRule] = (),
-        late: Sequence[CompletenessRule] = (),
+        only_complete: bool = False,
+        drop_when: Sequence[CompletenessRule] = (),
+        late_when: Sequence[CompletenessRule] = (),
         session: tuple[Node, Node] | None = None,
         looked_up: Lookup | None = None,
         groups: PartialAggregate | None = None,
-        best: Best | None = None,
+        top_rows: TopRows | None = None,
     ) -> PlanInfo:
-        """Return a free plan as a stateful input of the operator above it; arguments as in `StatefulInput`.
+        """Return a stateless plan as a stateful input of the operator above it; arguments as in `StatefulInput`.
 
         Args:
-            info: properties of the free plan.
+            info: properties of the stateless plan.
             keys: expressions by which what stands on it is divided.
             complete_when: the rules of which one makes a row complete.
-            waits: whether only complete rows count.
-            forget: when rows are kept no more.
-            late: changes that may have to do with rows that are kept no more.
+            only_complete: whether only complete rows count.
+            drop_when: when rows are kept no more.
+            late_when: changes that may have to do with rows that are kept no more.
             session: start and end of the session of a single row, None for no sessions.
             looked_up: how its rows are looked up by those of another one, None if they are not.
             groups: the partial results that are kept in the place of rows, None for rows.
-            best: the rows that matter while nothing is taken back, None for all.
+            top_rows: the rows that matter while nothing is taken back, None for all.
         """
         if groups is not None:
             retention = Retention.GROUPS
-        elif forget or session:
+        elif drop_when or session:
             retention = Retention.OPEN
-        elif self._reads_fragment(info.free):
+        elif self._reads_fragment(info.stateless_plan):
             retention = Retention.ALL
         else:
-            retention = Retention.NOTHING if best is None else Retention.BEST
+            retention = Retention.NOTHING if top_rows is None else Retention.BEST
         stateful_input = StatefulInput(
             self._stateful_inputs,
-            info.free,
+            info.stateless_plan,
             info.columns,
             tuple(keys),
             tuple(complete_when),
-            waits,
+            only_complete,
             retention,
-            tuple(forget),
-            tuple(late),
+            tuple(drop_when),
+            tuple(late_when),
             session,
             looked_up,
             groups=groups,
-            best=best if retention is Retention.BEST else None,
+            top_rows=top_rows if retention is Retention.BEST else None,
         )
         self._stateful_inputs += 1
         if groups is None:
             check_rows(info.columns, self._place, are_kept=stateful_input.retention is not Retention.NOTHING)
         found = tuple(Key({stateful_input.number: at}, Values.of([key])) for at, key in enumerate(keys))
         build = partial(rows_of, stateful_input)
-        return replace(
-            info, free=None, build=build, product=build, keys=found, stateful_inputs=(stateful_input,), validity={}
-        )
+        made = replace(info, stateless_plan=None, build=build, join_product=build, validity={})
+        return replace(made, keys=found, stateful_inputs=(stateful_input,))
 
     def _reads_fragment(self, plan: Node) -> bool:
-        """Return whether a free part reads the changes of a fragment, of which there is no history at hand."""
+        """Return whether a stateless part reads the changes of a fragment, of which there is no history at hand."""
         return any(number >= self._num_inputs for number in sources_read(plan))
 
     def cut(self, info: PlanInfo) -> PlanInfo:
-        """Make a stateful plan a fragment of its own; return the free plan that reads the changes of the fragment."""
-        if info.free is not None:
+        """Make a stateful plan a fragment of its own; return the stateless plan that reads its changes."""
+        if info.stateless_plan is not None:
             return info
         check_rows(info.columns, self._place, are_kept=True)
         number = len(self._sources)
         self._fragments.append(fragment_of(info, number))
         self._sources.append(source_of(info))
         plan = self.catalyst.project(info.columns, source_plan(self.catalyst, info.columns, number))
-        return replace(info, free=plan, build=None, keys=(), stateful_inputs=(), validity={})
+        return replace(info, stateless_plan=plan, build=None, keys=(), stateful_inputs=(), validity={})
 
     def whole(self, info: PlanInfo) -> PlanInfo:
         """A part of which all rows can be made again, for an operator that looks at several of them.
@@ -231,7 +230,7 @@ class Planner:
         result.
         """
         is_open = any(
-            stateful_input.retention is Retention.OPEN or (stateful_input.groups and stateful_input.waits)
+            stateful_input.retention is Retention.OPEN or (stateful_input.groups and stateful_input.only_complete)
             for stateful_input in info.stateful_inputs
         )
         return self.cut(info) if is_open else info
@@ -269,9 +268,10 @@ class Planner:
             if time is not None:
                 times[column_id(column)] = time
         catalyst = self.catalyst
-        if child.free is not None:
+        if child.stateless_plan is not None:
             valid = {new: known for old, known in child.validity.items() for new in passed.get(old, ())}
-            return PlanInfo(outputs, catalyst.project(selected, child.free), times=times, unique=unique, validity=valid)
+            made = catalyst.project(selected, child.stateless_plan)
+            return PlanInfo(outputs, made, times=times, unique=unique, validity=valid)
 
         def build(inputs_at: InputsAt) -> Node:
             return catalyst.project(bound(catalyst, selected, subqueries, inputs_at), child.built(inputs_at))
@@ -294,8 +294,8 @@ class Planner:
             child = self._with_subqueries(child, [found for _, found in subqueries])
         if child.unique is not None:
             child = replace(child, unique=child.unique - fixed_columns(plan.condition(), self.row_numbers))
-        if child.free is not None:
-            return replace(child, free=catalyst.filter(plan.condition(), child.free))
+        if child.stateless_plan is not None:
+            return replace(child, stateless_plan=catalyst.filter(plan.condition(), child.stateless_plan))
 
         def build(inputs_at: InputsAt) -> Node:
             (condition,) = bound(catalyst, [plan.condition()], subqueries, inputs_at)
@@ -316,8 +316,8 @@ class Planner:
         seq = self.catalyst.seq
         keys = passed_keys(child.keys, passed)
         made = replace(child, columns=outputs, keys=keys, times=times, unique=None, validity=valid)
-        if child.free is not None:
-            return replace(made, free=plan.withNewChildren(seq([child.free])))
+        if child.stateless_plan is not None:
+            return replace(made, stateless_plan=plan.withNewChildren(seq([child.stateless_plan])))
         return replace(made, build=lambda inputs_at: plan.withNewChildren(seq([child.built(inputs_at)])))
 
     def _union(self, plan: Node) -> PlanInfo:
@@ -333,10 +333,10 @@ class Planner:
         seq = self.catalyst.seq
         if all(info.is_constant for info in parts):
             return constant(outputs, plan.withNewChildren(seq([info.built(None) for info in parts])))
-        if all(info.free is not None or info.is_constant for info in parts):
+        if all(info.stateless_plan is not None or info.is_constant for info in parts):
             parts = [self.cut(info) for info in parts]
-            return PlanInfo(outputs, plan.withNewChildren(seq([info.free for info in parts])), times=times)
-        parts = [info if info.free is None else self.stateful_input(info, info.columns) for info in parts]
+            return PlanInfo(outputs, plan.withNewChildren(seq([info.stateless_plan for info in parts])), times=times)
+        parts = [info if info.stateless_plan is None else self.stateful_input(info, info.columns) for info in parts]
         keys = []
         for at, column in enumerate(outputs):
             key = united_key(parts, at, column)
@@ -370,13 +370,13 @@ class Planner:
                 if name != _SCALAR or items(node.children()):
                     raise misplaced_subquery(node, self.source)
                 info = self.whole(self.info_of(node.plan()))
-                found.append((node, info if info.free is None else self.stateful_input(info, ())))
+                found.append((node, info if info.stateless_plan is None else self.stateful_input(info, ())))
         return tuple(found)
 
     def _with_subqueries(self, child: PlanInfo, subqueries: Sequence[PlanInfo]) -> PlanInfo:
         """A part that is looked at together with whole tables: everything is touched."""
         child = self.whole(child)
-        info = child if child.free is None else self.stateful_input(child, ())
+        info = child if child.stateless_plan is None else self.stateful_input(child, ())
         stateful_inputs = tuple(stateful_input for sub in subqueries for stateful_input in sub.stateful_inputs)
         requirements = tuple(requirement for sub in subqueries for requirement in sub.requirements)
         mine = StateRequirement(
@@ -385,7 +385,7 @@ class Planner:
         requirements = (*info.requirements, *requirements, mine)
         return replace(
             info,
-            product=None,
+            join_product=None,
             keys=(),
             stateful_inputs=info.stateful_inputs + stateful_inputs,
             times={},

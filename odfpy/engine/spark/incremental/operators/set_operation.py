@@ -12,7 +12,7 @@ from odfpy.engine.spark.plan.times import LeastOf
 def set_operation(planner: Planner, plan: Node) -> PlanInfo:
     """Return the properties of EXCEPT or INTERSECT, with or without ALL."""
     parts = [planner.whole(planner.info_of(child)) for child in children(plan)]
-    parts = [info if info.free is None else planner.stateful_input(info, info.columns) for info in parts]
+    parts = [info if info.stateless_plan is None else planner.stateful_input(info, info.columns) for info in parts]
     outputs = tuple(columns(plan))
     keys = []
     times = {}

@@ -10,6 +10,7 @@ from odfpy.dataset.transform import TemporalTable, TransformSql
 from odfpy.engine.lateness.policy import Late, LatePolicy
 from odfpy.engine.spark.analysis.analysis import analyzed_step, check_aliases, check_step
 from odfpy.engine.spark.analysis.determinism import place
+from odfpy.engine.spark.analysis.normal_form import in_normal_form
 from odfpy.engine.spark.incremental.operators.joined_conditions import with_joined_conditions
 from odfpy.engine.spark.incremental.operators.planner import Planner
 from odfpy.engine.spark.incremental.operators.registry import OPERATORS
@@ -57,7 +58,7 @@ class Steps:
     @property
     def output(self) -> Fragment | None:
         """The fragment whose changes are the output; None when the last step is row by row."""
-        return None if self.last.info.free is not None else self.fragments[-1]
+        return None if self.last.info.stateless_plan is not None else self.fragments[-1]
 
 
 def steps_of(
@@ -92,7 +93,8 @@ def steps_of(
             planner = Planner(catalyst, text, known.sources, known.fragments, OPERATORS)
             # What is taken back and was never here is known among rows only: a sum would be less by it.
             planner.adds_up = Late.ONLY not in policy.inputs
-            info = planner.start(with_joined_conditions(catalyst, without_inner_queries(catalyst, step.plan)))
+            plan = in_normal_form(catalyst, without_inner_queries(catalyst, step.plan))
+            info = planner.start(with_joined_conditions(catalyst, plan))
             if is_last and info.unique == frozenset():
                 info = _while_it_has_a_time(catalyst, info, event_time)
             found.append(StepPart(step, info))
@@ -100,7 +102,7 @@ def steps_of(
                 catalyst.name_view(str(query.alias), info.built(None))
                 known.names.append(str(query.alias))
                 continue
-            if info.free is None:
+            if info.stateless_plan is None:
                 if not is_last:
                     check_rows(info.columns, partial(_place_of, step), are_kept=True)
                 info = known.add(info, fragment_of(info, len(known.sources), query.alias), source_of(info))
@@ -128,12 +130,12 @@ class _Known:
     names: list[str] = field(default_factory=list)
 
     def name(self, name: str, info: PlanInfo, event_time: str) -> None:
-        """Let queries see a free part under a name, as a temporal table if it is one."""
+        """Let queries see a stateless part under a name, as a temporal table if it is one."""
         if name in self.temporal:
             number = len(self.sources)
             table = temporal_table(self.catalyst, self.temporal[name], info, event_time, number, self.num_inputs)
             info = self.add(table.fragment.info, table.fragment, table.source)
-        self.catalyst.name_view(name, self.catalyst.project(info.columns, info.free))
+        self.catalyst.name_view(name, self.catalyst.project(info.columns, info.stateless_plan))
         self.names.append(name)
 
     def add(self, info: PlanInfo, fragment: Fragment, source: TableSource) -> PlanInfo:
@@ -142,7 +144,7 @@ class _Known:
         self.fragments.append(fragment)
         self.sources.append(source)
         plan = self.catalyst.project(info.columns, source_plan(self.catalyst, info.columns, number))
-        return replace(info, free=plan, build=None, keys=(), stateful_inputs=())
+        return replace(info, stateless_plan=plan, build=None, keys=(), stateful_inputs=())
 
 
 def _while_it_has_a_time(catalyst: Catalyst, info: PlanInfo, event_time: str) -> PlanInfo:
@@ -151,8 +153,8 @@ def _while_it_has_a_time(catalyst: Catalyst, info: PlanInfo, event_time: str) ->
     if column is None:
         return info
     has_time = catalyst.expression("IsNotNull", column)
-    if info.free is not None:
-        return replace(info, free=catalyst.filter(has_time, info.free))
+    if info.stateless_plan is not None:
+        return replace(info, stateless_plan=catalyst.filter(has_time, info.stateless_plan))
     return replace(info, build=lambda inputs_at: catalyst.filter(has_time, info.built(inputs_at)))
 
 
@@ -165,7 +167,11 @@ def _place_of(step: Step, column: Node) -> str:
 
 def _reads_input(info: PlanInfo, known: _Known) -> bool:
     """Return whether a part reads an input, itself or through fragments."""
-    plans = [stateful_input.plan for stateful_input in info.stateful_inputs] if info.free is None else [info.free]
+    plans = (
+        [stateful_input.plan for stateful_input in info.stateful_inputs]
+        if info.stateless_plan is None
+        else [info.stateless_plan]
+    )
     read = {number for plan in plans for number in sources_read(plan)}
     below = (fragment.info for fragment in known.fragments if fragment.source in read)
     return any(number < known.num_inputs for number in read) or any(_reads_input(one, known) for one in below)

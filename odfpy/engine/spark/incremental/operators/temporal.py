@@ -127,7 +127,7 @@ def temporal_table(
     Args:
         catalyst: the session.
         table: what is declared.
-        info: the part, which is free.
+        info: the part, which is stateless.
         event_time: name of the column with the event time.
         number: of the source that the temporal table is.
         num_inputs: numbers below it are those of inputs.
@@ -137,7 +137,7 @@ def temporal_table(
     """
     keys = _keys(table, info, event_time)
     time = next(column for column in info.columns if column.name() == event_time)
-    is_log = all(source < num_inputs for source in sources_read(info.free))
+    is_log = all(source < num_inputs for source in sources_read(info.stateless_plan))
     kept = (*info.columns, *marks(catalyst)) if is_log else info.columns
     known = info.times.get(column_id(time))
     latest = (
@@ -146,7 +146,7 @@ def temporal_table(
         else None
     )
     stateful_input = StatefulInput(
-        0, info.free, kept, keys, retention=Retention.ALL, log=time if is_log else None, best=latest
+        0, info.stateless_plan, kept, keys, retention=Retention.ALL, log=time if is_log else None, top_rows=latest
     )
     outputs = _outputs(catalyst, info)
     made = PlanInfo(
@@ -262,7 +262,7 @@ def _build(inputs_at: InputsAt, stateful_input: StatefulInput, outputs: Sequence
     if stateful_input.log is None:
         names, begin = data, data[ids.index(column_id(time))]
         purpose, versions = f"state by {begin}", partial(versions_of_state, time=begin)
-    elif inputs_at.only_grew(stateful_input):
+    elif inputs_at.is_append_only(stateful_input):
         purpose, versions = "growing log", versions_of_growing_log
     else:
         purpose, versions = "log", versions_of_log

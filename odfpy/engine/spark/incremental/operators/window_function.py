@@ -10,7 +10,7 @@ from typing import Final
 from odfpy.engine.spark.analysis.canonical import ordered_limit, ordered_window
 from odfpy.engine.spark.analysis.determinism import place
 from odfpy.engine.spark.incremental.operators.planner import Planner
-from odfpy.engine.spark.incremental.properties.plan_info import Best, PlanInfo, StateRequirement, TimeColumn
+from odfpy.engine.spark.incremental.properties.plan_info import PlanInfo, StateRequirement, TimeColumn, TopRows
 from odfpy.engine.spark.incremental.properties.refusals import unordered_limit
 from odfpy.engine.spark.plan.builder import Builder
 from odfpy.engine.spark.plan.catalyst import Node, column_id, columns, expression_name, items, operator_name
@@ -34,13 +34,13 @@ def window(planner: Planner, plan: Node) -> PlanInfo:
         raise unordered_limit(plan, planner.source)
     child = planner.whole(planner.info_of(plan.child()))
     partition = items(plan.partitionSpec())
-    if child.free is None:
-        keys = tuple(key for key in child.keys if any(key.shown.has(one) for one in partition))
+    if child.stateless_plan is None:
+        keys = tuple(key for key in child.keys if any(key.outputs.has(one) for one in partition))
         child = replace(child, keys=keys) if keys else planner.cut(child)
     first = None
-    if child.free is not None:
+    if child.stateless_plan is not None:
         first = _first(planner, plan)
-        child = planner.stateful_input(child, partition, best=first)
+        child = planner.stateful_input(child, partition, top_rows=first)
     by = ", ".join(str(one.sql()) for one in partition) or "nothing: all rows are one partition"
     state = "the rows of all partitions" if first is None else "the first rows of all partitions"
     requirement = StateRequirement(RUNNING, f"window functions over PARTITION BY {by}", state)
@@ -59,7 +59,7 @@ def _numbers_rows(plan: Node) -> bool:
     return any(expression_name(one.child().windowFunction()) == "RowNumber" for one in items(plan.windowExpressions()))
 
 
-def _first(planner: Planner, plan: Node) -> Best | None:
+def _first(planner: Planner, plan: Node) -> TopRows | None:
     """Of the rows below a window operator, the first of each partition, if the query looks at no others."""
     made = items(plan.windowExpressions())
     if any(expression_name(one.child().windowFunction()) not in _PLACES for one in made):
@@ -150,8 +150,8 @@ def limit(planner: Planner, plan: Node) -> PlanInfo:
         with _placed(planner, plan):
             return ordered_limit(planner.catalyst, node)
 
-    best = (lambda rows, _: first(rows, limits)) if is_top else None
-    child = planner.stateful_input(planner.cut(planner.info_of(below.child())), (), best=best)
+    top_rows = (lambda rows, _: first(rows, limits)) if is_top else None
+    child = planner.stateful_input(planner.cut(planner.info_of(below.child())), (), top_rows=top_rows)
     state = "the first rows" if is_top else "all rows"
     requirement = StateRequirement("top-N", "ORDER BY with LIMIT looks at all rows", state)
     outputs = tuple(columns(plan))

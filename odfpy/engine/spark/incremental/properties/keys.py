@@ -27,7 +27,7 @@ WINDOW_MARK: Final = "spark.timeWindow"
 
 
 def sources_read(plan: Node) -> frozenset[int]:
-    """Numbers of the sources that a free part reads."""
+    """Numbers of the sources that a stateless part reads."""
     return asked_once(plan, "sources", lambda: _sources_read(plan))
 
 
@@ -97,12 +97,12 @@ def key_of(info: PlanInfo, expression: Node) -> Key | None:
     """
     if info.is_constant:
         return Key({}, Values.of([expression]))
-    return next((key for key in info.keys if key.shown.has(expression)), None)
+    return next((key for key in info.keys if key.outputs.has(expression)), None)
 
 
 def key_unless_null(info: PlanInfo, expression: Node) -> Key | None:
     """The key of a part that an expression has in all rows in which it is not NULL, if there is one."""
-    return key_of(info, expression) or next((key for key in info.keys if key.or_null.has(expression)), None)
+    return key_of(info, expression) or next((key for key in info.keys if key.nullable_outputs.has(expression)), None)
 
 
 def united_key(parts: Sequence[PlanInfo], at: int, column: Node) -> Key | None:
@@ -142,7 +142,8 @@ def passed_keys(keys: Iterable[Key], passed: Mapping[int, Sequence[int]]) -> tup
         passed: ids of columns below, with those of the columns above that have their values in all rows.
     """
     return tuple(
-        replace(key, shown=_passes_on(key.shown, passed), or_null=_passes_on(key.or_null, passed)) for key in keys
+        replace(key, outputs=_passes_on(key.outputs, passed), nullable_outputs=_passes_on(key.nullable_outputs, passed))
+        for key in keys
     )
 
 

@@ -1,9 +1,9 @@
 """Properties of a plan: its keys, its times, and the stateful inputs that it stands on.
 
-A plan is *free* as long as it is row by row: its rows can be made from any rows of its sources, new or old. An operator
-that looks at several rows at once (an aggregate, a join...) stands on *stateful inputs*. A stateful input is a free
-plan whose rows the engine keeps between pulls, or finds again. The operators above are run over its rows as they were
-before a pull and as they are after it; the difference is what the pull emits.
+A plan is *stateless* as long as it is row by row: its rows can be made from any rows of its sources, new or old. An
+operator that looks at several rows at once (an aggregate, a join...) stands on *stateful inputs*. A stateful input is a
+stateless plan whose rows the engine keeps between pulls, or finds again. The operators above are run over its rows as
+they were before a pull and as they are after it; the difference is what the pull emits.
 
 A *key* is a value that divides a plan: the result for one value does not depend on rows with another. So a pull looks
 at rows of touched keys only. Rows of other keys do no harm: their results before and after are equal, and cancel out.
@@ -99,40 +99,40 @@ class Lookup:
         condition: which rows belong together, an expression over the columns of both.
         valid: from when and until when a row is valid, where a change of it counts only for the time in which it makes
             a difference; None where every change counts for as long as the row is valid.
-        shows_end: whether the query makes more of the end of a row than to compare it with the time looked up.
-        shows_lonely: whether a row that finds none gives something, too.
+        uses_end: whether the query makes more of the end of a row than to compare it with the time looked up.
+        is_outer: whether a row that finds none gives something, too.
     """
 
     by: int
     condition: Node
     valid: tuple[Node, Node] | None
-    shows_end: bool
-    shows_lonely: bool
+    uses_end: bool
+    is_outer: bool
 
 
-Best = Callable[[Node, Clock], Node]
+TopRows = Callable[[Node, Clock], Node]
 
 
 @dataclass(frozen=True, slots=True)
 class StatefulInput:
-    """A free plan whose rows an operator needs together: a side of a join, what an aggregate groups.
+    """A stateless plan whose rows an operator must keep or re-read: a side of a join, or the input of an aggregate.
 
     Attributes:
         number: position among the stateful inputs of its fragment, from 0.
-        plan: the free part.
+        plan: the stateless part.
         columns: its output.
-        keys: expressions over its columns, by which what stands on it falls apart.
+        keys: expressions over its columns, by which the operator above can be partitioned.
         complete_when: the rules of which one makes a row complete, where the operator asks for that.
-        waits: whether only complete rows count; else completeness only changes what they give.
+        only_complete: whether only complete rows count; else completeness only changes what they give.
         retention: which rows are kept.
-        forget: when rows are kept no more.
-        late: changes that come when this holds may have to do with rows that are kept no more.
+        drop_when: when rows are kept no more.
+        late_when: changes that come when this holds may have to do with rows that are kept no more.
         session: where rows are kept by the sessions they belong to, start and end of a session of a single row.
         looked_up: where rows of another stateful input look up those of this one.
         log: the event time, where the rows are those of the changelog, and not those that the changelog stands for;
             its last columns are then those of `odfpy.engine.spark.incremental.state.log`.
         groups: where not rows are kept but partial results of groups; `keys` are what it groups by.
-        best: of a plan with its columns, the rows that are looked at if no row is taken away or late, under these
+        top_rows: of a plan with its columns, the rows that are looked at if no row is taken away or late, under these
             columns.
     """
 
@@ -141,15 +141,15 @@ class StatefulInput:
     columns: tuple[Node, ...]
     keys: tuple[Node, ...]
     complete_when: tuple[CompletenessRule, ...] = ()
-    waits: bool = False
+    only_complete: bool = False
     retention: Retention = Retention.NOTHING
-    forget: tuple[CompletenessRule, ...] = ()
-    late: tuple[CompletenessRule, ...] = ()
+    drop_when: tuple[CompletenessRule, ...] = ()
+    late_when: tuple[CompletenessRule, ...] = ()
     session: tuple[Node, Node] | None = None
     looked_up: Lookup | None = None
     log: Node | None = None
     groups: PartialAggregate | None = None
-    best: Best | None = None
+    top_rows: TopRows | None = None
 
     @property
     def is_read_again(self) -> bool:
@@ -191,20 +191,20 @@ class Values:
 class Key:
     """A key of a part.
 
-    Each row of the result is made of rows of stateful inputs that have its key. What an operator says of `shown` and of
-    `or_null` holds for the rows that it makes itself, too: an outer join makes rows whose columns of one side are NULL,
-    whatever the key.
+    Each row of the result is made of rows of stateful inputs that have its key. What an operator says of `outputs` and
+    of `nullable_outputs` holds for the rows that it makes itself, too: an outer join makes rows whose columns of one
+    side are NULL, whatever the key.
 
     Attributes:
         at: which of its keys it is at each stateful input, by number of the stateful input; stateful inputs that are
             looked up may lack it.
-        shown: what has its value in all rows.
-        or_null: what has its value in some rows, and is NULL in all others.
+        outputs: what has its value in all rows.
+        nullable_outputs: what has its value in some rows, and is NULL in all others.
     """
 
     at: Mapping[int, int]
-    shown: Values = field(default_factory=Values)
-    or_null: Values = field(default_factory=Values)
+    outputs: Values = field(default_factory=Values)
+    nullable_outputs: Values = field(default_factory=Values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +249,7 @@ class InputsAt(Protocol):
         """The partial results of a stateful input that has them."""
         ...
 
-    def only_grew(self, stateful_input: StatefulInput) -> bool:
+    def is_append_only(self, stateful_input: StatefulInput) -> bool:
         """Return whether all rows of a log that there ever were are known to be appended."""
         ...
 
@@ -264,21 +264,22 @@ class PlanInfo:
 
     Attributes:
         columns: its output.
-        free: the plan itself, while it is row by row.
-        build: makes the plan for a moment; of no use while the part is free.
-        product: `build` itself, where each row of the result is made of one row of every stateful input; else anything.
-        keys: keys it falls apart by, once it is not free.
+        stateless_plan: the plan itself, while it is row by row.
+        build: makes the plan for a moment; of no use while the part is stateless.
+        join_product: `build` itself, where each row of the result is made of one row of every stateful input; else
+            anything.
+        keys: keys it falls apart by, once it is not stateless.
         stateful_inputs: what it stands on.
         times: columns that have times, by id.
         unique: ids of columns by which a row is known among all others, or None.
         requirements: what its operators need, from the sources up.
-        validity: columns of a temporal table that say when its rows are valid, by id, while the part is free.
+        validity: columns of a temporal table that say when its rows are valid, by id, while the part is stateless.
     """
 
     columns: tuple[Node, ...]
-    free: Node | None = None
+    stateless_plan: Node | None = None
     build: Build | None = None
-    product: Build | None = None
+    join_product: Build | None = None
     keys: tuple[Key, ...] = ()
     stateful_inputs: tuple[StatefulInput, ...] = ()
     times: Mapping[int, TimeColumn] = field(default_factory=dict)
@@ -289,21 +290,21 @@ class PlanInfo:
     @property
     def is_constant(self) -> bool:
         """True if the part reads no source: its rows are the same at all moments."""
-        return self.free is None and not self.stateful_inputs
+        return self.stateless_plan is None and not self.stateful_inputs
 
     @property
-    def is_product(self) -> bool:
+    def is_join_product(self) -> bool:
         """True if each row is made of one row of every stateful input, so that new rows only add to the result."""
-        return self.product is not None and self.product is self.build
+        return self.join_product is not None and self.join_product is self.build
 
     def over(self, build: Build, **changes: Any) -> PlanInfo:
         """The part with another plan, which makes rows of single rows; changes are attributes."""
-        return replace(self, build=build, product=build if self.is_product else None, **changes)
+        return replace(self, build=build, join_product=build if self.is_join_product else None, **changes)
 
     def built(self, inputs_at: InputsAt | None) -> Node:
         """The plan for a moment; that of a constant part is the same without any."""
         if self.build is None:
-            return self.free
+            return self.stateless_plan
         return self.build(inputs_at)
 
 
@@ -313,7 +314,7 @@ class Fragment:
 
     Attributes:
         source: number of the source that its changes are.
-        info: the part; never free.
+        info: the part; never stateless.
         keys: for each stateful input, the expressions by which its rows are found, None for a key that it lacks; empty
             where everything is touched.
         alias: name of the step that it is, None for a part of one.
@@ -331,7 +332,7 @@ def constant(outputs: tuple[Node, ...], plan: Node) -> PlanInfo:
     def build(_: InputsAt | None) -> Node:
         return plan
 
-    return PlanInfo(outputs, build=build, product=build, unique=None if outputs else frozenset())
+    return PlanInfo(outputs, build=build, join_product=build, unique=None if outputs else frozenset())
 
 
 def is_complete(rules: Sequence[CompletenessRule], clock: Clock) -> Node:

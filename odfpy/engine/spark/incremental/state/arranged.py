@@ -122,14 +122,14 @@ class ArrangedInputs:
             return
         known, history = self.known(stateful_input), self.rows.history_read(stateful_input)
         if known is None and history is not None:
-            known = ArrangedRows(self.rows.name(stateful_input), history.only_appends)
+            known = ArrangedRows(self.rows.name(stateful_input), history.is_append_only)
         if known is None:
             return
         new = self.rows.new(stateful_input)
         is_used = stateful_input.number in self._used
         left = replace(
             known,
-            only_appends=known.only_appends and (new is None or new.only_appends),
+            only_appends=known.only_appends and (new is None or new.is_append_only),
             unused=0 if is_used else known.unused + (new is not None),
         )
         if left.runs:
@@ -174,7 +174,7 @@ class ArrangedInputs:
             if too_many:
                 arrangement.leave(ArrangedRows(name, only_appends=True, too_many=too_many))
             return None
-        whole = self.rows.of_files(stateful_input, [path for path, _ in files], only_appends=True)
+        whole = self.rows.of_files(stateful_input, [path for path, _ in files], is_append_only=True)
         with stage("arrangement"):
             schema, parts = sorted_entries(self._hashed(stateful_input, whole), count)
             made = arrangement.made(ArrangedRows(name, only_appends=True), schema, parts)

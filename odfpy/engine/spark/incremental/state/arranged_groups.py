@@ -41,7 +41,7 @@ def can_be_arranged(pull: Pull, fragment: Fragment, stateful_input: StatefulInpu
         stateful_input: its stateful input.
         groups: the partial results of that.
     """
-    looks_at_time = stateful_input.complete_when or stateful_input.late or stateful_input.forget
+    looks_at_time = stateful_input.complete_when or stateful_input.late_when or stateful_input.drop_when
     if pull.arrangement is None or looks_at_time or pull.correctable is not None or on_cluster(pull.catalyst.spark):
         return False
     # Beside other stateful inputs, or by fewer keys, a pull touches groups that it has no rows of.

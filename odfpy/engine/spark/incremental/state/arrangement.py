@@ -27,12 +27,12 @@ class Arrangement:
     Attributes:
         request: the request.
         engine: version of the engine.
-        effort: is told of rows that are looked up.
+        parallelism: is told of rows that are looked up.
     """
 
     request: TransformRequest
     engine: str
-    effort: Parallelism
+    parallelism: Parallelism
     _known: dict[str, ArrangedRows] = field(default_factory=dict)
     _left: dict[str, ArrangedRows] = field(default_factory=dict)
 
@@ -57,7 +57,7 @@ class Arrangement:
         except StateDamaged:
             self._known[name] = replace(self._known[name], runs=())
             return None
-        self.effort.add(found.num_rows)
+        self.parallelism.add(found.num_rows)
         return found
 
     def write_all(self, name: str, path: Path) -> bool:
@@ -78,7 +78,7 @@ class Arrangement:
         except StateDamaged:
             self._known[name] = replace(self._known[name], runs=())
             return False
-        self.effort.add(self._known[name].num_rows)
+        self.parallelism.add(self._known[name].num_rows)
         return True
 
     def leave(self, rows: ArrangedRows) -> None:

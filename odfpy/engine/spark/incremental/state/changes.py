@@ -34,12 +34,12 @@ class Changes:
 
     Attributes:
         plan: the columns of the rows, then the weight.
-        only_appends: whether all weights are known to be 1.
+        is_append_only: whether all weights are known to be 1.
         latest: of a log, the greatest event time that has come, in microseconds.
     """
 
     plan: Node
-    only_appends: bool
+    is_append_only: bool
     latest: int | None = None
 
 
@@ -54,7 +54,7 @@ def together(catalyst: Catalyst, parts: Sequence[Changes]) -> Changes:
     if len(parts) == 1:
         return parts[0]
     plans = [with_wide_weight(catalyst, changes.plan) for changes in parts]
-    return Changes(gather(catalyst, catalyst.union(plans)), all(changes.only_appends for changes in parts))
+    return Changes(gather(catalyst, catalyst.union(plans)), all(changes.is_append_only for changes in parts))
 
 
 def with_wide_weight(catalyst: Catalyst, plan: Node) -> Node:
@@ -71,7 +71,7 @@ def wide_weight(catalyst: Catalyst, value: Node) -> Node:
 def net(catalyst: Catalyst, changes: Changes) -> Node:
     """The rows that are there in the end, columns `c0`, `c1`... and a weight, which is never 0."""
     plan = changes.plan
-    return positional(catalyst, plan) if changes.only_appends else net_rows(catalyst, plan)
+    return positional(catalyst, plan) if changes.is_append_only else net_rows(catalyst, plan)
 
 
 def net_rows(catalyst: Catalyst, plan: Node) -> Node:
@@ -105,7 +105,7 @@ def multiset(catalyst: Catalyst, changes: Changes, wanted: Sequence[Node]) -> No
         wanted: the identities that its columns get.
     """
     plan = changes.plan
-    if not changes.only_appends:
+    if not changes.is_append_only:
         plan = _TEMPLATES.over(catalyst, plan, "each", _each, names=_names(plan))
     # Each has a name of its own. Two columns of one name may be the same column below (`w AS w, w`): Spark then leaves
     # both aliases out and pushes this projection into the branches of `together`, but refuses a union of branches that

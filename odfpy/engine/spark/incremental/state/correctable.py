@@ -122,7 +122,7 @@ def has_windows(stateful_input: StatefulInput, num_inputs: int) -> bool:
     if (
         stateful_input.log is not None
         or not stateful_input.complete_when
-        or not (stateful_input.waits or stateful_input.session is not None)
+        or not (stateful_input.only_complete or stateful_input.session is not None)
     ):
         return False
     read = sources_read(stateful_input.plan)

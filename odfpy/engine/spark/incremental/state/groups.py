@@ -136,14 +136,14 @@ class GroupRows:
     def _only_appended_before(self) -> bool:
         if self.rows.pull.kept is None:
             history = self.rows.history(self.stateful_input)
-            return history is None or history.only_appends
+            return history is None or history.is_append_only
         return self._kept is None or self._kept.only_appends
 
     @cached_property
     def only_appended(self) -> bool:
         """True if all rows that there ever were are known to be appended."""
         new = self.rows.new(self.stateful_input)
-        return (new is None or new.only_appends) and self._only_appended_before
+        return (new is None or new.is_append_only) and self._only_appended_before
 
     @property
     def by_value(self) -> bool:
@@ -355,7 +355,7 @@ class GroupRows:
 
     def _groups_of(self, changes: Changes) -> Node:
         """Partial results of some rows, added up by group."""
-        weight = None if changes.only_appends else columns(changes.plan)[-1]
+        weight = None if changes.is_append_only else columns(changes.plan)[-1]
         return self._groups.of_rows(changes.plan, weight, by_value=self.by_value)
 
     @property

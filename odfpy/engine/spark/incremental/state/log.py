@@ -86,7 +86,7 @@ def log_over(catalyst: Catalyst, leaf: Node, rows: SourceRows | None) -> Node:
         plan = catalyst.plan(empty.select(*names, functions.lit(None).cast("timestamp").alias("system"), offset, op))
     positions = [f"c{at}" for at in range(len(columns(plan)))]
     placed = _TEMPLATES.over(catalyst, plan, "places", _placed, names=positions)
-    return leaf_over(catalyst, leaf, SourceRows(placed, only_appends=False, count=0))
+    return leaf_over(catalyst, leaf, SourceRows(placed, is_append_only=False, count=0))
 
 
 def _placed(rows: DataFrame) -> DataFrame:
@@ -148,7 +148,7 @@ def _with_clock(catalyst: Catalyst, rows: Node, wanted: tuple[Node, ...], latest
             known = sent(catalyst, told, struct_of([*fields, *((name, TimestampType()) for name in _TOLD)]))
     named = [same_nulls(catalyst, column, other) for column, other in zip(columns(known), wanted, strict=True)]
     weight = catalyst.alias(catalyst.integer(1), WEIGHT)
-    return Changes(catalyst.project([*named, weight], known), only_appends=True, latest=latest)
+    return Changes(catalyst.project([*named, weight], known), is_append_only=True, latest=latest)
 
 
 def _told(rows: pa.Table, latest: int | None) -> tuple[pa.Table, int | None]:

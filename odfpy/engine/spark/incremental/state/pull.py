@@ -38,7 +38,7 @@ class Pull:
 
     Attributes:
         catalyst: the session.
-        effort: the number of tasks in it.
+        parallelism: the number of tasks in it.
         streams: the sources, by number.
         before: the watermarks of then.
         after: the watermarks of now.
@@ -48,10 +48,11 @@ class Pull:
         correctable: how long windows are correctable, None for ever.
         arrangement: where earlier rows are looked up by key, None for nowhere.
         late: the fragments of which it is known that something comes late, by number of the source that they are.
+        nets_rows: whether rows that are taken back are left out before anything is computed of them.
     """
 
     catalyst: Catalyst
-    effort: Parallelism
+    parallelism: Parallelism
     streams: Sequence[Stream]
     before: Clock
     after: Clock
@@ -61,3 +62,4 @@ class Pull:
     correctable: Correctable | None = None
     arrangement: Arrangement | None = None
     late: set[int] = field(default_factory=set)
+    nets_rows: bool = False

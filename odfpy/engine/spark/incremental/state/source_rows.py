@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
-from odfpy.engine.spark.analysis.order import may_hide
-from odfpy.engine.spark.incremental.state.changes import same_nulls
+from odfpy.data.vocabulary import OperationType
+from odfpy.engine.spark.analysis.normal_form import has_forms
+from odfpy.engine.spark.incremental.state.changes import WEIGHT, same_nulls, weight_of
 from odfpy.engine.spark.plan.builder import Builder
-from odfpy.engine.spark.plan.catalyst import Catalyst, Node, asked_once, columns, selected, type_of
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, selected, type_of
+from odfpy.engine.spark.plan.same_bytes import summed_by_row, with_fence
 from odfpy.engine.spark.plan.step import CARRIED_INPUT, CARRIED_OFFSET, CARRIED_OPERATION, RESERVED_PREFIX
+from odfpy.engine.spark.plan.templates import Templates
 from odfpy.engine.spark.plan.types import struct_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_TEMPLATES: Final = Templates()
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +28,13 @@ class SourceRows:
 
     Attributes:
         plan: its columns as queries see them, of an input also the system time; then offset and operation type.
-        only_appends: whether all of them are known to be appended.
+        is_append_only: whether all of them are known to be appended.
         count: how many there are.
         least_time: no row has an event time before it, in microseconds; None when that is not known.
     """
 
     plan: Node
-    only_appends: bool
+    is_append_only: bool
     count: int
     least_time: int | None = None
 
@@ -38,10 +47,45 @@ def no_source_rows(catalyst: Catalyst, wanted: Sequence[Node]) -> Node:
     return catalyst.empty(struct_of([*fields, (CARRIED_OFFSET, LongType()), (CARRIED_OPERATION, IntegerType())]))
 
 
+def net_source_rows(catalyst: Catalyst, leaf: Node, rows: SourceRows) -> SourceRows:
+    """The rows of a source without those that are taken back among them, so that nothing is computed of these.
+
+    An expression may fail for a row that was wrong, although its correction is there, too. The rows that are left have
+    no offset, and are only appended or retracted.
+
+    Args:
+        catalyst: the session.
+        leaf: the projection that stands for the source in a plan.
+        rows: the rows.
+    """
+    if rows.is_append_only:
+        return rows
+    found = columns(rows.plan)
+    data = found[: sum(not column.name().startswith(RESERVED_PREFIX) for column in selected(leaf))]
+    weighted = catalyst.project([*data, weight_of(catalyst, found[-1])], rows.plan)
+    names = [*(f"c{at}" for at in range(len(data))), WEIGHT]
+    return replace(rows, plan=_TEMPLATES.over(catalyst, weighted, "net source", _net, names=names))
+
+
+def _net(rows: DataFrame) -> DataFrame:
+    from pyspark.sql import functions
+
+    *data, weight = rows.columns
+    total = functions.col(weight)
+    kind = functions.when(total > 0, int(OperationType.APPEND)).otherwise(int(OperationType.RETRACT))
+    times = functions.sequence(functions.lit(1), functions.abs(total))
+    summed = summed_by_row(rows, data, {weight: functions.sum(weight)}).where(total != 0)
+    marked = with_fence(summed).select(*data, times.alias(weight), kind.alias(CARRIED_OPERATION))
+    offset = functions.lit(0).cast("bigint").alias(CARRIED_OFFSET)
+    return marked.select(*data, functions.explode(weight), offset, CARRIED_OPERATION).select(
+        *data, CARRIED_OFFSET, CARRIED_OPERATION
+    )
+
+
 def leaf_over(catalyst: Catalyst, leaf: Node, rows: SourceRows | None) -> Node:
     """A source over other rows: columns and marks keep their identities.
 
-    Numbers come in one form (0.0 for -0.0), since that is what a group of equal rows has, and no query may see whether
+    Values come in one form (0.0 for -0.0), since that is what a group of equal rows has, and no query may see whether
     rows have been grouped on their way.
 
     Args:
@@ -58,14 +102,10 @@ def leaf_over(catalyst: Catalyst, leaf: Node, rows: SourceRows | None) -> Node:
     made = []
     for below, column in zip(found, data, strict=False):
         same = same_nulls(catalyst, below, column)
-        made.append(same.withNewChildren(catalyst.seq([build.one_form(same.child())])) if _may_hide(column) else same)
+        made.append(same.withNewChildren(catalyst.seq([build.one_form(same.child())])) if has_forms(column) else same)
     marks = [
         source,
         catalyst.alias(found[-2], CARRIED_OFFSET),
         catalyst.alias(found[-1], CARRIED_OPERATION),
     ]
     return catalyst.project(made + marks, plan)
-
-
-def _may_hide(column: Node) -> bool:
-    return asked_once(column, "hides", lambda: may_hide(column.dataType()))

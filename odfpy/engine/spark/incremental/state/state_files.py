@@ -43,14 +43,14 @@ class InputState:
         name: of what is kept of the stateful input; its files have a number more.
         files: those that stay as they are.
         rows: what is added in another file, columns `c0`, `c1`... and a weight.
-        only_appends: whether all of these have the weight 1.
+        is_append_only: whether all of these have the weight 1.
         again: how many of them have been kept before.
     """
 
     name: str
     files: tuple[StateFile, ...]
     rows: Node | None = None
-    only_appends: bool = True
+    is_append_only: bool = True
     again: int = 0
 
     def in_few_partitions(self, catalyst: Catalyst) -> Node | None:
@@ -95,12 +95,12 @@ def best(clock: Clock, stateful_input: StatefulInput, rows: Changes) -> Node:
         rows: its rows.
     """
     catalyst = clock.catalyst
-    if stateful_input.best is None:
+    if stateful_input.top_rows is None:
         return net(catalyst, rows)
-    first = stateful_input.best(multiset(catalyst, rows, stateful_input.columns), clock)
+    first = stateful_input.top_rows(multiset(catalyst, rows, stateful_input.columns), clock)
     one = wide_weight(catalyst, catalyst.integer(1))
     found = positional(catalyst, catalyst.project([*stateful_input.columns, one], first))
-    if rows.only_appends:
+    if rows.is_append_only:
         return found
     missing = net_rows(catalyst, rows.plan)
     is_missing = catalyst.expression("LessThan", columns(missing)[-1], catalyst.integer(0))

@@ -20,7 +20,7 @@ from odfpy.engine.spark.incremental.state.groups import GroupRows
 from odfpy.engine.spark.incremental.state.log import latest_of, log_of, log_over
 from odfpy.engine.spark.incremental.state.pull import Pull
 from odfpy.engine.spark.incremental.state.sessions import open_sessions
-from odfpy.engine.spark.incremental.state.source_rows import SourceRows, leaf_over
+from odfpy.engine.spark.incremental.state.source_rows import SourceRows, leaf_over, net_source_rows
 from odfpy.engine.spark.incremental.state.state_files import InputState, StateFile, best, files_of, num_staying
 from odfpy.engine.spark.incremental.state.versions import differing
 from odfpy.engine.spark.plan.catalyst import Catalyst, Node, columns, type_of
@@ -141,44 +141,44 @@ class StatefulRows:
         """All rows of a stateful input before this pull, if somebody has asked for them."""
         return self._history.get(stateful_input.number)
 
-    def of_files(self, stateful_input: StatefulInput, paths: Sequence[Path], only_appends: bool) -> Changes:
+    def of_files(self, stateful_input: StatefulInput, paths: Sequence[Path], is_append_only: bool) -> Changes:
         """Rows that the engine has written for itself, with their weights.
 
         Args:
             stateful_input: whose rows they are.
             paths: the files.
-            only_appends: whether all weights are 1.
+            is_append_only: whether all weights are 1.
         """
         plan = read_kept(self.catalyst, self._kept_schema(stateful_input), paths)
-        return self._weighted(stateful_input, plan, only_appends)
+        return self._weighted(stateful_input, plan, is_append_only)
 
-    def of_table(self, stateful_input: StatefulInput, table: pa.Table, path: Path, only_appends: bool) -> Changes:
+    def of_table(self, stateful_input: StatefulInput, table: pa.Table, path: Path, is_append_only: bool) -> Changes:
         """The same of a table.
 
         Args:
             stateful_input: whose rows they are.
             table: the rows; it may have other columns, too.
             path: a file for them, if they are many.
-            only_appends: whether all weights are 1.
+            is_append_only: whether all weights are 1.
         """
         plan = table_rows(self.catalyst, self._kept_schema(stateful_input), table, path)
-        return self._weighted(stateful_input, plan, only_appends)
+        return self._weighted(stateful_input, plan, is_append_only)
 
-    def _weighted(self, stateful_input: StatefulInput, plan: Node, only_appends: bool) -> Changes:
+    def _weighted(self, stateful_input: StatefulInput, plan: Node, is_append_only: bool) -> Changes:
         named = [
             same_nulls(self.catalyst, below, column)
             for below, column in zip(columns(plan), stateful_input.columns, strict=False)
         ]
         weight = self.catalyst.alias(columns(plan)[-1], WEIGHT)
-        return Changes(self.catalyst.project([*named, weight], plan), only_appends)
+        return Changes(self.catalyst.project([*named, weight], plan), is_append_only)
 
     def _kept(self, stateful_input: StatefulInput, files: Sequence[StateFile]) -> Changes | None:
         if not files:
             return None
         paths = [path for path, _ in files]
         # Rows of a log have the weight 1, whatever they say.
-        only_appends = stateful_input.log is not None or all(rows.only_appends for _, rows in files)
-        kept = self.of_files(stateful_input, paths, only_appends)
+        is_append_only = stateful_input.log is not None or all(rows.only_appends for _, rows in files)
+        kept = self.of_files(stateful_input, paths, is_append_only)
         if stateful_input.log is not None:
             kept = replace(kept, latest=latest_of(map(str, paths), stateful_input))
         # Files that stay as they are still hold rows that have been forgotten since: whether they do must not show.
@@ -211,42 +211,44 @@ class StatefulRows:
         if stateful_input.number not in self._counted:
             with self._as_few_as_new(stateful_input):
                 plan = differing(self.catalyst, stateful_input.columns, new.plan, stateful_input.looked_up.valid)
-                self._counted[stateful_input.number] = Changes(computed(self.catalyst, plan), only_appends=False)
+                self._counted[stateful_input.number] = Changes(computed(self.catalyst, plan), is_append_only=False)
         return self._counted[stateful_input.number]
 
     def _as_few_as_new(self, stateful_input: StatefulInput) -> AbstractContextManager[None]:
         """Let the new rows of a stateful input be few, if they are, even where those of before are many."""
         found = [self._new_rows(number) for number in sources_read(stateful_input.plan)]
-        return self.pull.effort.within(sum(rows.count for rows in found if rows is not None))
+        return self.pull.parallelism.within(sum(rows.count for rows in found if rows is not None))
 
     def _is_late(self, stateful_input: StatefulInput) -> bool:
         """Return whether a stateful input has a change that rows which are kept no more have to do with."""
         if stateful_input.log is not None:
             return self._is_late_in_log(stateful_input)
-        if stateful_input.best is not None:
+        if stateful_input.top_rows is not None:
             new = self.new(stateful_input)
             # A row that is taken away makes room for one that was not among the best, and was not kept.
-            return new is not None and not new.only_appends
-        if not (stateful_input.late or stateful_input.forget):
+            return new is not None and not new.is_append_only
+        if not (stateful_input.late_when or stateful_input.drop_when):
             return False
         new = self.counted(stateful_input)
         if new is None or self.on_time(stateful_input):
             return False
         catalyst, clock = self.catalyst, self.pull.before
-        conditions = [rule.condition(clock) for rule in stateful_input.late]
-        if stateful_input.forget and not new.only_appends:
+        conditions = [rule.condition(clock) for rule in stateful_input.late_when]
+        if stateful_input.drop_when and not new.is_append_only:
             less = catalyst.expression("LessThan", columns(new.plan)[-1], catalyst.integer(0))
-            conditions += [catalyst.expression("And", less, is_complete(stateful_input.forget, clock))]
+            conditions += [catalyst.expression("And", less, is_complete(stateful_input.drop_when, clock))]
         late = catalyst.filter(any_of(catalyst, conditions), new.plan)
         with stage("late rows"):
             return has_rows(catalyst, late)
 
     def _is_late_in_log(self, stateful_input: StatefulInput) -> bool:
         """Return whether rows of a log have to do with some that are kept no more, which are rows of the past."""
-        is_whole = stateful_input.best is None or not all(rows.only_appends for _, rows in self._files(stateful_input))
+        is_whole = stateful_input.top_rows is None or not all(
+            rows.only_appends for _, rows in self._files(stateful_input)
+        )
         return not is_whole and not (self._appended(stateful_input) and self._after_watermarks(stateful_input))
 
-    def only_grew(self, stateful_input: StatefulInput) -> bool:
+    def is_append_only(self, stateful_input: StatefulInput) -> bool:
         """Return whether all rows of a log that there ever were are known to be appended."""
         if self.needs_history():
             return self._appended(stateful_input, ever=True)
@@ -257,12 +259,12 @@ class StatefulRows:
         numbers = sources_read(stateful_input.plan)
         found = [self._new_rows(number) for number in numbers]
         found += [self.pull.streams[number].old() for number in numbers if ever]
-        return all(rows is None or rows.only_appends for rows in found)
+        return all(rows is None or rows.is_append_only for rows in found)
 
     def on_time(self, stateful_input: StatefulInput) -> bool:
         """Return whether all rows of this pull are appended, and later than what was complete, by the files alone."""
         new = self.new(stateful_input)
-        return new is None or (new.only_appends and self._after_watermarks(stateful_input))
+        return new is None or (new.is_append_only and self._after_watermarks(stateful_input))
 
     def _after_watermarks(self, stateful_input: StatefulInput) -> bool:
         """Return whether files tell that all rows of this pull are later than what was known to be complete."""
@@ -303,18 +305,18 @@ class StatefulRows:
         if stateful_input.session is not None:
             scratch = self.pull.scratch / f"since-{name}"
             rows = open_sessions(self.catalyst, stateful_input, parts, self.pull.after, scratch)
-            return InputState(name, kept, rows, only_appends=False)
+            return InputState(name, kept, rows, is_append_only=False)
         everything = together(self.catalyst, parts)
-        only_appends = everything.only_appends
+        is_append_only = everything.is_append_only
         if stateful_input.log is not None:
-            only_appends = self.only_grew(stateful_input)
+            is_append_only = self.is_append_only(stateful_input)
         # Of some of the rows it is known which are the best of them only if none is taken away by others.
         pays = old is not None or not kept
-        is_known = (only_appends and all(rows.only_appends for _, rows in kept)) or not (kept or stateful_input.log)
+        is_known = (is_append_only and all(rows.only_appends for _, rows in kept)) or not (kept or stateful_input.log)
         rows = (
             best(self.pull.after, stateful_input, everything) if pays and is_known else net(self.catalyst, everything)
         )
-        return InputState(name, kept, rows, only_appends, sum(file.count for _, file in files[staying:]))
+        return InputState(name, kept, rows, is_append_only, sum(file.count for _, file in files[staying:]))
 
     def _goes_on(self, stateful_input: StatefulInput) -> bool:
         """Return whether what has been kept is still all that is to be kept of earlier rows, or more.
@@ -324,15 +326,15 @@ class StatefulRows:
         """
         if self.pull.is_first or self.pull.kept is None or stateful_input.session is not None:
             return False
-        return not self.needs_history() or (stateful_input.log is None and stateful_input.best is None)
+        return not self.needs_history() or (stateful_input.log is None and stateful_input.top_rows is None)
 
     def _not_forgotten(self, stateful_input: StatefulInput, rows: Changes, clock: Clock) -> Changes:
-        if not stateful_input.forget:
+        if not stateful_input.drop_when:
             return rows
-        stays = self.catalyst.expression("Not", is_complete(stateful_input.forget, clock))
+        stays = self.catalyst.expression("Not", is_complete(stateful_input.drop_when, clock))
         return replace(rows, plan=self.catalyst.filter(stays, rows.plan))
 
-    # --- Through the free part ---
+    # --- Through the stateless part ---
 
     def _through(
         self, stateful_input: StatefulInput, take: Callable[[int], SourceRows | None], latest: int | None = None
@@ -342,7 +344,10 @@ class StatefulRows:
 
         def leaf(number: int, plan: Node) -> Node:
             if number not in found:
-                found[number] = take(number)
+                rows = take(number)
+                if rows is not None and self.pull.nets_rows and stateful_input.log is None:
+                    rows = net_source_rows(self.catalyst, plan, rows)
+                found[number] = rows
             return (leaf_over if stateful_input.log is None else log_over)(self.catalyst, plan, found[number])
 
         delta = carry(self.catalyst, stateful_input.plan, leaf)
@@ -354,10 +359,10 @@ class StatefulRows:
         if stateful_input.log is not None:
             return log_of(self.catalyst, stateful_input, delta.plan, latest)
         by_name = {column.name(): column for column in columns(delta.plan)[len(stateful_input.columns) :]}
-        only_appends = all(one.only_appends for one in rows)
+        is_append_only = all(one.is_append_only for one in rows)
         weight = (
             self.catalyst.alias(self.catalyst.integer(1), WEIGHT)
-            if only_appends
+            if is_append_only
             else weight_of(self.catalyst, by_name[CARRIED_OPERATION])
         )
-        return Changes(self.catalyst.project([*stateful_input.columns, weight], delta.plan), only_appends)
+        return Changes(self.catalyst.project([*stateful_input.columns, weight], delta.plan), is_append_only)

@@ -15,7 +15,7 @@ WORTH: Final = 4
 """A pull that looks up more than this part of all rows had better read them all."""
 
 MAX_TIMES: Final = 2
-"""Once there are more than this times those that are of use, these are put together without the others."""
+"""When stored rows exceed the useful ones by this factor, the run is rewritten without the unused rows."""
 
 
 def are_most(looked_up: int, count: int) -> bool:

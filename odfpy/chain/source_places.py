@@ -1,0 +1,30 @@
+"""Whether two fetch steps fetch from the same place: only then does the state of one mean anything to the other."""
+
+from __future__ import annotations
+
+import glob
+from pathlib import PurePosixPath
+
+from odfpy.chain.sources import FetchEthereumLogs, FetchFilesGlob, FetchStep, FetchUrl
+
+
+def is_same_place(before: FetchStep, after: FetchStep) -> bool:
+    """Return whether two steps fetch the same document, files of the same folder, or logs of the same event.
+
+    An ETag of another document says nothing, nor does the name of the last file in another folder. Which files of a
+    folder are taken in may change, and so may the filter of logs.
+    """
+    if isinstance(before, FetchUrl) and isinstance(after, FetchUrl):
+        return before.url == after.url
+    if isinstance(before, FetchFilesGlob) and isinstance(after, FetchFilesGlob):
+        return fixed_part(before.path) == fixed_part(after.path)
+    if isinstance(before, FetchEthereumLogs) and isinstance(after, FetchEthereumLogs):
+        return (before.chain_id, before.signature) == (after.chain_id, after.signature)
+    return type(before) is type(after)
+
+
+def fixed_part(pattern: str) -> str:
+    """The folders of a path before the first wildcard: names of files are relative to them."""
+    parts = PurePosixPath(pattern).parts[:-1]
+    fixed = next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    return str(PurePosixPath(*parts[:fixed]))

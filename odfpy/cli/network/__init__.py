@@ -1,0 +1,1 @@
+"""Commands for other places: repositories, transfers, the server and who may use it."""

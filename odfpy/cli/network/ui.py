@@ -1,0 +1,85 @@
+"""`odf ui`: the pages of this workspace in the browser, on this machine only."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from odfpy.cli.grammar import command, group, port_number, session_of
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.workspace import Workspace
+
+commands = group("Pages for people.")
+
+_PREFIX: Final = "ui-"
+_LIFETIME: Final = 24 * 60 * 60
+
+
+@command(commands, "odf ui", "odf ui --no-browser --port 8090")
+def ui(
+    context: typer.Context,
+    port: Annotated[str, typer.Option(help="Port to listen at; by default a free one.", metavar="PORT")] = "0",
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the link, and open nothing.")] = False,
+) -> None:
+    """Look at the workspace in the browser: starts a server on this machine, and signs you in. Ctrl-C ends it."""
+    from odfpy.extras import needs_extra
+
+    session = session_of(context)
+    number = port_number(port, "--port")
+    with needs_extra("serve", "Servers"):
+        from odfpy.serving.callers.sessions import SignInTickets
+        from odfpy.serving.server import serve
+        from odfpy.serving.settings import ServeSettings
+    output, tickets = session.output, SignInTickets()
+    with _token(session.workspace) as token:
+
+        def print_link(url: str, _flight: str | None) -> None:
+            output.text(f"{url}/ui/open?ticket={tickets.issue(token)}")
+            output.say("The link works once, for a minute, and signs you in. Ctrl-C ends the server and the session.")
+            output.flush()
+            if not no_browser:
+                _open_browser(f"{url}/ui/open?ticket={tickets.issue(token)}")
+
+        serve(
+            [session.workspace],
+            host="127.0.0.1",
+            port=number,
+            settings=ServeSettings.configured(session.workspace.config, grace=2),
+            quiet=True,
+            tickets=tickets,
+            on_listening=print_link,
+        )
+
+
+@contextmanager
+def _token(workspace: Workspace) -> Iterator[str]:
+    """An access token for everything, as long as the server runs; a day at most, should this process be killed."""
+    from odfpy.data.duration import Duration
+    from odfpy.data.timestamp import Timestamp
+    from odfpy.errors import OdfError
+    from odfpy.serving.callers.tokens import Scope, Tokens
+
+    tokens, now = Tokens(workspace.odf), Timestamp.now()
+    for left in tokens.list():
+        if left.name.startswith(_PREFIX) and left.is_over(now):
+            tokens.revoke(left.name)
+    name = f"{_PREFIX}{secrets.token_hex(4)}"
+    text = tokens.new(name, Scope.ADMIN, Duration(_LIFETIME))
+    try:
+        yield text
+    finally:
+        with suppress(OdfError):
+            tokens.revoke(name)
+
+
+def _open_browser(url: str) -> None:
+    """Ask the desktop for its browser; where there is none, the printed link is all."""
+    import threading
+    import webbrowser
+
+    threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()

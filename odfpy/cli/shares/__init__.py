@@ -1,1 +1,0 @@
-"""Commands for sharing with outsiders: shares, recipients, grants."""

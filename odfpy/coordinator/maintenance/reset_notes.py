@@ -1,0 +1,66 @@
+"""Notes on a reset: what the history had said since, and what nobody would know any more.
+
+That a linked file was let go is said by rows: a reset to before them says again that it is kept. Its bytes do not come
+back by that. Attachments, such as the retention rules and legal holds of an archive, are as they were, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from odfpy.chain.block import HashedBlock
+from odfpy.chain.links.linked_objects import linked_slices, times_kept
+from odfpy.chain.state import ChainState
+from odfpy.coordinator.storage.stored_dataset import StoredDataset
+from odfpy.data.amounts import count_of
+from odfpy.data.hash_set import HashSet, as_names, name_of
+from odfpy.data.multihash import Multihash
+from odfpy.errors import OdfError
+
+
+def reset_notes(
+    dataset: StoredDataset, dropped: set[Multihash], kept: Sequence[HashedBlock], after: ChainState
+) -> Iterator[str]:
+    """Yield what a person has to know who takes a dataset back to a block.
+
+    Args:
+        dataset: as it is now.
+        dropped: the blocks that leave its history.
+        kept: those that are its history then, oldest first.
+        after: what they amount to.
+    """
+    try:
+        yield from _kept_again(dataset, dropped, kept)
+    except OdfError as error:  # a reset may be the way out of a damaged slice
+        yield f"nobody can say which linked files would be kept again: {error.message}"
+    names = sorted({path for path, _ in _attachments(dataset.state) ^ _attachments(after)})
+    if names:
+        yield f"attachments are those of then, also retention rules and holds: {', '.join(names)}"
+
+
+def _kept_again(dataset: StoredDataset, dropped: set[Multihash], kept: Sequence[HashedBlock]) -> Iterator[str]:
+    import numpy as np
+
+    layout = dataset.layout
+    removed = HashSet()
+    for item in linked_slices(dataset.chain.in_order(dataset.state.head)):
+        if item.slice.block.hash in dropped:
+            for rows in item.rows(layout):
+                removed.add(rows.names[rows.is_link & rows.removed])
+    names = np.sort(as_names(removed))
+    if not len(names):
+        return
+    again = [name_of(name) for name in names[times_kept(names, linked_slices(kept), layout) > 0]]
+    missing = sum(name not in layout.data for name in again)
+    if again:
+        verb = "counts" if len(again) == 1 else "count"
+        yield f"{count_of(len(again), 'linked file')} withdrawn or expired since then {verb} as kept again"
+    if missing:
+        files = count_of(missing, "linked file")
+        yield f"the bytes of {files} of these were removed and do not come back: `odf verify` reports them"
+
+
+def _attachments(state: ChainState) -> set[tuple[str, str]]:
+    if state.attachments is None:
+        return set()
+    return {(item.path, item.content) for item in state.attachments.attachments.items}

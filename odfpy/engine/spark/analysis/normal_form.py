@@ -1,0 +1,111 @@
+"""Queries whose values are in one form wherever they are computed, so that equal values are the same to the bit.
+
+Between pulls, rows that are equal are counted as one row, and Spark gives that row 0.0 for -0.0, and maps sorted by
+their keys. A query could show whether its rows had been counted, since `to_json` and CAST make different texts of
+equal values. So whatever a query with state computes is in that form from the start; inputs are read in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from odfpy.engine.spark.plan.aggregate_calls import is_call
+from odfpy.engine.spark.plan.builder import Builder
+from odfpy.engine.spark.plan.catalyst import (
+    Catalyst,
+    Node,
+    asked_once,
+    children,
+    expression_name,
+    items,
+    operator_name,
+    selected,
+)
+from odfpy.engine.spark.plan.operators import INPUT
+
+_SEVERAL_FORMS: Final = ("DOUBLE", "FLOAT", "MAP<")
+
+
+def has_forms(value: Node) -> bool:
+    """Return whether equal values of a column or expression may differ in their bits.
+
+    Texts with a collation keep theirs, see `same_bytes`.
+    """
+    return asked_once(value, "forms", lambda: any(word in str(value.dataType().sql()) for word in _SEVERAL_FORMS))
+
+
+def in_normal_form(catalyst: Catalyst, plan: Node) -> Node:
+    """The same query with the values that it computes in one form.
+
+    Args:
+        catalyst: the session.
+        plan: an analyzed plan, without queries inside of expressions; inputs and earlier steps are not looked into.
+    """
+    name = operator_name(plan)
+    if name == INPUT:
+        return plan
+    below = children(plan)
+    found = [in_normal_form(catalyst, child) for child in below]
+    if _differ(found, below):
+        plan = plan.withNewChildren(catalyst.seq(found))
+    build = Builder(catalyst)
+    match name:
+        case "Project":
+            made = [_column(build, column) for column in selected(plan)]
+            return catalyst.project(made, plan.child()) if _differ(made, selected(plan)) else plan
+        case "Aggregate":
+            groupings, given = items(plan.groupingExpressions()), items(plan.aggregateExpressions())
+            made = [_column(build, column, groupings) for column in given]
+            return catalyst.aggregate(groupings, made, plan.child()) if _differ(made, given) else plan
+        case "Generate":
+            generator = plan.generator()
+            taken = _with_arguments(build, generator)
+            made, outer = items(plan.generatorOutput()), bool(plan.outer())
+            return plan if taken is generator else build.generate(taken, made, plan.child(), outer=outer)
+        case "Window":
+            given = items(plan.windowExpressions())
+            made = [_window_function(build, function) for function in given]
+            partition, order = items(plan.partitionSpec()), items(plan.orderSpec())
+            return build.window(made, partition, order, plan.child()) if _differ(made, given) else plan
+    return plan
+
+
+def _column(build: Builder, column: Node, groupings: Sequence[Node] = ()) -> Node:
+    """A column of a result; what rows are grouped by is in one form already."""
+    if expression_name(column) != "Alias" or not has_forms(column):
+        return column
+    value = column.child()
+    if expression_name(value) == "AttributeReference" or any(value.semanticEquals(one) for one in groupings):
+        return column
+    return _with_parts(build, column, [build.one_form(value)])
+
+
+def _window_function(build: Builder, column: Node) -> Node:
+    """A column that a window function makes, of arguments in one form."""
+    window = column.child()
+    function = window.windowFunction()
+    if is_call(function):
+        call, *rest = children(function)
+        found = _with_parts(build, function, [_with_arguments(build, call), *rest])
+    else:
+        found = _with_arguments(build, function)
+    return _with_parts(build, column, [_with_parts(build, window, [found, *children(window)[1:]])])
+
+
+def _with_arguments(build: Builder, function: Node) -> Node:
+    """A function of arguments in one form; constants are not looked at, since some have to be literals."""
+
+    def taken(argument: Node) -> Node:
+        is_plain = expression_name(argument) == "AttributeReference" or argument.foldable()
+        return argument if is_plain or not has_forms(argument) else build.one_form(argument)
+
+    return _with_parts(build, function, [taken(argument) for argument in children(function)])
+
+
+def _with_parts(build: Builder, expression: Node, parts: Sequence[Node]) -> Node:
+    return expression.withNewChildren(build.catalyst.seq(parts)) if _differ(parts, children(expression)) else expression
+
+
+def _differ(new: Sequence[Node], old: Sequence[Node]) -> bool:
+    return any(one is not other for one, other in zip(new, old, strict=True))

@@ -1,0 +1,150 @@
+"""Bounds of columns by the watermarks at one moment: numbers, since the batch is at one moment only.
+
+All times are microseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Final
+
+from odfpy.engine.spark.plan.catalyst import Catalyst, Node, expression_name
+from odfpy.engine.spark.plan.time_values import open_start
+
+MILLISECOND: Final = 1_000
+"""Event times are a whole number of these."""
+
+_MARKS: Final = ("spark.timeWindow", "spark.sessionWindow")
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnTimes:
+    """A column that has the times of rows, or the windows that they fall into.
+
+    Attributes:
+        passed: no row with a value at or before it comes later, unless it is late; None while nothing is known.
+        complete: no row with a value before it comes later.
+        windows: of a column of windows, the expressions that make them.
+        reads: the time that these read.
+        is_session: whether the windows grow with the rows in them.
+    """
+
+    passed: int | None
+    complete: int | None
+    windows: tuple[Node, ...] = ()
+    reads: Node | None = None
+    is_session: bool = False
+
+    @classmethod
+    def at(cls, watermark: int | None) -> ColumnTimes:
+        """Of the event time of an input with a watermark."""
+        return cls(watermark, watermark)
+
+    @classmethod
+    def since(cls, start: int | None) -> ColumnTimes:
+        """Return where rows to come have this time or a later one."""
+        return cls(None if start is None else start - MILLISECOND, start)
+
+    def later(self, micros: int) -> ColumnTimes:
+        """The same of a time that is so much later."""
+        if micros == -MILLISECOND:
+            return ColumnTimes.since(
+                self.passed
+            )  # of whole milliseconds: none at or before it, so one less, none before it
+        passed, complete = (None if one is None else one + micros for one in (self.passed, self.complete))
+        return ColumnTimes(passed, complete)
+
+
+@dataclass(frozen=True, slots=True)
+class ValidityColumn:
+    """A column that says from when, or until when, a row of a temporal table is valid."""
+
+    is_end: bool
+    known: ColumnTimes
+
+
+class RowLineage(IntEnum):
+    """The relation of rows to those of the inputs."""
+
+    CONSTANT = 0
+    """Of none: they are the same at any moment."""
+    ENTRIES = 1
+    """Each of one entry of a changelog of an input, perhaps with constants beside it."""
+    ROWS = 2
+    """Each of one row of some table, or of none."""
+    TOGETHER = 3
+    """Of several at once."""
+
+    @property
+    def is_row_by_row(self) -> bool:
+        """Tell whether each row is made of one row of a table."""
+        return self in (RowLineage.ENTRIES, RowLineage.ROWS)
+
+
+def lineage_of(parts: Sequence[RowLineage]) -> RowLineage:
+    """The lineage of the rows of several parts, those of one after those of the other."""
+    return max(parts) if len({*parts}) == 1 else max(RowLineage.ROWS, *parts)
+
+
+def together(parts: Sequence[RowLineage]) -> RowLineage:
+    """The lineage of rows that are made of those of several parts at once."""
+    return RowLineage.CONSTANT if {*parts} == {RowLineage.CONSTANT} else RowLineage.TOGETHER
+
+
+@dataclass(frozen=True, slots=True)
+class TableTimes:
+    """The times of a table as queries see it, by positions of columns, and the lineage of its rows."""
+
+    times: Mapping[int, ColumnTimes]
+    validity: Mapping[int, ValidityColumn] = field(default_factory=dict)
+    lineage: RowLineage = RowLineage.ROWS
+
+
+def least(known: Iterable[ColumnTimes]) -> ColumnTimes:
+    """Return what holds for a column that has the times of several."""
+    found = list(known)
+    passed, complete = [one.passed for one in found], [one.complete for one in found]
+    return ColumnTimes(_least(passed), _least(complete))
+
+
+def _least(times: list[int | None]) -> int | None:
+    return min((time for time in times if time is not None), default=None) if None not in times else None
+
+
+# --- Columns ---------------------------------------------------------------------------------------------------------
+
+
+def is_window(column: Node) -> bool:
+    """Return whether a column is a window of time, as Spark marks them."""
+    return _has_mark(column, *_MARKS)
+
+
+def _has_mark(column: Node, *marks: str) -> bool:
+    named = expression_name(column) in ("Alias", "AttributeReference")
+    return named and any(column.metadata().contains(mark) for mark in marks)
+
+
+# --- Moments ----------------------------------------------------------------------------------------------------------
+
+
+def first_open(catalyst: Catalyst, known: ColumnTimes) -> int | None:
+    """The beginning of the first window that is not over, or the time itself if that is between two windows."""
+    now = known.passed
+    if now is None or known.reads is None:
+        return None
+    return open_start(catalyst, known.windows, known.reads, now)
+
+
+def has_passed(catalyst: Catalyst, value: Node, limit: int | None) -> Node:
+    """The condition that a time is at or before a limit: never, while that is not known.
+
+    Args:
+        catalyst: access to Catalyst.
+        value: the expression of a time.
+        limit: microseconds since the epoch, None for none.
+    """
+    if limit is None:
+        return catalyst.boolean(False)
+    return catalyst.expression("LessThanOrEqual", value, catalyst.time(limit, value))

@@ -1,1 +1,0 @@
-"""Asking: a query is split, its fragments travel, their parts are read, and the rest runs where the asker is."""

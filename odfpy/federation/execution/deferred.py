@@ -1,0 +1,289 @@
+"""Deferred queries: relays read the parts of a query into files, and the asker comes back for them.
+
+The relay that was asked remembers the query; so its id is all that somebody needs who comes back, from any machine
+that has their key. Each part is a result of the relay that reads it. Files are checked against their hashes, and those
+that have come stay: an interrupted fetch goes on where it was.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO, Final, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odfpy.chain.stores.object_store import LocalObjectStore
+from odfpy.engine.cancellation import CancellationToken
+from odfpy.errors import OdfError, ResultTooLarge, UsageError
+from odfpy.federation.execution.answer import WebAnswer
+from odfpy.federation.execution.deferred_query import (
+    DeferredPart,
+    DeferredQuery,
+    answered_text,
+    query_of,
+    record_of,
+    with_state,
+)
+from odfpy.federation.execution.execute import AT_ONCE, missing_relays, rest_rows, start_query
+from odfpy.federation.execution.options import DEFAULTS, QueryOptions
+from odfpy.federation.execution.parts import ReadPart
+from odfpy.federation.execution.relay_client import PartRows
+from odfpy.federation.execution.user import User
+from odfpy.federation.relay.bounds import Received
+from odfpy.federation.relay.errors import InvalidAnswer, ResultNotReady
+from odfpy.federation.relay.question import AnswerOptions, MissingRelay, Part
+from odfpy.files import cache_folder
+
+_LOOK: Final = 0.2
+_MAX_LOOK: Final = 2.0
+_QUERY: Final = re.compile(r"[0-9a-f]{8,64}")
+
+
+class DeferredQueries:
+    """The deferred queries of a user: their rows are fetched later."""
+
+    def __init__(self, user: User) -> None:
+        """
+        Args:
+            user: who asks.
+        """
+        self._user = user
+
+    def start(self, sql: str, options: QueryOptions = DEFAULTS) -> DeferredQuery:
+        """Ask a query, and have all relays begin to make its parts.
+
+        Args:
+            sql: of DataFusion, over the entities.
+            options: bounds, and what is wanted beside; `seconds` are for the beginning only.
+
+        Raises:
+            InvalidQuery: the query is invalid.
+            IncompleteAnswer: a relay is missing, and that is not wanted.
+            OdfError: the relay does not answer, or refuses.
+        """
+        ends = time.monotonic() + options.seconds
+        found = start_query(self._user, sql, ends, AnswerOptions(single_use=options.single_use, signed=options.signed))
+        missing_relays(found, (), require_complete=options.require_complete)
+        wanted = [(name, part) for name, answer in found.answers.items() for part in answer.parts]
+
+        def begin(one: tuple[str, Part]) -> DeferredPart:
+            name, part = one
+            bare = DeferredPart(name, part.relay, part.location, "")
+            try:
+                state = self._user.store_result(part, max(0.1, ends - time.monotonic()))
+                return with_state(replace(bare, result=answered_text(state, "result")), state)
+            except OdfError as error:
+                return replace(bare, state="failed", why=error.message)
+
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            parts = tuple(threads.map(begin, wanted))
+        kept = self._user.keep_query(found.query, record_of(found, parts))
+        return DeferredQuery(found.query, "", str(kept.get("expires", "")), found, parts)
+
+    def all(self) -> list[DeferredQuery]:
+        """The queries that the relay remembers, the newest first; their parts as they were when they were asked.
+
+        Raises:
+            OdfError: the relay does not answer.
+        """
+        return [query_of(one) for one in self._user.queries()]
+
+    def find(self, query: str) -> DeferredQuery:
+        """A query, with its parts as they are now.
+
+        Args:
+            query: its id.
+
+        Raises:
+            OdfError: the relay does not answer, or remembers no such query.
+        """
+        found = query_of(self._user.query(query))
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            return replace(found, parts=tuple(threads.map(self._now, found.parts)))
+
+    def cancel(self, query: str) -> DeferredQuery:
+        """Have no part made further.
+
+        Args:
+            query: its id.
+
+        Raises:
+            OdfError: the relay does not answer, or remembers no such query.
+        """
+        for one in self.find(query).parts:
+            if one.is_under_way:
+                self._user.cancel_result(one.location, one.result)
+        self._user.cancel(query)
+        return self.find(query)
+
+    def _now(self, part: DeferredPart) -> DeferredPart:
+        if not part.result:
+            return part
+        try:
+            return with_state(part, self._user.result(part.location, part.result))
+        except OdfError as error:
+            return replace(part, state="unknown", why=error.message)
+
+    # --- Fetching ---
+
+    def fetch(
+        self,
+        query: str,
+        options: QueryOptions = DEFAULTS,
+        *,
+        folder: Path | None = None,
+        control: CancellationToken | None = None,
+        tell: Callable[[DeferredQuery], object] = lambda _: None,
+    ) -> WebAnswer:
+        """Wait until all parts are made, fetch them, and put the answer together.
+
+        Args:
+            query: its id.
+            options: bounds.
+            folder: where the files go, and stay; a folder of the cache by default.
+            control: stops it from elsewhere.
+            tell: hears how the query gets on.
+
+        Raises:
+            ResultNotReady: parts are still being made when the time is over.
+            IncompleteAnswer: a part is missing, and that is not wanted.
+            OdfError: a relay does not answer; what has been fetched stays for the next time.
+        """
+        ends = time.monotonic() + options.seconds
+        with ExitStack() as stack:
+            inner = stack.enter_context(CancellationToken(options.seconds, parent=control))
+            found = self._finished(query, ends, inner, tell)
+            target = folder or _cached(query)
+            received = Received(options.received)
+
+            def fetched(part: DeferredPart) -> ReadPart:
+                schema = found.asked.fragments[part.fragment].schema
+                try:
+                    return _checked(self._fetched(part, target / part.result, ends, inner, received), schema)
+                except (InvalidAnswer, ResultTooLarge) as error:
+                    return _missing(part, error.message)
+
+            with ThreadPoolExecutor(AT_ONCE) as threads:
+                try:
+                    read = list(threads.map(fetched, found.parts))
+                except BaseException:
+                    inner.cancel()
+                    raise
+            missing = missing_relays(found.asked, read, require_complete=options.require_complete)
+            rows = rest_rows(found.asked, read, options.memory, inner)
+            stack.callback(rows.close)
+            relays = tuple(one.relay for one in found.parts)
+            return WebAnswer(found.asked, rows, relays, missing, read, stack.pop_all())
+
+    @staticmethod
+    def forget_files(query: str) -> None:
+        """Remove what was fetched of a query into the cache.
+
+        Args:
+            query: its id.
+        """
+        shutil.rmtree(_cached(query), ignore_errors=True)
+
+    def _finished(
+        self, query: str, ends: float, control: CancellationToken, tell: Callable[[DeferredQuery], object]
+    ) -> DeferredQuery:
+        pause = _LOOK
+        while True:
+            found = self.find(query)
+            tell(found)
+            if found.state != "running":
+                return found
+            if time.monotonic() + pause > ends:
+                done = sum(not one.is_under_way for one in found.parts)
+                raise ResultNotReady(
+                    f"{done} of {len(found.parts)} parts of query {query} are made",
+                    hint="Come back later, or wait longer with --timeout.",
+                )
+            control.check()
+            time.sleep(pause)
+            pause = min(_MAX_LOOK, pause * 1.5)
+
+    def _fetched(
+        self, part: DeferredPart, folder: Path, ends: float, control: CancellationToken, received: Received
+    ) -> ReadPart:
+        """The files of a part; those that are here already are not fetched again."""
+        if part.state != "done":
+            return _missing(part, part.why or f"its part is {part.state}")
+        began = time.monotonic()
+        store = LocalObjectStore(folder)
+        for number, file in enumerate(part.files):
+            control.check()
+            if file.hash not in store:
+                with self._user.result_file(part.location, part.result, number, ends - time.monotonic()) as rows:
+                    pieces = _Pieces(_bytes_of(rows, received, part.result), control)
+                    store.insert_stream(cast("BinaryIO", pieces), file.hash, size=file.bytes)
+        paths = tuple(folder / str(one.hash) for one in part.files)
+        seconds = time.monotonic() - began
+        plain = Part(part.relay, part.location, "")
+        return ReadPart(
+            part.fragment, plain, paths, None, part.rows or 0, part.bytes or 0, seconds, None, part.statement
+        )
+
+
+def _cached(query: str) -> Path:
+    if not _QUERY.fullmatch(query):
+        raise UsageError(f"Not the id of a query: {query[:100]!r}", hint="`odf web status` lists yours.")
+    return cache_folder() / "web" / query
+
+
+def _checked(part: ReadPart, schema: pa.Schema) -> ReadPart:
+    """The part, if its files have the columns that were asked for.
+
+    Raises:
+        InvalidAnswer: they have not, or are not files of Parquet.
+    """
+    try:
+        is_good = all(pq.read_schema(path).equals(schema) for path in part.paths)
+    except pa.ArrowException as error:
+        raise InvalidAnswer("it gives files that are not Parquet") from error
+    if not is_good:
+        raise InvalidAnswer("it gives other columns than those that were asked for")
+    return part
+
+
+def _missing(part: DeferredPart, why: str) -> ReadPart:
+    return ReadPart(part.fragment, Part(part.relay, part.location, ""), missing=MissingRelay(part.relay, why))
+
+
+def _bytes_of(rows: PartRows, received: Received, result: str) -> Iterator[bytes]:
+    """The bytes of a file that comes as rows with one column.
+
+    Raises:
+        InvalidAnswer: it does not come like that.
+        ResultTooLarge: it is more than may come.
+    """
+    for chunk in rows:
+        if chunk.data is not None:
+            batch = received.taken(result, chunk.data)
+            if [field.type for field in batch.schema] != [pa.binary()] or batch.column(0).null_count:
+                raise InvalidAnswer("it gives something else than the bytes of a file")
+            yield from batch.column(0).to_pylist()
+
+
+class _Pieces(io.RawIOBase):
+    """A file on its way, as a stream of bytes."""
+
+    def __init__(self, pieces: Iterator[bytes], control: CancellationToken) -> None:
+        super().__init__()
+        self._left = pieces
+        self._control = control
+
+    def read(self, size: int = -1) -> bytes:
+        """The next piece, of whatever size it comes in."""
+        del size
+        self._control.check()
+        return next(self._left, b"")

@@ -1,0 +1,164 @@
+"""Deferred queries, as the relay that was asked remembers them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from odfpy.errors import InvalidValue
+from odfpy.federation.execution.plan import Plan, StartedQuery
+from odfpy.federation.relay.errors import InvalidAnswer
+from odfpy.federation.relay.flight import LOCATION
+from odfpy.federation.relay.question import Answer, MissingRelay
+from odfpy.federation.relay.result_files import ResultFile
+from odfpy.visible import visible
+
+_MAX_WHY_LENGTH: Final = 1000
+_UNDER_WAY: Final = ("waiting", "running")
+_RESULT: Final = re.compile(r"[0-9a-f]{0,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class DeferredPart:
+    """A part of a deferred query: its rows are fetched later.
+
+    Attributes:
+        fragment: name of the fragment.
+        relay: name of the relay.
+        location: where it is asked for the result.
+        result: id of the result there.
+        state: `waiting`, `running`, `done`, `failed`, `cancelled`, or `unknown` where the relay does not say.
+        rows: how many there are, once it is done.
+        files: the files, once it is done.
+        why: the reason why there will be no rows.
+        statement: what the relay has signed, if that was wanted.
+    """
+
+    fragment: str
+    relay: str
+    location: str
+    result: str
+    state: str = "unknown"
+    rows: int | None = None
+    files: tuple[ResultFile, ...] = ()
+    why: str | None = None
+    statement: str | None = None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Return whether rows may still come."""
+        return self.state in _UNDER_WAY
+
+    @property
+    def bytes(self) -> int | None:
+        """Return the bytes of its files, None before it is done."""
+        return sum(one.bytes for one in self.files) if self.state == "done" else None
+
+
+@dataclass(frozen=True, slots=True)
+class DeferredQuery:
+    """A deferred query: its parts are fetched later.
+
+    Attributes:
+        query: its id.
+        at: when it was asked.
+        expires: when it is forgotten.
+        asked: the query; its answers name no parts.
+        parts: as they are now, or as they were when it was asked.
+    """
+
+    query: str
+    at: str
+    expires: str
+    asked: StartedQuery
+    parts: tuple[DeferredPart, ...]
+
+    @property
+    def state(self) -> str:
+        """Return `running` as long as rows may come, then `done`, or `failed` if a part was not made."""
+        if any(one.is_under_way for one in self.parts):
+            return "running"
+        return "done" if all(one.state == "done" for one in self.parts) else "failed"
+
+
+def record_of(found: StartedQuery, parts: Sequence[DeferredPart]) -> dict[str, Any]:
+    """Return what a relay is to remember of a query, as a tree of JSON."""
+    return {
+        "plan": found.plan.to_json(),
+        "missing": [[name, one.relay, one.why] for name, answer in found.answers.items() for one in answer.missing],
+        "parts": [[one.fragment, one.relay, one.location, one.result, one.state, one.why] for one in parts],
+    }
+
+
+def query_of(tree: Mapping[str, Any]) -> DeferredQuery:
+    """The query that a relay remembers: what it gives back is not trusted more than any other answer.
+
+    Raises:
+        InvalidAnswer: it is invalid.
+    """
+    try:
+        record = tree["record"]
+        plan = Plan.parse(record["plan"])
+        missing: dict[str, list[MissingRelay]] = {name: [] for name in plan.fragments}
+        for name, relay, why in record["missing"]:
+            missing[name].append(MissingRelay(str(relay), str(why)))
+        answers = {name: Answer(missing=tuple(ones)) for name, ones in missing.items()}
+        query = answered_text(tree, "query")
+        parts = tuple(_part_of(one) for one in record["parts"])
+        if plan.query != query or any(one.fragment not in plan.fragments for one in parts):
+            raise InvalidAnswer("The relay remembers another query under that id")
+        return DeferredQuery(query, str(tree["at"]), str(tree["expires"]), StartedQuery(plan, query, answers), parts)
+    except (KeyError, TypeError, ValueError, AttributeError, InvalidValue) as error:
+        raise InvalidAnswer("The relay remembers the query in another form") from error
+
+
+def _part_of(tree: Sequence[Any]) -> DeferredPart:
+    fragment, relay, location, result, state, why = tree
+    if not LOCATION.fullmatch(location) or not _RESULT.fullmatch(result):
+        raise ValueError(location)
+    return DeferredPart(str(fragment), str(relay), location, result, str(state), why=_why(why))
+
+
+def with_state(part: DeferredPart, state: Mapping[str, Any]) -> DeferredPart:
+    """A part with the state that the relay tells.
+
+    Args:
+        part: as it was known.
+        state: a tree of JSON.
+
+    Raises:
+        InvalidAnswer: it is not a state.
+    """
+    try:
+        files = tuple(ResultFile.parse(one) for one in state.get("files", []))
+        rows, statement = state.get("rows"), state.get("statement")
+        return replace(
+            part,
+            state=visible(answered_text(state, "state")),
+            rows=None if rows is None else int(rows),
+            files=files,
+            why=_why(state.get("why")),
+            statement=None if statement is None else str(statement),
+        )
+    except (KeyError, TypeError, ValueError, InvalidValue) as error:
+        raise InvalidAnswer(f"The relay {part.relay} gives no state of a result") from error
+
+
+def _why(said: Any) -> str | None:
+    """The words of a relay, which may be anything, in one line that gives a terminal no orders."""
+    return None if said is None else visible(str(said)[:_MAX_WHY_LENGTH])
+
+
+def answered_text(tree: Any, key: str) -> str:
+    """Return the text that an answer of a relay has for a key.
+
+    Raises:
+        InvalidAnswer: it has none.
+        KeyError: it has no such key.
+    """
+    found = tree[key]
+    if not isinstance(found, str):
+        raise InvalidAnswer(f"The relay has answered without {key!r}")
+    return found

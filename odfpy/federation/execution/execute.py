@@ -1,0 +1,271 @@
+"""A query from its SQL to its answer, over any way to the relays.
+
+1. The query is split into fragments and a rest.
+2. The fragments are asked, all at the same time; answers name parts.
+3. The parts are read into files, several at the same time; one that breaks off is missing as a whole.
+4. The rest runs over the files, in a process apart.
+
+Planning gets at most 4/5 of the remaining time, then reading 4/5 of what is left; relays that are late count as
+missing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from odfpy.engine.cancellation import CancellationToken
+from odfpy.engine.datafusion.isolated import IsolatedQuery, fork_server
+from odfpy.engine.row_stream import RowStream
+from odfpy.engine.sql.files import FilesRequest, FileTable
+from odfpy.errors import OdfError
+from odfpy.federation.execution.answer import WebAnswer
+from odfpy.federation.execution.at_once import at_once
+from odfpy.federation.execution.explain import explained, without_explain
+from odfpy.federation.execution.options import DEFAULTS, QueryOptions
+from odfpy.federation.execution.parts import PartReader, ReadPart
+from odfpy.federation.execution.plan import Plan, StartedQuery, planned
+from odfpy.federation.execution.relay_client import RelayClient
+from odfpy.federation.relay.bounds import Received
+from odfpy.federation.relay.errors import IncompleteAnswer
+from odfpy.federation.relay.question import MAX_WAIT, AnswerOptions, MissingRelay, Part
+from odfpy.federation.relay.relay import MARGIN
+from odfpy.federation.sources.contract import SourceBatches
+from odfpy.federation.sql.splitting.own_names import with_own_names
+
+AT_ONCE: Final = 16
+"""Parts that are read at the same time."""
+
+
+def start_query(
+    client: RelayClient,
+    sql: str,
+    ends: float,
+    options: AnswerOptions,
+    query: str | None = None,
+    *,
+    dialect: str = "datafusion",
+    prefix: str = "f",
+) -> StartedQuery:
+    """Split a query, and ask its fragments.
+
+    Args:
+        client: the way to the relays.
+        sql: over the entities.
+        ends: when the time is over, by the monotonic clock.
+        options: what is to come beside the rows.
+        query: its id; that of its plan by default.
+        dialect: of the query: `datafusion` or `spark`.
+        prefix: names of fragments begin with it.
+
+    Raises:
+        InvalidQuery: the query is invalid.
+        OdfError: the relay does not answer, or refuses.
+    """
+    plan = planned(sql, client.entities(_left(ends)), dialect=dialect, prefix=prefix)
+    return start_plan(client, plan, ends, options, query)
+
+
+def start_plan(
+    client: RelayClient, plan: Plan, ends: float, options: AnswerOptions, query: str | None = None
+) -> StartedQuery:
+    """Ask the fragments of a query.
+
+    Args:
+        client: the way to the relays.
+        plan: the query.
+        ends: when the time is over, by the monotonic clock.
+        options: what is to come beside the rows.
+        query: its id; that of the plan by default.
+
+    Raises:
+        OdfError: the relay does not answer, or refuses.
+    """
+    query = query or plan.query
+    seconds = min(_left(ends) * (1 - MARGIN), MAX_WAIT)
+    answers = client.ask(query, plan.fragments, options, seconds) if plan.fragments else {}
+    return StartedQuery(plan, query, answers)
+
+
+def execute(
+    client: RelayClient,
+    sql: str,
+    options: QueryOptions = DEFAULTS,
+    control: CancellationToken | None = None,
+    *,
+    check: Callable[[Plan], object] = lambda _: None,
+) -> WebAnswer:
+    """Answer a query, or explain it.
+
+    Args:
+        client: the way to the relays.
+        sql: of DataFusion, over the entities; perhaps with EXPLAIN or EXPLAIN ANALYZE before it.
+        options: bounds, and what is wanted beside.
+        control: stops it from elsewhere; then the relays are told.
+        check: looks at the query before anybody is asked.
+
+    Raises:
+        InvalidQuery: the query is invalid.
+        IncompleteAnswer: a relay is missing, and that is not wanted.
+        QueryCancelled, QueryTimedOut: it was stopped.
+        OdfError: the relay does not answer, or refuses.
+    """
+    sql, how = without_explain(sql)
+    ends = time.monotonic() + options.seconds
+    beside = AnswerOptions(explained=how is not None, single_use=options.single_use, signed=options.signed)
+    with ExitStack() as stack:
+        inner = stack.enter_context(CancellationToken(options.seconds, parent=control))
+        plan = planned(sql, client.entities(_left(ends)))
+        check(plan)
+        if how is None:
+            fork_server(options.memory).begin()  # it is there when the parts are
+        with _NotifyingRelays(client, plan.query, inner):
+            try:
+                inner.check()
+                found = start_plan(client, plan, ends, beside)
+            except OdfError:
+                inner.check()  # relays refuse what was cancelled
+                raise
+            # A thread that nobody waits for may be about to write into it.
+            temporary = TemporaryDirectory(prefix="odf-web-", ignore_cleanup_errors=True)
+            folder = Path(stack.enter_context(temporary))
+            read: Sequence[ReadPart] = ()
+            if how != "plan":
+                until = time.monotonic() + _left(ends) * (1 - MARGIN)
+                reader = PartReader(client, folder, until, Received(options.received), inner, options.signed)
+                read = read_parts(reader, found)
+        missing = missing_relays(found, read, require_complete=options.require_complete)
+        rows: RowStream
+        if how is not None:
+            table = explained(found.answers, read, found.rest)
+            rows = SourceBatches(table.schema, iter(table.to_batches()))
+        else:
+            rows = rest_rows(found, read, options.memory, inner)
+        stack.callback(rows.close)
+        return WebAnswer(found, rows, found.relays, missing, read, stack.pop_all())
+
+
+def read_parts(reader: PartReader, found: StartedQuery) -> list[ReadPart]:
+    """Read all parts of a query, several at the same time.
+
+    Args:
+        reader: reads one.
+        found: the query.
+
+    Raises:
+        QueryCancelled, QueryTimedOut: it was stopped.
+    """
+    wanted = [
+        (name, number, part, found.fragments[name].schema)
+        for name, answer in found.answers.items()
+        for number, part in enumerate(answer.parts)
+    ]
+    order = _in_turn([one[2] for one in wanted])
+    calls = [partial(reader.read, *wanted[at]) for at in order]
+    read = dict(zip(order, at_once(calls, AT_ONCE, lambda _: reader.control.cancel()), strict=True))
+    return [read[at] for at in range(len(wanted))]
+
+
+def _in_turn(parts: Sequence[Part]) -> list[int]:
+    """Numbers of parts by turns of their places: one place with many, which are slow, does not stand before others."""
+    turns: dict[str, int] = {}
+    numbered = []
+    for at, part in enumerate(parts):
+        turns[part.location] = turns.get(part.location, -1) + 1
+        numbered.append((turns[part.location], at))
+    return [at for _, at in sorted(numbered)]
+
+
+def rest_rows(found: StartedQuery, read: Sequence[ReadPart], memory: int, control: CancellationToken) -> RowStream:
+    """The rows of the answer, made of the parts.
+
+    Args:
+        found: the query.
+        read: its parts.
+        memory: bytes that it may take.
+        control: stops it from elsewhere.
+
+    Raises:
+        OdfError: the rest of the query cannot be run.
+    """
+    files = {name: [path for one in read if one.fragment == name for path in one.paths] for name in found.fragments}
+    return rows_of_files(found.plan, files, memory, control)
+
+
+def rows_of_files(
+    plan: Plan, files: Mapping[str, Sequence[Path]], memory: int, control: CancellationToken
+) -> RowStream:
+    """The rows of an answer, made of files.
+
+    Args:
+        plan: the query.
+        files: for each fragment, those with its rows.
+        memory: bytes that it may take.
+        control: stops it from elsewhere.
+
+    Raises:
+        OdfError: the rest of the query cannot be run.
+    """
+    tables = tuple(
+        FileTable(name, "parquet", tuple(map(str, files[name])), fragment.schema.serialize().to_pybytes())
+        for name, fragment in plan.fragments.items()
+    )
+    return IsolatedQuery(fork_server(memory), FilesRequest(with_own_names(plan.rest), tables), control)
+
+
+class _NotifyingRelays:
+    """Tell the relays when a query is stopped, as long as the block lasts. Of Ctrl-C, whoever asks them tells."""
+
+    def __init__(self, client: RelayClient, query: str, control: CancellationToken) -> None:
+        self._notify = lambda: client.cancel(query)
+        self._control = control
+
+    def __enter__(self) -> None:
+        self._control.on_stop(self._notify)
+
+    def __exit__(self, *_: object) -> None:
+        self._control.forget(self._notify)
+
+
+def missing_relays(
+    found: StartedQuery, read: Sequence[ReadPart], *, require_complete: bool
+) -> tuple[MissingRelay, ...]:
+    """The relays whose rows are not there.
+
+    Args:
+        found: the query.
+        read: its parts.
+        require_complete: whether there may be none.
+
+    Raises:
+        IncompleteAnswer: there are some, and may not be.
+    """
+    missing = tuple(dict.fromkeys([*found.missing, *(one.missing for one in read if one.missing is not None)]))
+    require_complete_answer(missing, require_complete=require_complete)
+    return missing
+
+
+def require_complete_answer(missing: Sequence[MissingRelay], *, require_complete: bool) -> None:
+    """Check that no relay is missing, if that is wanted.
+
+    Args:
+        missing: the relays whose rows are not there.
+        require_complete: whether there may be none.
+
+    Raises:
+        IncompleteAnswer: there are some, and may not be.
+    """
+    if missing and require_complete:
+        raise IncompleteAnswer(
+            f"Rows are missing: {'; '.join(f'{one.relay}: {one.why}' for one in missing)}",
+            hint="Without --require-complete, the answer has the rows of all others.",
+        )
+
+
+def _left(ends: float) -> float:
+    return max(0.1, ends - time.monotonic())

@@ -1,0 +1,137 @@
+"""Parts of an answer, read into files: each as a whole, or it is missing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from odfpy.data.memory import bytes_of
+from odfpy.engine.cancellation import CancellationToken
+from odfpy.errors import OdfError
+from odfpy.federation.execution.relay_client import PartRows, RelayClient
+from odfpy.federation.relay.bounds import Received
+from odfpy.federation.relay.errors import InvalidAnswer
+from odfpy.federation.relay.question import MissingRelay, Part
+from odfpy.federation.relay.statements import MAX_LENGTH
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPart:
+    """A part that was read, or why it was not.
+
+    Attributes:
+        fragment: name of the fragment.
+        part: what was read.
+        paths: the files with its rows; none if they are missing.
+        missing: why; None if they are there.
+        rows: how many there are.
+        bytes: of Arrow data that came.
+        seconds: that it took.
+        hash: of the rows without their order, as a multihash; only where they are signed.
+        statement: what the relay has signed; only where that was wanted.
+    """
+
+    fragment: str
+    part: Part
+    paths: tuple[Path, ...] = ()
+    missing: MissingRelay | None = None
+    rows: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    hash: str | None = None
+    statement: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartReader:
+    """Reads the parts of a query.
+
+    Attributes:
+        client: the way to them.
+        folder: where the files go.
+        ends: when the time is over, by the monotonic clock.
+        received: counts the bytes that come, and stops whoever sends too many.
+        control: says whether they are still wanted.
+        is_signed: whether each part must come with a statement.
+    """
+
+    client: RelayClient
+    folder: Path
+    ends: float
+    received: Received
+    control: CancellationToken
+    is_signed: bool = False
+
+    def read(self, fragment: str, number: int, part: Part, schema: pa.Schema) -> ReadPart:
+        """Read a part into a file.
+
+        Args:
+            fragment: name of the fragment.
+            number: of the part in the answer to it.
+            part: what is read.
+            schema: columns that it must have.
+
+        Raises:
+            QueryCancelled: the query is not wanted any more.
+        """
+        path = self.folder / f"{fragment}-{number}.parquet"
+        try:
+            return self._read(fragment, part, schema, path)
+        except OdfError as error:
+            path.unlink(missing_ok=True)
+            self.control.check()
+            return ReadPart(fragment, part, missing=MissingRelay(part.relay, error.message))
+        finally:
+            self.received.end(path)
+
+    def _read(self, fragment: str, part: Part, schema: pa.Schema, path: Path) -> ReadPart:
+        import pyarrow.parquet as pq
+
+        from odfpy.data.rows.rows_hash import RowsHasher
+
+        began = time.monotonic()
+        rows, size, statement = 0, 0, None
+        with ExitStack() as stack:
+            found = stack.enter_context(self._opened(part))
+            if found.schema != schema:
+                raise InvalidAnswer(f"The relay {part.relay} gives other columns than those that were asked for")
+            hasher = stack.enter_context(RowsHasher()) if self.is_signed else None
+            writer = stack.enter_context(pq.ParquetWriter(path, schema, compression="lz4"))
+            for chunk in found:
+                statement = _statement(chunk) or statement
+                if chunk.data is None or not chunk.data.num_rows:
+                    continue
+                batch = self.received.taken(path, chunk.data)
+                rows, size = rows + batch.num_rows, size + bytes_of(batch)
+                writer.write_batch(batch)
+                if hasher is not None:
+                    hasher.update(batch)
+            digest = None if hasher is None else str(hasher.finish())
+        if self.is_signed and statement is None:
+            raise InvalidAnswer(f"The relay {part.relay} has not signed what it has given")
+        seconds = time.monotonic() - began
+        return ReadPart(fragment, part, (path,), None, rows, size, seconds, digest, statement)
+
+    @contextmanager
+    def _opened(self, part: Part) -> Iterator[PartRows]:
+        """The rows of a part, which end when the query is not wanted any more."""
+        self.control.check()
+        with self.client.rows(part, self.ends - time.monotonic()) as found:
+            self.control.on_stop(found.cancel)
+            try:
+                yield found
+            finally:
+                self.control.forget(found.cancel)
+
+
+def _statement(chunk: Any) -> str | None:
+    if chunk.app_metadata is None:
+        return None
+    found = chunk.app_metadata
+    return bytes(found[:MAX_LENGTH]).decode("ascii", "replace")

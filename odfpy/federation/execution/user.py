@@ -1,0 +1,198 @@
+"""A user who asks a relay over Flight, with a certificate and key of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
+from typing import Any, Final
+
+import pyarrow as pa
+
+from odfpy.errors import OdfError
+from odfpy.federation.execution.at_once import at_once
+from odfpy.federation.execution.relay_client import PartRows, RelayClient
+from odfpy.federation.relay.actions import (
+    CANCEL_RESULT,
+    KEEP_QUERY,
+    QUERIES,
+    QUERY,
+    RESULT,
+    STORE_RESULT,
+    body_of,
+)
+from odfpy.federation.relay.errors import InvalidAnswer
+from odfpy.federation.relay.flight import Connections
+from odfpy.federation.relay.question import Answer, AnswerOptions, Cancellation, Part, Question, SentFragment
+from odfpy.federation.relay.requesters import Credentials
+from odfpy.federation.sql.fragment import Fragment
+
+_PATIENCE: Final = 20.0
+"""Seconds to wait for an action."""
+
+
+class User(RelayClient):
+    """A user who asks a relay over Flight, known to all others by a token of their own signing."""
+
+    def __init__(self, relay: str, credentials: Credentials, connections: Connections) -> None:
+        """
+        Args:
+            relay: where it is.
+            credentials: of the user.
+            connections: of the user.
+        """
+        self._relay = relay
+        self._credentials = credentials
+        self._connections = connections
+
+    def entities(self, seconds: float) -> Mapping[str, pa.Schema]:
+        """The entities of the relay, by name.
+
+        Args:
+            seconds: to wait.
+
+        Raises:
+            RelayUnavailable: it does not answer.
+        """
+        [found] = at_once([lambda: self._connections.entities(self._relay, seconds)], 1)
+        return found
+
+    def ask(
+        self, query: str, fragments: Mapping[str, Fragment], options: AnswerOptions, seconds: float
+    ) -> Mapping[str, Answer]:
+        """The answers of the relay to the fragments of a query, which are asked at the same time.
+
+        Args:
+            query: its id.
+            fragments: by name.
+            options: what is to come beside the rows.
+            seconds: to wait.
+
+        Raises:
+            RelayUnavailable, InvalidAnswer, OdfError: it does not answer, or refuses.
+        """
+        token = self._credentials.token(query, seconds=seconds)
+
+        def ask(item: tuple[str, Fragment]) -> Answer:
+            name, fragment = item
+            question = Question(
+                f"{query} {name}", SentFragment.of(fragment), seconds=seconds, requester=token, options=options
+            )
+            return self._connections.ask(self._relay, question)
+
+        return self._at_once(query, fragments, ask)
+
+    def rows(self, part: Part, seconds: float) -> AbstractContextManager[PartRows]:
+        """The rows of a part, read where they are.
+
+        Args:
+            part: what is read.
+            seconds: for all of it.
+
+        Raises:
+            RelayUnavailable, OdfError: the relay is not there, or refuses.
+        """
+        return self._connections.rows(part, seconds)
+
+    def cancel(self, query: str) -> None:
+        """Have the relay tell all others that a query is not wanted any more.
+
+        Args:
+            query: its id.
+        """
+        with suppress(OdfError):
+            at_once([lambda: self._connections.cancel(self._relay, Cancellation(query))], 1)
+
+    # --- Results that are fetched later ---
+
+    def store_result(self, part: Part, seconds: float) -> dict[str, Any]:
+        """Have a part read into files where it is; gives the state of the result.
+
+        Args:
+            part: what is read.
+            seconds: to wait for the beginning.
+
+        Raises:
+            OdfError: the relay is not there, or refuses.
+        """
+        return self._told(part.location, STORE_RESULT, {"ticket": part.ticket}, seconds)
+
+    def result(self, location: str, result: str) -> dict[str, Any]:
+        """The state of a result.
+
+        Args:
+            location: the relay that has it.
+            result: its id.
+
+        Raises:
+            OdfError: the relay is not there, or has no such result.
+        """
+        return self._told(location, RESULT, {"result": result})
+
+    def cancel_result(self, location: str, result: str) -> None:
+        """Have a result made no further. What goes wrong is nobody's trouble.
+
+        Args:
+            location: the relay that has it.
+            result: its id.
+        """
+        with suppress(OdfError):
+            self._told(location, CANCEL_RESULT, {"result": result})
+
+    def result_file(self, location: str, result: str, number: int, seconds: float) -> AbstractContextManager[PartRows]:
+        """A file of a result, for a block: rows with one column of bytes.
+
+        Args:
+            location: the relay that has it.
+            result: its id.
+            number: of the file.
+            seconds: for all of it.
+
+        Raises:
+            OdfError: the relay is not there, or refuses; also while the file comes.
+        """
+        ticket = body_of({"result": result, "file": number}).decode()
+        return self._connections.rows(Part("", location, ticket), seconds)
+
+    def keep_query(self, query: str, record: dict[str, Any]) -> dict[str, Any]:
+        """Have the relay remember a query.
+
+        Args:
+            query: its id.
+            record: a tree of JSON.
+
+        Raises:
+            OdfError: the relay is not there, or refuses.
+        """
+        return self._told(self._relay, KEEP_QUERY, {"query": query, "record": record})
+
+    def query(self, query: str) -> dict[str, Any]:
+        """A query that the relay remembers.
+
+        Args:
+            query: its id.
+
+        Raises:
+            OdfError: the relay is not there, or remembers no such query.
+        """
+        return self._told(self._relay, QUERY, {"query": query})
+
+    def queries(self) -> list[dict[str, Any]]:
+        """The queries that the relay remembers, the newest first.
+
+        Raises:
+            OdfError: the relay is not there.
+        """
+        found = self._act(self._relay, QUERIES, {}, _PATIENCE)
+        if not isinstance(found, list):
+            raise InvalidAnswer("The relay has answered with something that is not a list of queries")
+        return found
+
+    def _told(self, location: str, name: str, tree: dict[str, Any], seconds: float | None = None) -> dict[str, Any]:
+        found = self._act(location, name, tree, _PATIENCE if seconds is None else seconds)
+        if not isinstance(found, dict):
+            raise InvalidAnswer(f"The relay {location} has answered with something that is not an answer")
+        return found
+
+    def _act(self, location: str, name: str, tree: dict[str, Any], seconds: float) -> Any:
+        [found] = at_once([lambda: self._connections.act(location, name, tree, seconds)], 1)
+        return found

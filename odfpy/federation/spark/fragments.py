@@ -1,0 +1,120 @@
+"""Fragments of what Spark asks for. What cannot travel is an error: without a part of it, the rows would be wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from odfpy.errors import UnsupportedQuery, did_you_mean
+from odfpy.federation.errors import WebObjectNotFound
+from odfpy.federation.spark.options import WebOptions
+from odfpy.federation.sql.columns import Columns, columns_of
+from odfpy.federation.sql.errors import InvalidFragment
+from odfpy.federation.sql.expressions import Column, Expression
+from odfpy.federation.sql.flavors import QUERIES
+from odfpy.federation.sql.fragment import Fragment, Output
+from odfpy.federation.sql.reading import named_columns, read_text
+from odfpy.federation.sql.split import Split, split
+
+DIALECT: Final = "spark"
+
+
+def fragment_of(options: WebOptions, entities: Mapping[str, pa.Schema]) -> Fragment:
+    """The fragment whose rows are asked for.
+
+    Args:
+        options: what is asked for.
+        entities: names and schemas of the relay's model.
+
+    Raises:
+        WebObjectNotFound: there is no such entity.
+        InvalidFragment: there is no such column, or the condition cannot travel.
+        InvalidQuery, UnsupportedQuery: the query is invalid, or more than rows of one entity.
+    """
+    if options.query is not None:
+        return _of_query(options.query, entities)
+    entity = _entity(options.entity or "", entities)
+    schema = entities[entity]
+    columns = columns_of(schema)
+    names = options.columns or tuple(schema.names)
+    where = None if options.filter is None else _condition(options.filter, columns)
+    return Fragment(entity, tuple(map(_output, _found(names, columns))), where, limit=options.limit)
+
+
+def picked(fragment: Fragment, names: Iterable[str]) -> Fragment:
+    """A fragment with those of its outputs that Spark wants, in Spark's order.
+
+    Args:
+        fragment: rows of one entity.
+        names: of outputs; capitals make no difference.
+
+    Raises:
+        InvalidFragment: there is no such output.
+    """
+    by_name = {one.name: one for one in fragment.outputs}
+    found = _found(names, columns_of({name: one.type for name, one in by_name.items()}))
+    return replace(fragment, outputs=tuple(by_name[one.name] for one in found))
+
+
+def _output(column: Column) -> Output:
+    return Output(column.name, column)
+
+
+def _found(names: Iterable[str], columns: Columns) -> list[Column]:
+    found = [columns(name) for name in names]
+    return [one for one in found if isinstance(one, Column)]
+
+
+def _entity(name: str, entities: Mapping[str, pa.Schema]) -> str:
+    folded = [one for one in entities if one.lower() == name.lower()]
+    if name in entities or len(folded) == 1:
+        return name if name in entities else folded[0]
+    known = f"There are {', '.join(sorted(entities)[:20])}." if entities else "The relay shows you none."
+    raise WebObjectNotFound(
+        f"The relay has no entity {name!r}", hint=did_you_mean(name, list(entities), otherwise=known)
+    )
+
+
+def _condition(text: str, columns: Columns) -> Expression:
+    try:
+        return read_text(text, named_columns(columns), QUERIES[DIALECT])
+    except InvalidFragment as error:
+        hint = error.hint or "What cannot travel is done after reading: .load().where(...)."
+        raise error.with_message(f"The option filter: {error.message}", hint=hint) from error
+
+
+def _of_query(query: str, entities: Mapping[str, pa.Schema]) -> Fragment:
+    text = query.strip().rstrip(";")
+    split(text, entities, DIALECT)  # errors name places of the query as it was written
+    parts = split(f"SELECT * FROM ({text}\n) AS q", entities, DIALECT)  # noqa: S608
+    names = _names_of_nothing_more(parts)
+    if names is None:
+        raise UnsupportedQuery(
+            "The query is more than rows of one entity, and Spark has to do a part of it",
+            hint="odfpy.web.spark_sql(spark, web, query) does the rest in Spark.",
+        )
+    [fragment] = parts.fragments.values()
+    values = {one.name: one for one in fragment.outputs}
+    return replace(fragment, outputs=tuple(replace(values[inner], name=outer) for inner, outer in names))
+
+
+def _names_of_nothing_more(parts: Split) -> list[tuple[str, str]] | None:
+    """The columns of a rest that does nothing but pick and rename them; None where it does more."""
+    from sqlglot import exp, parse_one
+
+    rest: Any = parse_one(parts.rest, dialect=QUERIES[DIALECT].sqlglot)
+    if len(parts.fragments) != 1 or not isinstance(rest, exp.Select):
+        return None
+    if {key for key, value in rest.args.items() if value} != {"expressions", "from_"}:
+        return None
+    table = rest.args["from_"].this
+    if not isinstance(table, exp.Table) or any(
+        value for key, value in table.args.items() if key not in ("this", "alias")
+    ):
+        return None
+    if any(not isinstance(one.unalias(), exp.Column) for one in rest.expressions):
+        return None
+    return [(one.unalias().name, one.alias_or_name) for one in rest.expressions]

@@ -1,0 +1,241 @@
+"""`/platform/recipients/{name}/tables`: the shared tables as a recipient or user sees them.
+
+What they see is decided where it is decided for them. They are not told, and their token is not needed; in the audit
+log, it is the admin who has looked.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Generator
+from contextlib import closing
+from typing import Annotated, Any, Final
+
+import pyarrow as pa
+from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import BaseModel, Field
+
+from odfpy.engine.cancellation import CancellationToken
+from odfpy.errors import OdfError, ResultTooLarge, UsageError
+from odfpy.query.wire.layouts import DataFormat, laid_out
+from odfpy.serving.callers.access import AnyCaller
+from odfpy.serving.http.json_responses import limits_of
+from odfpy.serving.rest.administration.admin import Admin, AdministrationRoute, AnAdmin
+from odfpy.serving.rest.administration.forms import (
+    PAGED,
+    Page,
+    SchemaName,
+    ShareName,
+    TableName,
+    like,
+    refusals,
+)
+from odfpy.serving.rest.administration.grants import words_of
+from odfpy.serving.rest.administration.principals import KIND, APrincipal
+from odfpy.serving.sharing.audited import note
+from odfpy.serving.sharing.callers import SharingCaller
+from odfpy.serving.sharing.errors import SharingError
+from odfpy.serving.sharing.question import TableQuestion, question_of
+from odfpy.sharing.decisions import CallerAccess
+from odfpy.sharing.files.schema import schema_string
+from odfpy.sharing.files.visible_rows import num_visible_rows, visible_rows
+from odfpy.sharing.model import Principal, PrincipalKind, SharedTable
+from odfpy.sharing.names import SharePath
+
+router = APIRouter(prefix="/platform", tags=["administration"], route_class=AdministrationRoute)
+
+_PATIENCE: Final = 2.0
+"""Seconds in which the rows of the tables of a page are counted; those that are left are not."""
+
+_SEEN = {
+    "path": "sales.eu.orders",
+    "comment": "",
+    "columns": [{"name": "day", "type": "date"}, {"name": "total", "type": "decimal(12,2)"}],
+    "words": ["columns day, total of rows where country = recipient('country'), by the group partners"],
+    "isWhole": False,
+    "numRows": 310,
+    "problem": None,
+}
+
+
+class SeenColumnModel(BaseModel):
+    """A column as clients see it."""
+
+    model_config = like({"name": "day", "type": "date"})
+
+    name: str
+    type: Annotated[str, Field(description="As tables of Delta have it.")]
+
+
+class SeenTableModel(BaseModel):
+    """A shared table as somebody sees it."""
+
+    model_config = like(_SEEN)
+
+    path: str
+    comment: str
+    columns: list[SeenColumnModel]
+    words: Annotated[list[str], Field(description="The grants by which they see it.")]
+    isWhole: Annotated[bool, Field(description="Whether nothing of it is hidden.")]  # noqa: N815
+    numRows: Annotated[  # noqa: N815
+        int | None, Field(description="Rows that they see; null where that takes long, until you look at the table.")
+    ] = None
+    problem: Annotated[str | None, Field(description="Why it cannot be read at the moment.")] = None
+
+
+class PreviewModel(SeenTableModel):
+    """The first rows of a shared table as somebody sees them: a preview, made for an admin."""
+
+    model_config = like(
+        {**_SEEN, "isPreview": True, "seenAs": "acme", "isDisabled": False, "rows": [["2026-01-01", "9.90"]]}
+    )
+
+    isPreview: bool = True  # noqa: N815
+    seenAs: str  # noqa: N815
+    isDisabled: Annotated[bool, Field(description="Whether they are kept out: then they see nothing now.")]  # noqa: N815
+    rows: Annotated[list[list[Any]], Field(description="Cells in the order of the columns.")]
+
+
+def _few(
+    search: Annotated[str, Query(max_length=200, description="Part of a path or comment, whatever the case.")] = "",
+    limit: Annotated[int, Query(ge=1, le=100, description="Tables at most.")] = 20,
+    offset: Annotated[int, Query(ge=0, le=10_000_000, description="Tables to leave out first.")] = 0,
+) -> Page:
+    return Page(search.lower(), limit, offset)
+
+
+@router.get(f"/{KIND}/{{name}}/tables", responses={**PAGED, **refusals(400, 404)})
+def tables_seen(
+    request: Request,
+    response: Response,
+    admin: AnAdmin,
+    found: APrincipal,
+    page: Annotated[Page, Depends(_few)],
+) -> list[SeenTableModel]:
+    """The shared tables that a recipient or user sees: columns, and how many rows. You see them without their token."""
+    reach = _reach(admin, found)
+    note(request.scope, action=f"see as {found.name}")
+    there = [one for one in admin.sharing.shares.tables(within=reach.few_paths) if reach.view(one) is not None]
+    wanted = page.of(response, there, lambda one: (str(one.path), one.comment))
+    last = time.monotonic() + _PATIENCE
+    seen = [_described(request, found, reach, one, last) for one in wanted]
+    note(request.scope, path=None)  # each of them was noted; it is about all
+    return seen
+
+
+@router.get(f"/{KIND}/{{name}}/tables/{{share}}/{{schema}}/{{table}}", responses=refusals(400, 404, 429, 503))
+async def table_seen(
+    request: Request,
+    caller: AnyCaller,
+    admin: AnAdmin,
+    found: APrincipal,
+    share: ShareName,
+    schema: SchemaName,
+    table: TableName,
+    limit: Annotated[int, Query(ge=0, le=1000, description="Maximum number of rows.")] = 20,
+) -> PreviewModel:
+    """The first rows of a shared table as a recipient or user sees them: a preview, without their token."""
+    path = SharePath(share, schema, table)
+    note(request.scope, action=f"see as {found.name}", path=str(path))
+
+    def work(control: CancellationToken) -> PreviewModel:
+        reach = _reach(admin, found)
+        question = _question(request, found, reach, path)
+        columns = question.schema(question.table.latest)
+        rows = _first_rows(question, columns, limit, control)
+        limits = limits_of(request)
+        limits.check_values(rows)
+        if limits.bytes is not None and rows.nbytes > limits.bytes:
+            raise ResultTooLarge("These rows are too large for an answer", hint="Ask for fewer of them.")
+        return PreviewModel(
+            **_facts(question, columns, _words(found, reach, question.shared)),
+            numRows=_num_rows(question, control),
+            seenAs=found.name,
+            isDisabled=found.is_disabled,
+            rows=laid_out(rows, DataFormat.ARRAY_OF_ARRAYS),
+        )
+
+    preview: PreviewModel = await request.app.state.gate.run(request, caller, work)
+    return preview
+
+
+def _reach(admin: Admin, found: Principal) -> CallerAccess:
+    if found.kind is PrincipalKind.GROUP:
+        raise UsageError(f"{found.name} is a group, and reads nothing itself", hint="Look as one of its members.")
+    return admin.sharing.reach(found)
+
+
+def _question(request: Request, found: Principal, reach: CallerAccess, path: SharePath) -> TableQuestion:
+    """The question as if they had asked: whatever is decided for them is decided here."""
+    return question_of(request, SharingCaller(found.name, reach, found.id), path, None)
+
+
+def _described(
+    request: Request, found: Principal, reach: CallerAccess, one: SharedTable, last: float
+) -> SeenTableModel:
+    words = _words(found, reach, one)
+    try:
+        question = _question(request, found, reach, one.path)
+        seen = SeenTableModel(**_facts(question, question.schema(question.table.latest), words))
+        if time.monotonic() < last:
+            seen.numRows = _num_rows(question, None, last)
+    except (OdfError, SharingError) as error:
+        return SeenTableModel(
+            path=str(one.path), comment=one.comment, columns=[], words=words, isWhole=False, problem=error.message
+        )
+    return seen
+
+
+def _facts(question: TableQuestion, columns: pa.Schema, words: list[str]) -> dict[str, Any]:
+    fields = json.loads(schema_string(columns))["fields"]
+    return {
+        "path": str(question.shared.path),
+        "comment": question.shared.comment,
+        "columns": [SeenColumnModel(name=one["name"], type=_type(one["type"])) for one in fields],
+        "words": words,
+        "isWhole": question.view.is_all,
+    }
+
+
+def _type(kind: Any) -> str:
+    return kind if isinstance(kind, str) else json.dumps(kind, ensure_ascii=False)
+
+
+def _words(found: Principal, reach: CallerAccess, table: SharedTable) -> list[str]:
+    """The grants by which somebody sees a table, in words."""
+    return [
+        words_of(grant) + ("" if grant.principal == found.name else f", by the group {grant.principal}")
+        for grant in reach.grants_on(table)
+    ]
+
+
+def _num_rows(question: TableQuestion, control: CancellationToken | None, last: float | None = None) -> int | None:
+    """Count the rows that show; None if that is not done by then."""
+    count = 0
+    for file in question.table.files(question.table.latest):
+        if control is not None:
+            control.check()
+        if last is not None and time.monotonic() > last:
+            return None
+        count += num_visible_rows(file, question.view)
+    return count
+
+
+def _first_rows(question: TableQuestion, columns: pa.Schema, limit: int, control: CancellationToken) -> pa.Table:
+    found: list[pa.RecordBatch] = []
+    left = limit
+    with closing(_batches(question, columns, control)) as batches:
+        while left > 0 and (batch := next(batches, None)) is not None:
+            found.append(batch.slice(0, left))
+            left -= found[-1].num_rows
+    return pa.Table.from_batches(found, columns)
+
+
+def _batches(
+    question: TableQuestion, columns: pa.Schema, control: CancellationToken
+) -> Generator[pa.RecordBatch, None, None]:
+    for file in question.table.files(question.table.latest):
+        for batch in visible_rows(file, columns, question.view):
+            control.check()
+            yield batch
