@@ -1,7 +1,7 @@
 """Every error odfpy raises on purpose: one root, one subclass by cause.
 
 An error says *what* happened and *where* in its message, and *what to try next* in its hint. Only the command line
-turns errors into exit codes: 1 for a job that failed, 2 for a request that made no sense.
+turns errors into exit codes: 1 for a job that failed, 2 for an invalid request.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class ObjectNotFound(NotFound, code="E115"):
 
 
 class AlreadyExists(OdfError, code="E116"):
-    """Something of that name is there already."""
+    """Something of that name already exists."""
 
 
 # --- Bytes, documents and chains -------------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ def open_regular(path: Path) -> BinaryIO:
     Whoever opens a pipe that somebody has put into a folder waits for its writer, which never comes.
 
     Raises:
-        OSError: it cannot be opened, or is no file.
+        OSError: it cannot be opened, or is not a file.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     mode = os.fstat(descriptor).st_mode

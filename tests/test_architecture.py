@@ -235,7 +235,7 @@ PACKAGES = {
     "__main__": {"cli"},
 }
 
-# The coordinator's rooms, in the same way. The modules beside them may use all of them, and nobody else's rooms use those.
+# The coordinator's subpackages, in the same way. Modules beside them may use all of them; no subpackage uses those.
 ROOMS = {
     "storage": set(),
     "lineage": {"storage"},
@@ -518,7 +518,7 @@ def test_the_map_of_contributors_has_every_room_of_the_coordinator_behind_those_
     block = blocks_of("CONTRIBUTING.md")[1]
     steps = {name: number for number, part in enumerate(block.split("<-")) for name in re.findall(r"\w+", part)}
     assert steps.keys() == ROOMS.keys()
-    rooms_below = {room: allowed & ROOMS.keys() for room, allowed in ROOMS.items()}  # modules beside them are no rooms
+    rooms_below = {room: allowed & ROOMS.keys() for room, allowed in ROOMS.items()}  # without modules beside them
     assert [(room, one) for room, allowed in rooms_below.items() for one in allowed if steps[one] >= steps[room]] == []
 
 

@@ -181,7 +181,7 @@ class Kept:
 
 
 class Plain(Kept):
-    """A class that is no dataclass may have attributes of its own."""
+    """A class that is not dataclass may have attributes of its own."""
 
 
 def test_values_survive_pickle_and_copies():

@@ -21,7 +21,7 @@ _FILES = {
 _CODES = {
     "0": "done.",
     "1": "failed: something does not match, or cannot be reached.",
-    "2": "wrong usage: the request makes no sense.",
+    "2": "wrong usage: the request is invalid.",
     "130": "interrupted.",
     "141": "nobody reads the output any more.",
 }

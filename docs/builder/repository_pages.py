@@ -44,7 +44,7 @@ def destination(path: str) -> str:
 
 
 def linked_files(texts: Mapping[str, str]) -> list[str]:
-    """Files that pages link to or show, and that are no pages: pictures, manifests, programs."""
+    """Files that pages link to or show, and that are not pages: pictures, manifests, programs."""
     found = {target for path, text in texts.items() for target in _targets(path, text)}
     return sorted(path for path in found - texts.keys() if (REPOSITORY / path).is_file() and not path.startswith(".."))
 

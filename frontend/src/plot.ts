@@ -2,7 +2,7 @@
  * What a chart of an answer shows, by the rules of `odf sql --plot`.
  *
  * The first column is across: times and numbers make lines, names make bars. Every other column of numbers is drawn; a
- * single column is drawn over the number of the row. A single row is no chart, and is shown in numbers.
+ * single column is drawn over the number of the row. A single row is not a chart, and is shown in numbers.
  */
 import { text } from "./format";
 import { isNumber, kindOf } from "./rows";
@@ -29,7 +29,7 @@ export interface Plot {
   single: [string, string][];
 }
 
-/** Why an answer is no chart, and what to try. */
+/** Why an answer is not a chart, and what to try. */
 export class NothingToPlot extends Error {}
 
 const isTime = (field: Field): boolean => ["Timestamp", "Date"].includes(kindOf(field));
@@ -87,7 +87,7 @@ export function plotOf(fields: Field[], rows: Iterable<Cell[]>): Plot {
     const name = kind === "names" ? text(row[0]).slice(0, 200) || "(none)" : "";
     points.push({ place, name, values: cells.map(drawn), cells: first ? row : cells });
   }
-  if (!number) throw new NothingToPlot("The answer has no rows, and is no chart");
+  if (!number) throw new NothingToPlot("The answer has no rows, and is not a chart");
   const seen = points.filter((point) => point.values.some((value) => value !== null));
   if (!seen.length) throw new NothingToPlot("The answer has no numbers to draw: they are null, or not finite");
   const shown = (kind === "names" ? points : seen).sort((one, other) => one.place - other.place);

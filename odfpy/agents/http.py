@@ -161,7 +161,7 @@ def _place(url: str) -> _Place:
 
 
 def _unauthorized() -> Response:
-    message = "This access token is not known here, or it has ended"
+    message = "Unknown or expired access token"
     return JSONResponse({"message": message}, 401, {"WWW-Authenticate": 'Bearer realm="odf"'})
 
 

@@ -1,4 +1,4 @@
-"""Messages of a client, where what is no message is told to the client: the library passes it over in silence."""
+"""Messages of a client, where what is not a message is told to the client: the library passes it over in silence."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import anyio
 from mcp.shared.message import SessionMessage
 from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError
 
-_NO_MESSAGE: Final = "This is no message of JSON-RPC 2.0, or it is longer than a message may be"
+_NO_MESSAGE: Final = "This is not a message of JSON-RPC 2.0, or it is longer than a message may be"
 
 
 class Messages:
-    """The messages of a stream that also has errors, one for each line that is no message."""
+    """The messages of a stream that also has errors, one for each line that is not a message."""
 
     def __init__(self, incoming: Any, outgoing: Any) -> None:
         """

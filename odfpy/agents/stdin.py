@@ -25,7 +25,7 @@ class StandardInput:
 
         Args:
             descriptor: the descriptor.
-            longest: bytes that a line may have. A longer one is an empty line, which is no message of any protocol.
+            longest: bytes that a line may have. A longer one is an empty line, which is not a message of any protocol.
         """
         self._descriptor = descriptor
         self._longest = longest

@@ -55,7 +55,7 @@ def serve_stdio(
     served = _served(workspace, tuple(only), folder)
     if token is not None and find_caller(token, [workspace.storage]) is None:
         raise UsageError(
-            "This access token is not known here, or it has ended",
+            "Unknown or expired access token",
             hint="`odf token list` shows those of the workspace.",
         )
     keyboard = at_keyboard(workspace)

@@ -45,7 +45,7 @@ def open_archive(
         token: for a server; by default the one that `odf login` has kept.
 
     Raises:
-        NotAnArchive: the dataset is none, or there are several to choose from.
+        NotAnArchive: the dataset is not an archive, or there are several to choose from.
         DatasetNotFound: there is no such dataset.
     """
     from odfpy.archive.opening import opened

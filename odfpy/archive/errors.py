@@ -52,7 +52,7 @@ class IdTaken(UsageError, code="E846"):
 
 
 class NotAnArchive(UsageError, code="E847"):
-    """The dataset is no archive."""
+    """The dataset is not an archive."""
 
 
 class NotAFile(UsageError, code="E848"):

@@ -64,7 +64,7 @@ def new_files(
         work_id: the job that they belong to.
 
     Raises:
-        InvalidValue: a time is none.
+        InvalidValue: a time is invalid.
     """
     first, last = (None if time is None or time == MTIME else parse_time(time) for time in (start, end))
     return [

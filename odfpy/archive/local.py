@@ -92,7 +92,7 @@ class LocalArchive(Archive):
                 to. A server does not: strangers could have it fetch without end.
 
         Raises:
-            NotAnArchive: the dataset is none.
+            NotAnArchive: the dataset is not an archive.
         """
         require_archive(dataset.state, dataset.handle)
         self._workspace = workspace

@@ -99,7 +99,7 @@ def parse_metadata(text: bytes | str | None, name: str) -> Metadata:
         name: what messages call the file.
 
     Raises:
-        RecordRefused: it is no such document, or breaks rules; with all reasons.
+        RecordRefused: it is not such a document, or breaks rules; with all reasons.
     """
     if text is None:
         raise RecordRefused(name, ["it has no metadata"])
@@ -108,7 +108,7 @@ def parse_metadata(text: bytes | str | None, name: str) -> Metadata:
     try:
         tree = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise RecordRefused(name, [f"its metadata is no JSON: {error}"]) from None
+        raise RecordRefused(name, [f"its metadata is not JSON: {error}"]) from None
     return metadata_of(tree, name)
 
 
@@ -123,7 +123,7 @@ def metadata_of(tree: Any, name: str) -> Metadata:
         RecordRefused: with all reasons.
     """
     if not isinstance(tree, Mapping):
-        raise RecordRefused(name, ["its metadata is no JSON object"])
+        raise RecordRefused(name, ["its metadata is not a JSON object"])
     path = tree.get("path")
     words: dict[str, Any] = {field: tree.get(field) for field in ("what", "where", "work_id")}
     reasons: list[str] = []
@@ -165,5 +165,5 @@ def _time(value: object, name: str, reasons: list[str]) -> int | None:
         except InvalidValue as error:
             reasons.append(f"{name}: {error.message}")
             return None
-    reasons.append(f"{name} {str(value)[:80]!r} is no time")
+    reasons.append(f"{name} {str(value)[:80]!r} is not a time")
     return None

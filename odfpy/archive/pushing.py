@@ -61,7 +61,7 @@ class Pushed:
 
     Attributes:
         file: the file.
-        outcome: pushed; known: it was there already; refused: `error` says why.
+        outcome: pushed; known: it already existed; refused: `error` says why.
         record: of the file in the archive, None if it was refused.
         url: what `fetch` takes.
     """
@@ -74,7 +74,7 @@ class Pushed:
 
 
 def require_same(record: FileRecord, there: FileRecord, name: str, release: Callable[[FileRecord], FileRecord]) -> None:
-    """Check that a record that is there already is that of the same file.
+    """Check that a record that already exists is that of the same file.
 
     Args:
         record: of the file that is pushed.

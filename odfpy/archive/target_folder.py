@@ -34,7 +34,7 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class NameTaken(AlreadyExists, code="E863"):
-    """A file of that name is there already, and it is another one."""
+    """A file of that name already exists, and it is another one."""
 
 
 class TargetFolder:
@@ -52,7 +52,7 @@ class TargetFolder:
         self.path = Path(path)
 
     def write(self, name: str, content: Callable[[int], BinaryIO], record: FileRecord) -> Path:
-        """Write a file, unless it is there already.
+        """Write a file, unless it already exists.
 
         Args:
             name: relative; see `FilenameTemplate.name_of`.
@@ -75,7 +75,7 @@ class TargetFolder:
                     _write(folder, last, content, record)
         except FileExistsError:
             raise NameTaken(
-                f"{path} is there already, and is not the file {record.id}: it was left as it is",
+                f"{path} already exists, and is not the file {record.id}: it was left as it is",
                 hint="Let the template have {id}, which no two files have in common.",
             ) from None
         except OSError as error:
@@ -176,7 +176,7 @@ def _name(folder: int, temporary: str, name: str) -> None:
 
 
 def _has(folder: int, name: str, record: FileRecord) -> bool:
-    """Return whether that file is there already.
+    """Return whether that file already exists.
 
     Raises:
         FileExistsError: another one is, or something else.

@@ -35,7 +35,7 @@ def parse_time(value: Time) -> int:
             `Fri Mar 1 12:00:00 UTC 2024`); without a time zone it is in UTC. `now` is the present.
 
     Raises:
-        InvalidValue: it is no time.
+        InvalidValue: it is not a time.
     """
     if isinstance(value, datetime):
         return _of_datetime(value)
@@ -82,7 +82,7 @@ def _of_text(text: str) -> int:
         from dateutil.parser import ParserError, parse  # most times are read above, and the import takes a moment
 
         try:
-            # What a text leaves out is taken from the default: if another one makes another time, the text is no date.
+            # What a text leaves out is taken from the default: if another one gives another time, it is not a date.
             times = {parse(text, default=default, tzinfos=_zone) for default in _DEFAULTS}
         except (ParserError, OverflowError, ValueError, TypeError):
             raise _no_time(text) from None

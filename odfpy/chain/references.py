@@ -47,7 +47,7 @@ class ReferenceName:
         """The reference that a person calls so.
 
         Raises:
-            InvalidValue: that is no name, or one that means a block.
+            InvalidValue: that is not a name, or one that means a block.
         """
         if means_block(name):
             raise _no_name(kind, name)
@@ -58,7 +58,7 @@ class ReferenceName:
         """The reference that is there under a name; one of an earlier release may have a name that means a block.
 
         Raises:
-            InvalidValue: that is no name.
+            InvalidValue: that is not a name.
         """
         found = cls.parse(f"{kind.value}.{name}")
         if found is None:

@@ -64,6 +64,6 @@ class RequiredSigners:
         todo = "commit once more, with a key that counts" if ended else "sign it"
         raise NotSigned(
             f"Block {newest.block.sequence_number} ({newest.hash}) of {where} is {'; '.join(said)};"
-            f" signatures.require wants {self.names}",
+            f" signatures.require demands {self.names}",
             hint=f"Ask whoever publishes the dataset to {todo}, or `odf config set signatures.require` otherwise.",
         )

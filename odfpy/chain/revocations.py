@@ -132,7 +132,7 @@ class KeyRevocation:
         return self.reason is Reason.COMPROMISED and self.expires is None
 
     def has_come(self, now: Timestamp) -> bool:
-        """Return whether the key has ended by a time: what is no expiry has come when it was said."""
+        """Return whether the key has ended by a time: what is not an expiry has come when it was said."""
         return self.expires is None or now > self.expires
 
     def in_words(self, dataset_id: DatasetId | None) -> str:
@@ -219,7 +219,7 @@ def decode(data: bytes, where: str) -> tuple[KeyRevocation, ...]:
     """Read a file of statements, without checking them.
 
     Raises:
-        MalformedSignature: it is none; the message names the file.
+        MalformedSignature: it is invalid; the message names the file.
     """
     try:
         tree: Any = load_exact(data) if len(data) <= MAX_SIZE else None

@@ -273,7 +273,7 @@ def _(event: SetTransform, state: ChainState) -> None:
         if not isinstance(item.dataset_ref, DatasetId) or item.alias is None:
             raise InvalidTransformInputs(f"the input {item.dataset_ref} must be given by id and with an alias")
         if item.dataset_ref in seen:
-            raise InvalidTransformInputs(f"the input {item.dataset_ref} stands there twice")
+            raise InvalidTransformInputs(f"the input {item.dataset_ref} occurs twice")
         seen.add(item.dataset_ref)
     _check_normalized(event.transform)
 

@@ -1,4 +1,4 @@
-"""Signatures: who has made a block, and who has moved the head. They lie beside the chain and are no part of it.
+"""Signatures: who has made a block, and who has moved the head. They lie beside the chain and are not part of it.
 
     info/signatures/<block>   a document with the signatures of that block
     refs/head.sig             the same for the head; where it is absent, nothing in this place is signed
@@ -177,7 +177,7 @@ def decode(data: bytes, kind: str, where: str) -> SignedBlock:
         where: the file, for messages.
 
     Raises:
-        MalformedSignature: it is none; the message names the file.
+        MalformedSignature: it is invalid; the message names the file.
     """
     if len(data) > MAX_SIZE:
         raise _malformed(where, f"more than {MAX_SIZE} bytes")

@@ -22,7 +22,7 @@ SECTIONS = {
         "add": ("datasets.manifests", "Make datasets of manifests, in dependency order."),
         "status": (
             "datasets.status",
-            "Show what there is to do, to what is failed, late, diverged, behind or unpushed.",
+            "List datasets that need attention: failed, late, diverged, behind or unpushed.",
         ),
         "list": ("datasets.listing", "List the datasets of the workspace."),
         "show": ("datasets.listing", "Show everything about a dataset but its data."),
@@ -33,8 +33,8 @@ SECTIONS = {
     },
     "Data in": {
         "pull": ("datasets.ingest", "Bring datasets up to date from their sources, inputs or origins."),
-        "ingest": ("datasets.ingest", "Take files or standard input into a dataset."),
-        "source": ("workspace.source", "Sources: what they do on this machine, and which of them may."),
+        "ingest": ("datasets.ingest", "Ingest files or standard input into a dataset."),
+        "source": ("workspace.source", "List sources and approve those that may run on this machine."),
     },
     "Archives of files": {
         "archive": ("archive.archive", "Archives of files: kept as they are, found by what, where and when."),
@@ -49,11 +49,11 @@ SECTIONS = {
         "verify": ("datasets.verify", "Check every hash and every rule, and replay every transform."),
         "verify-result": (
             "query.proofs",
-            "Check an answer with a proof, whether it is what was signed, and comes out again.",
+            "Verify a signed query result: check the signature and run the query again.",
         ),
         "reset": ("datasets.housekeeping", "Take a dataset back to a block."),
-        "compact": ("datasets.housekeeping", "Make fewer, larger data files of many small ones."),
-        "gc": ("datasets.housekeeping", "Remove what nobody needs."),
+        "compact": ("datasets.housekeeping", "Merge small data files into fewer, larger ones."),
+        "gc": ("datasets.housekeeping", "Delete unreferenced files."),
     },
     "Branches and tags": {
         "tag": ("datasets.branch", "List the tags of a dataset, or give a block a name."),

@@ -11,7 +11,7 @@ _odf_complete() {
         compopt -o default
         return
     fi
-    # What bash takes for a word begins behind a colon or an equals sign; the rest is there already.
+    # What bash takes for a word begins behind a colon or an equals sign; the rest already exists.
     word=${typed##*[[:space:]]}
     [[ $word == *[:=]* && $COMP_WORDBREAKS == *:* ]] && cut=${word%"${word##*[:=]}"}
     for word in "${found[@]:1}"; do

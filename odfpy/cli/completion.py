@@ -124,7 +124,7 @@ def _offers(root: Any, done: Sequence[str], unfinished: str) -> list[tuple[str, 
 
 
 def _argument(place: Any, context: Any, number: int) -> Any:
-    """Return what the word of some number is, of those that are no options; None if there is to be none."""
+    """Return what the word of some number is, of those that are not options; None if there is to be none."""
     arguments = [param for param in _params(place, context) if param.param_type_name == "argument"]
     if number >= len(arguments) and not (arguments and arguments[-1].nargs == -1):
         return None

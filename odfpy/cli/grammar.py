@@ -154,7 +154,7 @@ def command(
     Args:
         to: the group it belongs to.
         examples: command lines for its help.
-        name: its name, where that is no name of a function.
+        name: its name, where that is not a name of a function.
         cls: what is special about how it is parsed.
     """
     return to.command(name, cls=cls, epilog="\n".join(examples))
@@ -229,9 +229,7 @@ NamesAt = Annotated[
         help="Names, ids, NAME@BLOCK or patterns (com.example.%).", metavar="NAME", autocompletion=complete_names_at
     ),
 ]
-AllowFuture = Annotated[
-    bool, typer.Option("--allow-future", help="Write or take blocks although a clock is more than a day ahead.")
-]
+AllowFuture = Annotated[bool, typer.Option("--allow-future", help="Accept blocks dated more than a day in the future.")]
 Files = Annotated[
     str | None,
     typer.Option(
@@ -241,11 +239,13 @@ Files = Annotated[
     ),
 ]
 All = Annotated[bool, typer.Option("--all", "-a", help="Every dataset of the workspace.")]
-Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="Also what they are derived from.")]
+Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="Also their inputs, recursively.")]
 Wait = Annotated[
     str | None,
     typer.Option(
-        "--wait", help="Wait so long for another process that writes to the dataset, such as 5m.", metavar="DURATION"
+        "--wait",
+        help="How long to wait for another process that writes to the dataset, such as 5m.",
+        metavar="DURATION",
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -278,15 +278,15 @@ def whole_number(text: str | None, option: str, *, at_least: int = 0, at_most: i
         at_most: the greatest one.
 
     Raises:
-        UsageError: it is no number, too small, or too large.
+        UsageError: it is not a number, too small, or too large.
     """
     if text is None:
         return None
     number = int(text.lstrip("0")[:_MAX_DIGITS] or "0") if text.isdecimal() else -1
     if number < at_least:
-        raise UsageError(f"{option} wants a whole number from {at_least} on, not {text!r:.100}")
+        raise UsageError(f"{option} must be a whole number, at least {at_least}, not {text!r:.100}")
     if number > at_most:
-        raise UsageError(f"{option} wants a whole number up to {at_most}, not {text:.100}")
+        raise UsageError(f"{option} must be a whole number, at most {at_most}, not {text:.100}")
     return number
 
 
@@ -318,7 +318,7 @@ def port_number(text: str, option: str) -> int:
         option: name of the option, for messages.
 
     Raises:
-        UsageError: it is no port.
+        UsageError: it is not a port.
     """
     return whole_number(text, option, at_most=_HIGHEST_PORT) or 0
 

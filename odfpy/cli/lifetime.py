@@ -1,4 +1,4 @@
-"""The begin and the end of the process of one command: most of them live for a tenth of a second."""
+"""The beginning and end of the process of one command: most of them live for a tenth of a second."""
 
 # Nothing is imported here that takes time: it is among the first things that a command does.
 

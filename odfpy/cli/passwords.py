@@ -19,12 +19,12 @@ def typed_password(prompt: str, *, again: bool = False) -> str:
         UsageError: nobody is there, or the two are not the same.
     """
     if not sys.stdin.isatty():
-        raise UsageError("Nobody is there to type the password", hint="Give --stdin to read it from standard input.")
+        raise UsageError("No terminal to read the password from", hint="--stdin reads it from standard input.")
     from getpass import getpass
 
     typed = getpass(prompt, sys.stderr)
     if again and getpass("The same again: ", sys.stderr) != typed:
-        raise UsageError("These are two different passwords", hint="Nothing has changed. Try again.")
+        raise UsageError("The passwords differ", hint="Nothing has changed. Try again.")
     return typed
 
 
@@ -32,9 +32,9 @@ def piped_password() -> str:
     """Read the first line of standard input.
 
     Raises:
-        UsageError: there is none, or it is no text.
+        UsageError: there is none, or it is not text.
     """
     line = line_of_stdin()
     if not line:
-        raise UsageError("There is no password in standard input", hint="Its first line is the password.")
+        raise UsageError("No password in standard input", hint="Its first line is the password.")
     return line

@@ -29,7 +29,7 @@ class Session:
     Attributes:
         folder: where to look for the workspace.
         output: where to print.
-        began: when the program got to its first line, as `time.perf_counter` has it; None if it is no process of its
+        began: when the program got to its first line, as `time.perf_counter` has it; None if it is not a process of its
             own.
     """
 
@@ -82,7 +82,7 @@ class Session:
             duration: the value of `--wait`, None for not at all.
 
         Raises:
-            InvalidValue: it is no duration.
+            InvalidValue: it is not a duration.
         """
         from odfpy.data.duration import Duration
 
@@ -105,7 +105,7 @@ class Session:
         if yes:
             return True
         if not sys.stdin.isatty():
-            raise UsageError(f"This wants a yes, and no terminal is there to ask at: {question}", hint="Add --yes.")
+            raise UsageError(f"Confirmation needed, but there is no terminal: {question}", hint="Add --yes.")
         put(sys.stderr, f"{question} [y/N] ")
         sys.stderr.flush()
         return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -12,7 +12,7 @@ def text_of_stdin() -> str:
     """Read all of it.
 
     Raises:
-        UsageError: it is no text.
+        UsageError: it is not text.
     """
     return _decoded(sys.stdin.buffer.read())
 
@@ -24,7 +24,7 @@ def line_of_stdin(longest: int = 16_384) -> str:
         longest: bytes of it at most.
 
     Raises:
-        UsageError: it is no text.
+        UsageError: it is not text.
     """
     return _decoded(sys.stdin.buffer.readline(longest)).rstrip("\r\n")
 
@@ -39,4 +39,4 @@ def _decoded(data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise UsageError("Standard input is no text in UTF-8", hint="`iconv -t utf-8` makes it one.") from None
+        raise UsageError("Standard input is not text in UTF-8", hint="`iconv -t utf-8` makes it one.") from None

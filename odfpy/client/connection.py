@@ -128,10 +128,10 @@ class Connection:
 
         Raises:
             DatasetNotFound: with a suggestion.
-            UsageError: it is no text.
+            UsageError: it is not text.
         """
         if not isinstance(name, str):
-            raise UsageError(f"A dataset is known by its name or id, a text, and {name!r:.100} is none")
+            raise UsageError(f"The name or id of a dataset must be a string, not {name!r:.100}")
         return Dataset(self._source, self._source.dataset(name).name, self._views)
 
     def __getitem__(self, name: str) -> Dataset:
@@ -205,6 +205,6 @@ def _local(place: Workspace | str | Path, token: str | None) -> Backend:
         raise UsageError("A workspace on this machine takes no token", hint="Tokens are for servers.")
     if not isinstance(place, (Workspace, str, Path)):
         raise UsageError(
-            f"{place!r:.100} is no place to ask", hint="Give a workspace, the path of one, or the URL of a server."
+            f"{place!r:.100} is not a place to ask", hint="Give a workspace, the path of one, or the URL of a server."
         )
     return LocalBackend(place if isinstance(place, Workspace) else Workspace.open(Path(place).expanduser()))

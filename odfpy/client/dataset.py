@@ -141,7 +141,7 @@ class Dataset:
         """**As of**: what held at an event time, with all that has been learnt since.
 
         Raises:
-            InvalidValue: it is no time.
+            InvalidValue: it is not a time.
         """
         return self._shown("odf_as_of", self._dialect.literal(str(Timestamp.of(time))))
 
@@ -206,7 +206,7 @@ class AsAt(Rows):
         """Return what was believed then about an event time.
 
         Raises:
-            InvalidValue: it is no time.
+            InvalidValue: it is not a time.
         """
         dialect: Dialect = self._dataset._dialect  # noqa: SLF001
         return self._dataset._shown("odf_as_at_of", self._moment, dialect.literal(str(Timestamp.of(time))))  # noqa: SLF001

@@ -153,7 +153,7 @@ def _number(options: Mapping[str, str], name: str, kind: Callable[[str], Any]) -
     except ValueError:
         value = -1
     if not value >= 0:
-        raise UsageError(f"--{name} {options[name]} makes no sense", hint="It is a number, and not below 0.")
+        raise UsageError(f"--{name} must be a number, 0 or more, not {options[name]}")
     return value
 
 

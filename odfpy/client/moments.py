@@ -11,10 +11,10 @@ def moment_text(moment: PointInTime, dialect: Dialect) -> str:
     """A moment as the argument of `odf_as_at`.
 
     Raises:
-        InvalidValue: it is none.
+        InvalidValue: it is invalid.
     """
     if isinstance(moment, int) and not isinstance(moment, bool):
         if moment < 0:
-            raise InvalidValue(f"An offset of {moment} makes no sense", hint="Offsets begin with 0.")
+            raise InvalidValue(f"An offset must be 0 or more, not {moment}")
         return str(moment)
     return dialect.literal(moment_word(moment))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Remote:
-    """A part of `odfpy.client.backend.Backend`: places that are no folder of this machine."""
+    """A part of `odfpy.client.backend.Backend`: places that are not folders of this machine."""
 
     @property
     def place(self) -> str:

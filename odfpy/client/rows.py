@@ -63,7 +63,7 @@ class Rows:
         """The first of them.
 
         Raises:
-            UsageError: `num_rows` is no whole number, or a negative one.
+            UsageError: `num_rows` is not a whole number, or a negative one.
         """
         num_rows = count_given(num_rows, "num_rows")
         limit = num_rows if self.query.limit is None else min(num_rows, self.query.limit)

@@ -16,7 +16,7 @@ def is_compressed(header: bytes) -> bool:
     Older writers say it in the metadata of the message, which batches of parameters do not have.
 
     Raises:
-        ValueError, struct.error, and others: it is none.
+        ValueError, struct.error, and others: it is invalid.
     """
     if not header:
         return False

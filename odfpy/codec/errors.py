@@ -222,7 +222,7 @@ def _read(hint: Any, tree: Any) -> Any:
     """A value of a declared type.
 
     Raises:
-        TypeError: it is none.
+        TypeError: it is invalid.
     """
     arms = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     for arm in arms:

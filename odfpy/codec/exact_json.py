@@ -22,7 +22,7 @@ def load_exact(data: bytes | str) -> Any:
     """The tree of a text: dictionaries, lists, texts, numbers, booleans and None.
 
     Raises:
-        AmbiguousJson: a member is there twice, or a number is not what a double or a whole number can hold.
+        AmbiguousJson: a member occurs twice, or a number is not what a double or a whole number can hold.
         ValueError, RecursionError: it is not JSON, or nested too deeply.
     """
     return json.loads(
@@ -34,7 +34,7 @@ def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The members of an object.
 
     Raises:
-        AmbiguousJson: one is there twice.
+        AmbiguousJson: one occurs twice.
     """
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -45,7 +45,7 @@ def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_number(text: str) -> None:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a number of JSON")
 
 
 def _fraction(text: str) -> float:

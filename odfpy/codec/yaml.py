@@ -1,4 +1,4 @@
-"""YAML text to and from plain trees, by the rules of YAML 1.2 (dates stay text, `yes` is no truth value).
+"""YAML text to and from plain trees, by the rules of YAML 1.2 (dates stay text, `yes` is not a truth value).
 
 The library is imported where there is something to read or to write: a short command often has neither.
 """

@@ -65,7 +65,7 @@ class Document:
             if not isinstance(key, str):
                 raise MalformedManifest(f"Line {key_node.start_mark.line + 1}: a key must be text")
             if key in mapping:
-                raise MalformedManifest(f"Line {key_node.start_mark.line + 1}: the key {key!r} stands there twice")
+                raise MalformedManifest(f"Line {key_node.start_mark.line + 1}: the key {key!r} occurs twice")
             place = (*path, key)
             mapping[key] = self._build(value_node, place)
             self._places[place] = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)

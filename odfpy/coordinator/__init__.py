@@ -12,5 +12,6 @@
     provenance   rows followed to what they are made of
     maintenance  verification, repair, clean-up
 
-Rooms import only what stands above them (`ROOMS` in the architecture test); the modules beside them tie them together.
+Subpackages import only what stands above them (`ROOMS` in the architecture test); modules beside them tie them
+together.
 """

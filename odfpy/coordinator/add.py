@@ -113,7 +113,7 @@ def add(
 def _in_order(
     storage: Storage, snapshots: Sequence[DatasetSnapshot], *, may_exist: bool, may_lack_inputs: bool
 ) -> list[DatasetSnapshot]:
-    """The snapshots, inputs first, also those that are so by way of datasets that are there already."""
+    """The snapshots, inputs first, also those that are so by way of datasets that already exist."""
     by_name: dict[DatasetAlias, DatasetSnapshot] = {}
     for snapshot in snapshots:
         if snapshot.name in by_name:

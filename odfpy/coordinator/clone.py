@@ -43,7 +43,7 @@ def clone(request: PullRequest, folder: Path, *, progress: ProgressSink) -> Iter
 
     Args:
         request: a pull of one URL.
-        folder: of the workspace to be; it may be there already, if it is empty.
+        folder: of the workspace to be; it may already exist, if it is empty.
         progress: is told how far the work is.
 
     Raises:
@@ -52,7 +52,7 @@ def clone(request: PullRequest, folder: Path, *, progress: ProgressSink) -> Iter
     was_there = folder.exists()
     if was_there and (not folder.is_dir() or any(folder.iterdir())):
         raise AlreadyExists(
-            f"{folder} is there already, and is no empty folder",
+            f"{folder} already exists, and is not an empty folder",
             hint=f"Name another folder; or, in a workspace, run `odf pull {request.refs[0]}`.",
         )
     workspace = Workspace.init(folder)

@@ -182,7 +182,7 @@ def _names(names: Sequence[str], between: str = ", ") -> str:
 
 
 def _comment(indent: str, text: str) -> Iterator[str]:
-    """The lines of a comment. Names and values of others cannot end it: what is no plain character is spelled out."""
+    """The lines of a comment. Names and values of others cannot end it: special characters are spelled out."""
     line = ""
     for word in _UNBROKEN.findall(_spelled(text)):
         if line and len(indent) + len(line) + len(word) > _MAX_LENGTH:

@@ -107,7 +107,7 @@ def name_for(place: str) -> str:
     """A name for the dataset of a place: that of its file or folder, without what says its format.
 
     Raises:
-        UsageError: it is no name of a dataset.
+        UsageError: it is not a name of a dataset.
     """
     path = unquote(urlsplit(place).path) if _is_url(place) else place
     parts = [part for part in PurePosixPath(os.path.normpath(path)).parts if not glob.has_magic(part)]
@@ -118,7 +118,7 @@ def name_for(place: str) -> str:
         DatasetAlias.parse(stem)
     except InvalidValue as error:
         raise UsageError(
-            f"{stem!r} is no name of a dataset",
+            f"{stem!r} is not a name of a dataset",
             hint=f"Say one: `odf new NAME --from {without_user(place)}`. {error.hint or ''}".strip(),
         ) from error
     return stem
@@ -149,10 +149,10 @@ def _fetch_step(place: str, root: Path, *, is_workspace: bool) -> FetchUrl | Fet
 
     Raises:
         NotFound: there is no such file.
-        UsageError: it is no place.
+        UsageError: it is not a place.
     """
     if not place:
-        raise UsageError("--from wants a file, a folder or a URL, not an empty text")
+        raise UsageError("--from must be a file, a folder or a URL, not an empty string")
     if _is_url(place):
         return FetchUrl(_whole_file_url(place, root, is_workspace=is_workspace))
     path = Path(os.path.abspath(place))  # noqa: PTH100 - `..` and links are as they were typed

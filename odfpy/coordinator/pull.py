@@ -124,7 +124,7 @@ class Puller:
         """Check that only datasets that are here are pulled to a branch, and no inputs with them.
 
         Raises:
-            UsageError, InvalidValue: it is not so, or that is no name of a branch.
+            UsageError, InvalidValue: it is not so, or that is not a name of a branch.
         """
         if self.request.branch is None:
             return
@@ -133,7 +133,7 @@ class Puller:
             what = (
                 f"what is not here yet: {remote[0]}" if remote else "--recursive: derivatives read the heads of inputs"
             )
-            raise UsageError(f"--branch does not go with {what}", hint="Pull it without --branch first.")
+            raise UsageError(f"--branch cannot be combined with {what}", hint="Pull it without --branch first.")
 
     def check_name(self, local: list[StoredDataset], remote: list[str]) -> None:
         """Check that a name is only given to one dataset from elsewhere.
@@ -142,7 +142,7 @@ class Puller:
             UsageError: it is not.
         """
         if self.request.as_name is not None and (local or len(remote) != 1):
-            raise UsageError("--as goes with exactly one remote dataset", hint="odf pull URL --as NAME")
+            raise UsageError("--as takes exactly one remote dataset", hint="odf pull URL --as NAME")
 
     def is_remote(self, ref: str) -> bool:
         """Return whether a reference names a dataset in another place."""

@@ -99,14 +99,14 @@ class CopyPuller:
             dataset: the copy.
             name: the tag.
             place: where it comes from; None for where the copy is pulled from.
-            skip: whether it is passed over where the dataset is no copy, or its place does not have the tag.
+            skip: whether it is passed over where the dataset is not a copy, or its place does not have the tag.
         """
 
         def pull() -> PullResult:
             transfers = self.transfers
             url = resolve_remote(place, transfers.registry) if place else transfers.pull_url(dataset)
             if url is None and skip:
-                return without(dataset, name, "it is no copy")
+                return without(dataset, name, "it is not a copy")
             if url is None:
                 hint = f"odf tag {dataset.handle}"
                 raise UsageError("only copies have a place that tags can be pulled from", hint=hint)

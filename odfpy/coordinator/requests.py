@@ -1,7 +1,7 @@
 """Requests: one frozen value for a pull, a push, a verification, an export.
 
 The command line makes them, or `Workspace` from the arguments of its verbs; they go as they are to whoever does the
-work. A new option is a field here. `IngestRequest` is in the room of ingests.
+work. A new option is a field here. `IngestRequest` is in the subpackage `ingest`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class PullRequest:
 
     Raises:
         UsageError: neither names nor all, or both.
-        InvalidValue: a name of a dataset or tag is none.
+        InvalidValue: a name of a dataset or tag is invalid.
     """
 
     refs: tuple[str, ...] = ()
@@ -226,7 +226,7 @@ class ExportRequest:
         if not isinstance(self.to, (str, Path)):
             raise UsageError(f"`to` is the path of a file, not a value of type {type(self.to).__name__}")
         if (self.ref is None) == (self.sql is None):
-            raise UsageError("Either a dataset or a query", hint="Name one dataset, or give one query.")
+            raise UsageError("A dataset cannot be combined with a query", hint="Name one dataset, or give one query.")
 
 
 def _take_one_as_several(request: object, *fields: str) -> None:

@@ -81,8 +81,8 @@ def say(
     if full:
         names = ", ".join(str(dataset.handle.alias) for dataset in full)
         raise OdfError(
-            f"As much as there is room for is said of {key} in {names} already",
-            hint="With `--reason compromised` it takes the place of weaker statements.",
+            f"The list of revocations for {key} in {names} is full",
+            hint="`--reason compromised` replaces weaker statements.",
         )
     return Revoked(key, holder is not None, tuple(written))
 

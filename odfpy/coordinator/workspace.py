@@ -57,7 +57,7 @@ class Workspace(Subjects):
 
         Raises:
             AlreadyExists: the folder has one.
-            UsageError: its path is no text.
+            UsageError: its path is not text.
         """
         from odfpy.coordinator.template import lay_down
 
@@ -65,7 +65,7 @@ class Workspace(Subjects):
         require_text(root)
         storage = Storage(root)
         if (storage.odf / "version").exists():
-            raise AlreadyExists(f"There is a workspace in {root} already")
+            raise AlreadyExists(f"A workspace already exists in {root}")
         try:
             root.mkdir(parents=True, exist_ok=True)
             lay_down(root)

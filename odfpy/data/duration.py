@@ -37,7 +37,7 @@ class Duration:
         """Read `1d12h` or `P1DT12H`.
 
         Raises:
-            InvalidValue: the text is no such duration.
+            InvalidValue: the text is not such a duration.
         """
         match = re.fullmatch(DURATION_FORM[0], text)
         if match is None:

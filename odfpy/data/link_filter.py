@@ -56,7 +56,7 @@ class LinkFilter:
         """Read the text of a filter.
 
         Raises:
-            InvalidValue: it is none.
+            InvalidValue: it is invalid.
         """
         text = text.strip()
         if text in (ALL_WORD, NONE_WORD, AVAILABLE_WORD):
@@ -94,7 +94,7 @@ class LinkFilter:
 
     @property
     def wants_what_is_there(self) -> bool:
-        """True if an object that the other side does not have is no error."""
+        """True if an object that the other side does not have is not an error."""
         return self.word == AVAILABLE_WORD
 
     def columns(self, vocab: DatasetVocabulary) -> list[str]:

@@ -48,7 +48,7 @@ def count_given(value: int, name: str, *, least: int = 0) -> int:
         least: the least count that makes sense.
 
     Raises:
-        UsageError: it is no whole number, or less than that.
+        UsageError: it is not a whole number, or less than that.
     """
     try:
         number = index(value)
@@ -56,5 +56,5 @@ def count_given(value: int, name: str, *, least: int = 0) -> int:
         number = least - 1
     if number < least:
         hint = f"Give a number, such as {name}={least + 10}."
-        raise UsageError(f"{name} wants a whole number from {least} on, not {value!r}", hint=hint)
+        raise UsageError(f"{name} must be a whole number, at least {least}, not {value!r}", hint=hint)
     return number

@@ -53,7 +53,7 @@ class Timestamp:
         """A time as programs have it.
 
         Raises:
-            InvalidValue: it is none.
+            InvalidValue: it is invalid.
         """
         match time:
             case Timestamp():
@@ -72,7 +72,7 @@ class Timestamp:
         """Read RFC 3339 (`2024-03-01T12:00:00.123456789Z`), or a bare date; a time without a zone is UTC.
 
         Raises:
-            InvalidValue: the text is no such time.
+            InvalidValue: the text is not such a time.
         """
         match = _RFC3339.fullmatch(text.strip())
         if match is None:

@@ -44,5 +44,5 @@ def end_after(now: Timestamp, lifetime: Duration) -> Timestamp:
         InvalidValue: it would end at once.
     """
     if lifetime.seconds <= 0:
-        raise InvalidValue("What ends at once is good for nothing", hint="Write a duration such as 90d.")
+        raise InvalidValue("The lifetime must be longer than zero", hint="Write a duration such as 90d.")
     return Timestamp(now.nanos + lifetime.seconds * NANOS_PER_SECOND)

@@ -42,7 +42,7 @@ class DatasetVocabulary:
 
     @property
     def changelog_columns(self) -> tuple[str, str, str]:
-        """The names of what a changelog says of its rows, which is no data: offset, operation type, system time."""
+        """The names of what a changelog says of its rows, which is not data: offset, operation type, system time."""
         return (self.offset_column, self.operation_type_column, self.system_time_column)
 
 

@@ -1,4 +1,4 @@
-"""Jobs: functions that run in the engine's worker with Spark at hand, and are no operations of the engine.
+"""Jobs: functions that run in the engine's worker with Spark at hand, and are not operations of the engine.
 
 They are of other packages, of which the engine knows nothing, or must not share a process with its operations. Those of
 the modules in `PLACES` are run, and their errors brought back.
@@ -24,7 +24,7 @@ def run_job(spark: SparkSession, request: JobRequest) -> JobResponseDone:
     """Run a job in the worker."""
     module, _, name = request.function.partition(":")
     if not module.startswith(PLACES):
-        raise InternalError(f"{request.function} is no job")
+        raise InternalError(f"{request.function} is not a job")
     from odfpy.engine.spark.process.session import request_session
 
     try:

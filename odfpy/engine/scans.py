@@ -138,7 +138,7 @@ def fitting(column: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _may_be_wrong(kind: pa.DataType) -> bool:
-    """Return whether bytes in a file may be no value of a type: text need not be UTF-8."""
+    """Return whether bytes in a file may not be a value of a type: text need not be UTF-8."""
     import pyarrow as pa
 
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_nested(kind))

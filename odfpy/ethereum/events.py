@@ -64,11 +64,11 @@ class EventSignature:
         """Read a signature.
 
         Raises:
-            InvalidValue: it is none, or has types that are not supported.
+            InvalidValue: it is invalid, or has types that are not supported.
         """
         match = _SIGNATURE.fullmatch(text)
         if match is None:
-            raise InvalidValue(f"{_shorten(text)!r} is no signature of an event", hint=_HINT)
+            raise InvalidValue(f"{_shorten(text)!r} is not a signature of an event", hint=_HINT)
         parts = match[2].split(",") if match[2].strip() else []
         return cls(match[1], tuple(_parameter(part.strip(), text) for part in parts))
 
@@ -134,7 +134,7 @@ def selector_of(signature: str) -> bytes:
     """The first topic of logs of an event.
 
     Raises:
-        InvalidValue: the text is no signature.
+        InvalidValue: the text is not a signature.
     """
     return EventSignature.parse(signature).selector
 
@@ -161,7 +161,7 @@ def _parsed(text: str) -> BasicType:
         kind = parse(text)
         kind.validate()
     except (ABITypeError, ParseError) as error:
-        raise InvalidValue(f"{text!r} is no type of a parameter", hint=str(error)) from error
+        raise InvalidValue(f"{text!r} is not a type of a parameter", hint=str(error)) from error
     if not isinstance(kind, BasicType) or kind.base not in ("uint", "int", "address", "bool", "bytes", "string"):
         raise InvalidValue(
             f"Parameters of the type {text!r} are not supported", hint="Decode the data in `preprocess`."

@@ -103,7 +103,7 @@ class Authority:
         """
         found, private = load_pair(certificate, key)
         if not isinstance(private, ec.EllipticCurvePrivateKey):
-            raise InvalidCertificate(f"{key} is no key of an elliptic curve", hint="`odf relay init` makes one.")
+            raise InvalidCertificate(f"{key} is not a key of an elliptic curve", hint="`odf relay init` makes one.")
         return cls(found, private)
 
     def issue(
@@ -152,7 +152,7 @@ def load_pair(certificate: Path, key: Path) -> tuple[x509.Certificate, object]:
     try:
         private = load_pem_private_key(_read(key).encode(), None)
     except (ValueError, TypeError) as error:
-        raise InvalidCertificate(f"{key} is no key in PEM form without a password") from error
+        raise InvalidCertificate(f"{key} is not a key in PEM form without a password") from error
     if _public(private.public_key()) != _public(found.public_key()):
         raise InvalidCertificate(f"{key} is not the key of {certificate}", hint="Name the two that belong together.")
     return found, private
@@ -176,7 +176,7 @@ def write_new(path: Path, text: str, *, mode: int) -> None:
         with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123  a descriptor
             file.write(text)
     except FileExistsError as error:
-        raise AlreadyExists(f"There is a file {path} already", hint="Choose another name.") from error
+        raise AlreadyExists(f"The file {path} already exists", hint="Choose another name.") from error
     except OSError as error:
         raise OdfError(f"Cannot write {path}: {error.strerror}") from error
 

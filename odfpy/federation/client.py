@@ -127,7 +127,7 @@ class Web:
             control: stops it from elsewhere; then the relays are told.
 
         Raises:
-            InvalidQuery: the query is none.
+            InvalidQuery: the query is invalid.
             RelayUnavailable: the relay does not answer.
             IncompleteAnswer: a relay is missing, and that is not wanted.
             QueryCancelled, QueryTimedOut: it was stopped.
@@ -173,7 +173,7 @@ class Web:
 
         Raises:
             AlreadyExists: the name is taken.
-            InvalidValue: it is no name of a dataset.
+            InvalidValue: it is not a name of a dataset.
         """
         from odfpy.federation.evidence.place import AnswerPlace
 
@@ -228,7 +228,7 @@ def verify(
     Raises:
         InvalidCertificate: the file cannot be read.
         DatasetNotFound: there is no such dataset.
-        UsageError: it is no answer of a web.
+        UsageError: it is not an answer of a web.
     """
     from odfpy.federation.evidence.verifying import verify as verify_answer
 

@@ -36,7 +36,7 @@ class SourceFailed(OdfError, code="E775"):
         detail: the words of the source, without secrets; for operators only.
     """
 
-    detail = ""  # without a type, so that it is no field: it does not cross the border of a process
+    detail = ""  # without a type, so that it is not a field: it does not cross the border of a process
 
 
 class SourceMismatch(SourceFailed, code="E776"):

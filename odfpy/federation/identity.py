@@ -79,7 +79,7 @@ class RelayIdentity:
 
         Raises:
             AlreadyExists: the workspace has one.
-            InvalidValue, InvalidCertificate: the name or a host is none.
+            InvalidValue, InvalidCertificate: the name or a host is invalid.
         """
         folder = _new(odf, name)
         authority, kept = Authority.new(name)
@@ -101,7 +101,7 @@ class RelayIdentity:
 
         Raises:
             AlreadyExists: the workspace has one.
-            InvalidCertificate: a file is none, or the key is another one's.
+            InvalidCertificate: a file is invalid, or the key is another one's.
         """
         _new(odf, name)
         load_pair(certificate, key)
@@ -149,7 +149,7 @@ class RelayIdentity:
             file: PEM file.
 
         Raises:
-            InvalidCertificate: it has none, or one is no certificate of an authority.
+            InvalidCertificate: it has none, or one is not a certificate of an authority.
             OdfError: what is trusted cannot be written.
         """
         if self.authority_key is None:
@@ -161,7 +161,7 @@ class RelayIdentity:
         for one in given:
             if not one.is_authority:
                 raise InvalidCertificate(
-                    f"{file} has the certificate of {one.subject}, which is no authority",
+                    f"{file} has the certificate of {one.subject}, which is not an authority",
                     hint="Name the ca.pem of the other relay. Its relay.pem belongs into a document, as a peer.",
                 )
         new = list({one.fingerprint: one for one in given if one.fingerprint not in known}.values())
@@ -200,7 +200,7 @@ def _file(odf: Path) -> Path:
 def _new(odf: Path, name: str) -> Path:
     check_name("relay", name)
     if _file(odf).exists():
-        raise AlreadyExists("This workspace has a relay already", hint="`odf relay status` shows it.")
+        raise AlreadyExists("This workspace already has a relay", hint="`odf relay status` shows it.")
     return odf / "relay"
 
 

@@ -207,7 +207,8 @@ def plug_in(name: str, kind: type[Any]) -> Any:
     except (ImportError, AttributeError) as error:
         raise UsageError(f"Cannot load {name}: {error}", hint="Is it installed on the workers, too?") from error
     if not (isinstance(found, type) and issubclass(found, kind)):
-        raise UsageError(f"{name} is no {kind.__name__}", hint=f"Make it a subclass of odfpy.flight.{kind.__name__}.")
+        base = kind.__name__
+        raise UsageError(f"{name} is not a subclass of {base}", hint=f"Derive it from odfpy.flight.{base}.")
     return found
 
 

@@ -45,7 +45,7 @@ class Filter:
             raise InvalidValue(f"There is no operator {self.operator!r}", hint=f"One of: {', '.join(OPERATORS)}.")
         if not self._fits():
             raise InvalidValue(
-                f"The value {self.value!r} does not go with the operator {self.operator!r} on {self.column!r}",
+                f"The value {self.value!r} does not fit the operator {self.operator!r} on {self.column!r}",
                 hint="`in` takes a list, `is null` takes nothing, those of text take text; others take one value.",
             )
 
@@ -84,7 +84,7 @@ def filters_from_json(text: str) -> tuple[Filter, ...]:
     """Conditions from the option `filters`.
 
     Raises:
-        InvalidValue: the text is no such list.
+        InvalidValue: the text is not such a list.
     """
     try:
         found = json.loads(text)

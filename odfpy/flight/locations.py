@@ -16,7 +16,7 @@ def checked(location: str) -> str:
     """The URI of a server, as a person has written it.
 
     Raises:
-        InvalidValue: it is none of Flight.
+        InvalidValue: it is not of Flight.
     """
     scheme, separator, rest = location.partition("://")
     if not separator or scheme.lower() not in _SCHEMES or not rest:

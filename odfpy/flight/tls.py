@@ -29,7 +29,7 @@ class Tls:
 
     def __post_init__(self) -> None:
         if (self.certificate is None) != (self.key is None):
-            raise UsageError("A certificate of a client goes with its key", hint="Give both, or none of them.")
+            raise UsageError("A client certificate needs its key", hint="Give both, or none of them.")
 
     @classmethod
     def from_files(

@@ -41,8 +41,8 @@ class Pace:
             return
         if self._count < self._limits.least_speed * self._waited:
             raise TimeoutError(
-                f"only {self._count} bytes in {self._waited:.0f} seconds, {self._limits.least_speed} in each are the"
-                " least (transfer.leastSpeed)"
+                f"{self._count} bytes in {self._waited:.0f} s is below the minimum speed of"
+                f" {self._limits.least_speed} bytes/s (transfer.leastSpeed)"
             )
         self._waited, self._count = 0.0, 0
 

@@ -37,7 +37,7 @@ def space_of(address: str) -> AddressSpace:
     """The space of an IP address as text.
 
     Raises:
-        ValueError: it is no IP address.
+        ValueError: it is not an IP address.
     """
     found = _plain(ipaddress.ip_address(address.partition("%")[0]))
     if found.is_link_local:

@@ -143,14 +143,14 @@ class ZipArchive:
         """Read the table of contents.
 
         Raises:
-            PrepareError: it is no zip file, or has names that lead out of it.
+            PrepareError: it is not a zip file, or has names that lead out of it.
         """
         self.name = name
         self._size = file.seek(0, 2)
         file.seek(0)
         magic = file.read(4)
         if not magic.startswith(b"PK"):
-            raise PrepareError(f"{name} is no zip file", hint=_other_format(magic))
+            raise PrepareError(f"{name} is not a zip file", hint=_other_format(magic))
         with reading(name):
             self._zip = zipfile.ZipFile(file)
         for info in self._zip.infolist():

@@ -34,12 +34,12 @@ def compile_pattern(source: EventTimeFromPath) -> re.Pattern[str]:
     """The pattern of a source, whose first group is the time.
 
     Raises:
-        InvalidValue: it is no regular expression, or has no group.
+        InvalidValue: it is not a regular expression, or has no group.
     """
     try:
         pattern = re.compile(source.pattern)
     except (re.error, RecursionError, OverflowError) as error:
-        raise InvalidValue(f"Event time pattern {source.pattern!r} is no regular expression: {error}") from error
+        raise InvalidValue(f"Event time pattern {source.pattern!r} is not a regular expression: {error}") from error
     if pattern.groups < 1:
         raise InvalidValue(
             f"Event time pattern {source.pattern!r} has no group", hint=r"Put the time in brackets: (\d+-\d+-\d+)\.csv"

@@ -121,7 +121,7 @@ def coerce_inferred_event_time(new: pa.Table, vocabulary: DatasetVocabulary, fir
         first_row: rows of the input before these, for messages.
 
     Raises:
-        BadValue: text that is no time, or a number out of range.
+        BadValue: text that is not a time, or a number out of range.
     """
     name = vocabulary.event_time_column
     if new.column_names.count(name) != 1:
@@ -244,7 +244,7 @@ def _operations(
     row = pc.index(wrong, value=True).as_py()
     if row >= 0:
         raise BadValue(
-            f"Column {name!r} holds {column[row].as_py()} in row {first_row + row + 1}, which is no operation type",
+            f"Column {name!r} holds {column[row].as_py()} in row {first_row + row + 1}, which is not an operation type",
             hint="Operation types are 0 for +A, 1 for -R, 2 for -C and 3 for +C.",
         )
     return column.cast(OPERATION)
@@ -289,7 +289,7 @@ def _parse_times(name: str, column: pa.ChunkedArray, first_row: int) -> pa.Chunk
         try:
             values.append(None if text is None else Timestamp.parse(text).millis)
         except InvalidValue as error:
-            raise BadValue(f"Event time column {name!r} holds {text!r} in row {row}, which is no time") from error
+            raise BadValue(f"Event time column {name!r} holds {text!r} in row {row}, which is not a time") from error
     return pa.chunked_array([pa.array(values, pa.int64()).cast(TIMESTAMP)], type=TIMESTAMP)
 
 

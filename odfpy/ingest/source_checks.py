@@ -93,7 +93,9 @@ def _in_fetch(step: FetchStep) -> Iterator[SourceFault]:
         yield from _tried(("fetch", "path"), lambda: _check_glob(step.path))
     if isinstance(step, FetchMqtt):
         if not 0 < step.port < 1 << 16:
-            yield SourceFault(("fetch", "port"), InvalidValue(f"{step.port} is no port", hint="Ports are 1 to 65535."))
+            yield SourceFault(
+                ("fetch", "port"), InvalidValue(f"{step.port} is not a port", hint="Ports are 1 to 65535.")
+            )
         if not step.topics:
             yield SourceFault(("fetch", "topics"), InvalidValue("there is no topic", hint="`#` stands for all topics."))
     event_time = getattr(step, "event_time", None)
@@ -106,7 +108,7 @@ def _check_url(text: str) -> None:
     from odfpy.ingest.templates import filled_in
 
     if not text:
-        raise InvalidValue("an empty text is no URL", hint="Write https://..., or file:folder/name.csv.")
+        raise InvalidValue("an empty text is not a URL", hint="Write https://..., or file:folder/name.csv.")
     before = text.partition(_TEMPLATE)[0]
     if before == text or ":" in before:
         check_url(filled_in(text, "1"), text)

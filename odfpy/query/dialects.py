@@ -111,10 +111,10 @@ def dialect_named(name: str) -> Dialect:
 
     Raises:
         EngineNotFound: with a suggestion.
-        UsageError: it is no text.
+        UsageError: it is not text.
     """
     if not isinstance(name, str):
-        raise UsageError(f"An engine is known by its name, a text, and {name!r:.100} is none")
+        raise UsageError(f"The name of an engine must be a string, not {name!r:.100}")
     if name.lower() not in DIALECTS:
         known = f"Engines of this release: {', '.join(sorted(DIALECTS))}."
         raise EngineNotFound(f"No engine is called {name!r}", hint=did_you_mean(name, DIALECTS, otherwise=known))
@@ -149,7 +149,7 @@ def with_parameters(text: str, dialect: Dialect, values: Sequence[Any]) -> str:
     places = parameter_places(text, dialect)
     if len(places) != len(values):
         raise UsageError(
-            f"The query has {len(places)} parameter{'' if len(places) == 1 else 's'}, and {len(values)} came",
+            f"The query has {len(places)} parameter{'' if len(places) == 1 else 's'}, but {len(values)} were given",
             hint="Give one value for each `?`.",
         )
     for place, value in zip(reversed(places), reversed(values), strict=True):

@@ -15,7 +15,7 @@ def moment_word(moment: PointInTime) -> str:
     """A time, block, tag or offset as one writes it on the command line.
 
     Raises:
-        InvalidValue: it is none.
+        InvalidValue: it is invalid.
     """
     if isinstance(moment, str):
         return moment

@@ -221,7 +221,7 @@ def _plan_of_count(resolver: DatasetResolver, query: Query, dialect: Dialect, te
 def _no_table(projection: TableReference, source: SourceText) -> WrongProjection:
     written = source.text[projection.start : projection.end]
     return WrongProjection(
-        f"A dataset as it was is a table, and no value{source.at(projection.start, projection.end)}",
+        f"A dataset as it was is a table, not a value{source.at(projection.start, projection.end)}",
         hint=f"Write it behind FROM or JOIN: FROM {written}.",
     )
 
@@ -252,7 +252,7 @@ def _check_reads(text: str) -> None:
     if first is not None and first.group(1).lower() in _STATEMENTS:
         where = SourceText(text).at(*first.span(1))
         raise InvalidQuery(
-            f"Only queries are allowed, and {first.group(1).upper()} is none{where}",
+            f"Only queries are allowed, not {first.group(1).upper()}{where}",
             hint="Write a SELECT; statements such as SET, CREATE, INSERT or COPY are not run.",
         )
 

@@ -57,6 +57,6 @@ class Query:
         seconds = self.timeout
         if seconds is not None and not (isinstance(seconds, (int, float)) and 0 < seconds <= _MAX_SECONDS):
             raise UsageError(
-                f"A timeout of {seconds!r} makes no sense",
-                hint=f"It is a number of seconds, more than 0 and at most {_MAX_SECONDS}; None for no limit.",
+                f"timeout must be more than 0 s and at most {_MAX_SECONDS} s, not {seconds!r}",
+                hint="None for no limit.",
             )

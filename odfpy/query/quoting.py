@@ -120,7 +120,7 @@ class _Level:
     """The state of the tokens between two parentheses.
 
     Attributes:
-        is_query: a SELECT stands there: FROM begins tables, and is no word of a function such as `extract`.
+        is_query: a SELECT stands there: FROM begins tables, and is not a word of a function such as `extract`.
         is_from: the tables have begun and not ended, so that a comma goes on to the next one.
     """
 

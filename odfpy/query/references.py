@@ -187,7 +187,7 @@ class _Reader:
                     yield argument
                 return
             if _is([token], "L_PAREN"):
-                raise self._wrong(f"An argument of `{function}` is no constant", token, _CONSTANTS)
+                raise self._wrong(f"An argument of `{function}` is not a constant", token, _CONSTANTS)
             if _is([token], "COMMA"):
                 yield argument or [token]
                 argument = []
@@ -216,7 +216,7 @@ class _Reader:
             wrong = self._token(ahead + 3) or self._tokens[-1]
             what = "version" if words[0].endswith("version") else "time"
             raise self._wrong(
-                f"The {what} that is asked for is no constant", wrong, _A_BLOCK if what == "version" else _A_TIME
+                f"The requested {what} is not a constant", wrong, _A_BLOCK if what == "version" else _A_TIME
             )
         self.at += ahead + 3 + len(value)
         if words[0] in ("timestamp", "system_time"):

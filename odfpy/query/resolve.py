@@ -78,7 +78,7 @@ class Resolved:
                 if not known:
                     began = self.blocks[0].block.system_time
                     raise NotYetThen(
-                        f"{self.name} was not there yet at {time}{where}",
+                        f"{self.name} did not exist yet at {time}{where}",
                         hint=f"It began at {began}; ask for a later time.",
                     )
                 return self._up_to_time(moment, known)
@@ -191,12 +191,12 @@ def find_block(
     except NotFound as error:
         owner = resolver.owner(found) if (found := _hash(text)) is not None else None
         if owner is None:
-            no_time, times = (", and it is no time", f"{_TIMES} ") if or_time else ("", "")
+            no_time, times = (", and it is not a time", f"{_TIMES} ") if or_time else ("", "")
             message, hint = f"{error.message}{no_time}{where}", f"{times}{error.hint or ''}".strip()
             raise error.with_message(message, hint=hint) from error
         name = dataset.handle.alias
         raise BlockOfAnother(
-            f"Block {text} is of {owner}, and not of {name}{where}",
+            f"Block {text} belongs to {owner}, not to {name}{where}",
             hint=f"`odf log {name}` shows the blocks of {name}.",
         ) from error
 

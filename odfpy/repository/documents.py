@@ -33,7 +33,7 @@ def load_document(
 
     Raises:
         MalformedManifest: it is not a manifest of the kind; the message names file and line.
-        OdfError: it cannot be read, or is no file.
+        OdfError: it cannot be read, or is not a file.
     """
     try:
         text = read_regular(path).decode()

@@ -29,17 +29,17 @@ def heads_told(url: str) -> Iterator[str]:
         url: the dataset.
 
     Raises:
-        NoEvents: it is no such server.
+        NoEvents: it is not such a server.
         TransferError: the server cannot be reached, or lets us wait for too long.
     """
     base = _SMART.sub(r"\1", url).rstrip("/")
     if not _WEB.match(base):
-        raise NoEvents(f"{without_user(base)} tells no events")
+        raise NoEvents(f"{without_user(base)} sends no events")
     client = HttpClient(TransferError, authorize=authorization)
     with client.get(f"{base}/events", {"Accept": _STREAM, "Cache-Control": "no-cache"}) as answer:
         kind = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if answer.status != _OK or kind != _STREAM:
-            raise NoEvents(f"{answer.url} tells no events: status {answer.status}")
+            raise NoEvents(f"{answer.url} sends no events: status {answer.status}")
         fields: dict[str, str] = {}
         for line in _lines(answer):
             if line:

@@ -61,7 +61,7 @@ class PartialObject:
         Raises:
             HashMismatch, ObjectTooLarge: another object came; nothing stays.
             DatasetLocked: somebody else is receiving it.
-            OdfError: it has not come whole.
+            OdfError: it is not complete.
         """
         with self._writing() as file:
             begin = os.fstat(file.fileno()).st_size
@@ -202,6 +202,6 @@ def upload_object(store: ObjectStore, name: Multihash, size: int, stream: Binary
                 raise PartElsewhere(f"{name} is being written") from None
         else:
             if not is_whole:
-                raise HashMismatch(f"Object {name}: less than its {size} bytes have come")
+                raise HashMismatch(f"Object {name}: fewer than its {size} bytes have arrived")
             return
     store.insert_stream(stream, name, size=size)

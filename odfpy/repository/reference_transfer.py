@@ -1,4 +1,4 @@
-"""Branches and tags go where they are asked to go, beside the head of a dataset that is there already."""
+"""Branches and tags go where they are asked to go, beside the head of a dataset that already exists."""
 
 from __future__ import annotations
 
@@ -172,12 +172,12 @@ def _copied(
         return TransferResult(outcome=TransferOutcome.UP_TO_DATE, old_head=known, new_head=block)
     if known is not None and name.kind is ReferenceKind.TAG and not force:
         raise AlreadyExists(
-            f"{target.refs.describe(name.reference)}: {name} is there already, at {known}",
+            f"{target.refs.describe(name.reference)}: {name} already exists, at {known}",
             hint="--force moves it.",
         )
     if known is None and target.refs.get(name.other.reference) is not None:
         raise AlreadyExists(
-            f"{target.refs.describe(name.other.reference)}: there is a {name.other} already, and its name cannot be"
+            f"{target.refs.describe(name.other.reference)}: the {name.other} already exists, and its name cannot be"
             f" that of a {name.prefix} too",
             hint="Give one of them another name.",
         )

@@ -79,7 +79,7 @@ class RepositoryRegistry:
         known = self._load(repository.name)
         if known is not None:
             raise AlreadyExists(
-                f"A repository {str(known.name)!r} is there already: {known.public_url}",
+                f"A repository {str(known.name)!r} already exists: {known.public_url}",
                 hint=f"Choose another name, or first run `odf repo delete {known.name}`.",
             )
         save_document(self._path(repository.name), "Repository", _RepositoryDocument(name, repository.url))

@@ -200,7 +200,7 @@ def listen(host: str, port: int) -> socket.socket:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise CannotServe(
             f"Cannot listen at {host}, port {port}: {reason}",
-            hint="Is another server there already? Choose another one with --host and --port.",
+            hint="Is another server already running there? Choose another one with --host and --port.",
         ) from error
     return listener
 

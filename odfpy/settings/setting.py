@@ -108,7 +108,7 @@ class Setting:
             if isinstance(mark, Form):
                 return mark.words
             if mark.least:
-                return f"a whole number from {mark.least} on"
+                return f"a whole number, at least {mark.least}"
         if get_origin(self.type) is Literal:
             *others, last = get_args(self.type)
             return f"{', '.join(others)} or {last}"
@@ -119,7 +119,7 @@ class Setting:
         return self._validator.isinstance_python(value)
 
     def read(self, text: str) -> Value:
-        """Return what a text from a command line stands for, which may be no value of this setting."""
+        """Return what a text from a command line stands for, which may not be a value of this setting."""
         if self.type is bool and text.lower() in ("true", "false"):
             return text.lower() == "true"
         if self.type is int and text.isascii() and text.isdecimal():
@@ -130,7 +130,7 @@ class Setting:
     def _validator(self) -> SchemaValidator:
         from pydantic_core import SchemaValidator, core_schema
 
-        # Strict: the text "1" is no number, and the number 1 no truth value.
+        # Strict: the text "1" is not a number, and the number 1 no truth value.
         if get_origin(self.type) is Literal:
             return SchemaValidator(core_schema.literal_schema(list(get_args(self.type))))
         if self.type is bool:

@@ -30,7 +30,7 @@ def check_condition(text: str, columns: Collection[str] | None = None) -> str:
         columns: those that the table has, None where they are not known.
 
     Raises:
-        InvalidCondition: it is none; the message says what is wrong with it.
+        InvalidCondition: it is invalid; the message says what is wrong with it.
     """
     tree = _tree(text)
     if columns is not None:
@@ -56,7 +56,7 @@ def condition_sql(text: str, attributes: Mapping[str, str]) -> str:
         attributes: those of the recipient.
 
     Raises:
-        InvalidCondition: it is none.
+        InvalidCondition: it is invalid.
     """
     from sqlglot import exp
 

@@ -157,7 +157,7 @@ def load_declared(data: bytes, source: str) -> Declared:
         source: what messages call it.
 
     Raises:
-        MalformedManifest: it is none; the message names the place.
+        MalformedManifest: it is invalid; the message names the place.
     """
     documents = list(load_documents(data.decode("utf-8", "replace"), source))
     if len(documents) != 1:
@@ -180,7 +180,7 @@ def steps(sharing: Sharing, declared: Declared, resolve: Resolver, *, prune: boo
         prune: whether what is not declared goes.
 
     Raises:
-        InvalidValue, InvalidCondition: a name or a condition is none.
+        InvalidValue, InvalidCondition: a name or a condition is invalid.
         DatasetNotFound: with a suggestion.
     """
     planned = _Planned(sharing, declared, resolve)

@@ -21,7 +21,7 @@ def check_name(what: str, text: str, *, dots: bool = False) -> str:
         dots: whether it may have full stops, as names of shares may.
 
     Raises:
-        InvalidValue: it is none.
+        InvalidValue: it is invalid.
     """
     if not text or len(text) > _MAX_LENGTH or _FORBIDDEN.search(text) or ("." in text and not dots):
         raise InvalidValue(
@@ -56,7 +56,7 @@ class SharePath:
         """Read a path with dots; names of shares with dots are written with slashes: `sales.2024/eu/orders`.
 
         Raises:
-            InvalidValue: it is none.
+            InvalidValue: it is invalid.
         """
         parts = text.split("/") if "/" in text else text.split(".")
         if len(parts) > 3:

@@ -15,7 +15,7 @@ def check_version(version: int) -> int:
     """Return a version of profile files if it is one.
 
     Raises:
-        InvalidValue: it is none.
+        InvalidValue: it is invalid.
     """
     if version not in VERSIONS:
         raise InvalidValue(f"There is no version {version} of profile files", hint="1 is known to all clients; or 2.")

@@ -45,7 +45,7 @@ class SharedTableUrl:
             return None
         path = SharePath.parse(table)
         if path.table is None:
-            raise UsageError(f"{text}: {table} is no table", hint="Write PROFILE#SHARE.SCHEMA.TABLE.")
+            raise UsageError(f"{text}: {table} is not a table", hint="Write PROFILE#SHARE.SCHEMA.TABLE.")
         return cls(Path(profile), path)
 
     def proof(self, version: int | None = None) -> bytes:
@@ -56,7 +56,7 @@ class SharedTableUrl:
 
         Raises:
             NotFound: there is no such profile file.
-            UnusableProfile: it is none, or the server gives no proof.
+            UnusableProfile: it is invalid, or the server gives no proof.
         """
         endpoint, token = self._profile()
         names = (self.path.share, self.path.schema or "", self.path.table or "")
@@ -86,7 +86,7 @@ class SharedTableUrl:
             raise OdfError(f"Cannot read {self.profile}: {error.strerror}") from error
         except (ValueError, KeyError, TypeError, RecursionError):
             pass
-        raise UnusableProfile(f"{self.profile} is no profile file with a token", hint="Ask the publisher for it again.")
+        raise UnusableProfile(f"{self.profile} is not a profile file with a token", hint="Ask the publisher for one.")
 
 
 def _problem(text: bytes) -> str:

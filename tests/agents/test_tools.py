@@ -166,7 +166,7 @@ def test_history_and_comparison_tell_what_has_changed(agent: Agent):
         (one["change"], dict(zip(changes["columns"], one["new"], strict=True))["id"]) for one in changes["changes"]
     ] == [("added", 100)]
     assert not changes["has_more"]
-    assert "was not there yet" in agent.refusal("compare_states", dataset=PUBLIC, old="2020-01-01", new=newest["block"])
+    assert "did not exist yet" in agent.refusal("compare_states", dataset=PUBLIC, old="2020-01-01", new=newest["block"])
 
 
 def test_resources_prompts_and_completion(agent: Agent):

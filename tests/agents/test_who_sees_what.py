@@ -149,7 +149,7 @@ def test_a_token_that_ends_is_refused(server: DatasetServer, workspace: Workspac
         [*COMMAND, "-w", str(workspace.root), "mcp", "--token", text], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert "not known here" in done.stderr
+    assert "Unknown or expired" in done.stderr
 
 
 def test_a_proof_is_for_whoever_has_asked(server: DatasetServer, workspace: Workspace, reader: str, tmp_path: Path):

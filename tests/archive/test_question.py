@@ -1,4 +1,4 @@
-"""Questions to an archive: what makes sense."""
+"""Questions to an archive: what is valid."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def test_times_of_any_form_are_milliseconds() -> None:
     [
         ({"what": "", "start": 1, "end": 2}, "what"),
         ({"what": "a"}, "Neither"),
-        ({"what": "a", "work_id": "b", "start": 1}, "do not go together"),
-        ({"what": "a", "work_id": "b", "end": 1}, "do not go together"),
+        ({"what": "a", "work_id": "b", "start": 1}, "cannot be combined"),
+        ({"what": "a", "work_id": "b", "end": 1}, "cannot be combined"),
         ({"what": "a", "start": 2, "end": 1}, "ends before it starts"),
     ],
 )

@@ -76,7 +76,7 @@ def test_a_pattern_is_matched_at_the_beginning_and_need_not_reach_the_end() -> N
         (r"(?P<a>x)(?P=a)~{a}", "invalid perl operator"),
         (r"(?P<a>x\Z)~{a}", "invalid escape"),
         ("(?P<a>x{1001})~{a}", "invalid repetition size"),
-        ("\ud800~x", "no regular expression"),
+        ("\ud800~x", "not a regular expression"),
         ("x" * (MAX_LENGTH + 1) + "~x", "1001 characters"),
     ],
 )

@@ -225,7 +225,7 @@ def test_timeouts_are_those_of_the_schedule_or_of_the_settings(workspace: Worksp
 def test_a_damaged_file_of_the_scheduler_is_told(workspace: Workspace, bench: Benches) -> None:
     path = workspace.odf / "automation" / "state.db"
     path.parent.mkdir()
-    path.write_text("this is no database" * 100)
+    path.write_text("this is not a database" * 100)
     with pytest.raises(OdfError, match=r"cannot use .*state.db: file is not a database"):
         bench()
 

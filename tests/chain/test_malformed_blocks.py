@@ -287,7 +287,7 @@ def test_large_honest_blocks_are_read():
         assert decode_block(encode_block(block(event))) == block(event)
 
 
-# --- Values that are no values ---------------------------------------------------------------------------------------
+# --- Values that are not values ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_written_form():
         ("keywords: [money]", "keywords: [money, 1]",
          "x.yaml, line 11, column 25: expected text, found the number 1 at `content.metadata[0].keywords[1]`", "Put it in quotes."),
         ("keywords: [money]", "keywords: [money", "x.yaml, line 12, column 1: not YAML", None),
-        ("  kind: Root\n", "  kind: Root\n  kind: Root\n", "x.yaml, line 7: the key 'kind' stands there twice", None),
+        ("  kind: Root\n", "  kind: Root\n  kind: Root\n", "x.yaml, line 7: the key 'kind' occurs twice", None),
     ],
 )  # fmt: skip
 def test_mistake_names_file_line_and_path(old: str, new: str, message: str, hint: str | None):

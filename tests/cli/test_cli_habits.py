@@ -78,7 +78,7 @@ def test_the_list_of_commands_says_what_their_own_help_says(odf: Odf) -> None:
         command = ALL.get(name)
         if command is not None:
             first = " ".join(command.help.split())  # type: ignore[attr-defined]
-            assert first.split(",")[0].split(":")[0].startswith(what.split(",")[0].split(";")[0].rstrip(".")[:30])
+            assert first.split(",")[0].split(":")[0].startswith(re.split("[,;:]", what)[0].rstrip(".")[:30])
 
 
 def test_without_a_command_the_help_is_an_error(odf: Odf) -> None:
@@ -421,5 +421,5 @@ def test_numbers_beyond_all_bounds_are_refused(
 
 def test_standard_input_that_is_no_text_is_told(odf: Odf, workspace: Path) -> None:
     refused = odf("sql", "--engine", "datafusion", stdin=b"select 1 \xff")
-    assert (refused.code, "Standard input is no text in UTF-8" in refused.says) == (2, True)
+    assert (refused.code, "Standard input is not text in UTF-8" in refused.says) == (2, True)
     assert odf("sql", "--engine", "datafusion", "-o", "csv", stdin="select 'ž' as x".encode()).out == "x\nž\n"

@@ -192,7 +192,7 @@ def test_it_does_not_go_with_what_pulls_nothing(odf: Odf, rows: Path) -> None:
     for words in (["--dry-run"], ["--set-watermark", "2030-01-01"]):
         refused = odf("pull", "com.example.rates", "--profile", *words)
         assert refused.code == 2
-        assert "--profile goes with neither" in refused.says
+        assert "--profile cannot be combined with" in refused.says
 
 
 def test_imports_are_what_they_were_afterwards(odf: Odf, rows: Path) -> None:

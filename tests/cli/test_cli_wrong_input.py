@@ -104,7 +104,7 @@ MANIFESTS = {
     "two times the same name": (PLAIN + "---" + PLAIN, 1, ["Two manifests", "com.example.new"]),
     "two names that differ by case only": (
         PLAIN + "---" + PLAIN.replace("example.new", "example.NEW"), 1, ["Two manifests"]),
-    "a name that is taken": (PLAIN.replace("example.new", "example.rates"), 1, ["is there already", "--replace"]),
+    "a name that is taken": (PLAIN.replace("example.new", "example.rates"), 1, ["already exists", "--replace"]),
     "a bad id": (
         derivative("com.example.d", "did:odf:fed0123"), 1, ["did:odf:fed0123"]),
     "an id of nobody": (

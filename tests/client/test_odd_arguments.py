@@ -1,4 +1,4 @@
-"""Arguments that make no sense are errors of ours, wherever they are given; those of other libraries count."""
+"""Invalid arguments are errors of ours, wherever they are given; those of other libraries count."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def test_counts_are_whole_numbers(workspace: Workspace, here: Connection, tmp_pa
         lambda: here.sql("select 1").head(count),
         lambda: workspace.export(sql="select 1", engine="datafusion", to=tmp_path / "there", rows_per_file=count),
     ):
-        with pytest.raises(UsageError, match="wants a whole number from"):
+        with pytest.raises(UsageError, match="must be a whole number, at least"):
             ask()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_no_file_has_no_rows(workspace: Workspace, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="rows_per_file wants a whole number from 1 on, not 0"):
+    with pytest.raises(UsageError, match="rows_per_file must be a whole number, at least 1, not 0"):
         workspace.export(sql="select 1", engine="datafusion", to=tmp_path / "there", rows_per_file=0)
 
 
@@ -48,7 +48,7 @@ def test_counts_of_numpy_count(workspace: Workspace) -> None:
 
 @pytest.mark.parametrize("seconds", [0, -1, float("inf"), float("nan"), 1e300, "5"], ids=repr)
 def test_time_limits_are_seconds(here: Connection, seconds: Any) -> None:
-    with pytest.raises(UsageError, match=r"A timeout of .* makes no sense"):
+    with pytest.raises(UsageError, match=r"timeout must be more than 0 s and at most \d+ s, not "):
         here.sql("select 1", timeout=seconds)
 
 

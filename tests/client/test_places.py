@@ -102,10 +102,10 @@ def test_wrong_queries_are_told_where_they_are_asked(
         ({"text": 5}, "not a value of type int"),
         ({"text": "SELECT ?", "parameters": "EUR"}, "list of values"),
         ({"text": "SELECT ?", "parameters": {"a": 1}}, "list of values"),
-        ({"text": "SELECT 1", "limit": -1}, "limit wants a whole number from 0 on, not -1"),
-        ({"text": "SELECT 1", "limit": "few"}, "limit wants a whole number from 0 on, not 'few'"),
-        ({"text": "SELECT 1", "timeout": 0}, "timeout of 0"),
-        ({"text": "SELECT 1", "timeout": float("nan")}, "timeout of nan"),
+        ({"text": "SELECT 1", "limit": -1}, "limit must be a whole number, at least 0, not -1"),
+        ({"text": "SELECT 1", "limit": "few"}, "limit must be a whole number, at least 0, not 'few'"),
+        ({"text": "SELECT 1", "timeout": 0}, "timeout must be more than 0 s"),
+        ({"text": "SELECT 1", "timeout": float("nan")}, "timeout must be more than 0 s"),
     ],
 )
 def test_arguments_that_make_no_sense(connection: Connection, arguments: Any, said: str) -> None:
@@ -141,7 +141,7 @@ def test_a_dataset_as_it_is_and_was(connection: Connection) -> None:
     assert names(rates.at(3).as_of("2024-01-03")) == ["<b>&amp;", "EUR 10"]
     assert names(rates.at(3).as_of("2024-01-06")) == ["<b>&amp;", "EUR 12"]
     assert rates.tail(2).table.column("name").to_pylist() == ["EUR 12", "USD 5"]
-    with pytest.raises(UsageError, match=r"num_rows wants a whole number from 0 on, not 2\.5"):
+    with pytest.raises(UsageError, match=r"num_rows must be a whole number, at least 0, not 2\.5"):
         rates.tail(2.5)  # type: ignore[arg-type]
 
 
@@ -215,7 +215,7 @@ def test_a_frame_of_spark_needs_a_session(here: Connection, monkeypatch: pytest.
 
 @pytest.fixture
 def static_page(tmp_path: Path) -> Iterator[str]:
-    """The URL of a server that is no node: it has a page for whatever is asked."""
+    """The URL of a server that is not a node: it has a page for whatever is asked."""
     (tmp_path / "datasets").write_text("<html>hello</html>")
     with static_server(tmp_path) as server:
         yield server.url

@@ -138,7 +138,7 @@ MISTAKES = {
         {"kind": "SetPolingSource"}, "kind: unknown kind 'SetPolingSource'",
         "Did you mean SetPollingSource?",
     ),
-    "kind that is no text": (
+    "kind that is not text": (
         {**POLLING, "merge": {"kind": 1}}, "merge.kind: unknown kind 1",
         "One of: Append, Ledger, Snapshot, ChangelogStream, UpsertStream",
     ),
@@ -216,7 +216,7 @@ MISTAKES = {
         {"kind": "Seed", "datasetId": "did:key:z6Mk", "datasetKind": "Root"},
         "datasetId: Not a dataset id: 'did:key:z6Mk'", "Ids of datasets begin with did:odf:",
     ),
-    "attributes that are no mapping": (
+    "attributes that are not a mapping": (
         {"kind": "AddData", "extra": [1]}, "extra: expected a mapping, found a list", None,
     ),
     "attributes that JSON cannot hold": (
@@ -226,8 +226,8 @@ MISTAKES = {
         {"kind": "AddData", "extra": {"a": eval("[" * 150 + "]" * 150)}},
         "extra: Extra attributes are nested more than 100 levels deep", None,
     ),
-    "key that is no text": ({"kind": "SetInfo", 1: 2}, "expected keys of text, found 1", None),
-    "event that is no mapping": (7, "expected a mapping, found the number 7", None),
+    "key that is not text": ({"kind": "SetInfo", 1: 2}, "expected keys of text, found 1", None),
+    "event that is not a mapping": (7, "expected a mapping, found the number 7", None),
     "event that is nothing": (None, "expected a mapping, found nothing", None),
 }  # fmt: skip
 

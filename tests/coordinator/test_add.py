@@ -93,7 +93,7 @@ def test_missing_input_comes_with_a_suggestion(tmp_path: Path) -> None:
 
 def test_existing_name_is_refused_without_replace(tmp_path: Path) -> None:
     workspace = workspace_with(tmp_path, root("a"))
-    with pytest.raises(AlreadyExists, match="there already"):
+    with pytest.raises(AlreadyExists, match="already exists"):
         add(workspace, root("A"))
 
 

@@ -85,7 +85,7 @@ def test_pipes_are_taken_in_like_files(tmp_path: Path) -> None:
     assert result.num_records == 1
     (result,) = workspace.ingest("root", ["/dev/null"])
     assert result.num_records == 0
-    with pytest.raises(UsageError, match="/dev/zero is no file"):
+    with pytest.raises(UsageError, match="/dev/zero is not a file"):
         list(workspace.ingest("root", ["/dev/zero"]))
 
 
@@ -202,9 +202,9 @@ def test_tail_takes_the_last_rows_across_slices(tmp_path: Path) -> None:
 def test_tail_wants_whole_numbers(value: Any, tmp_path: Path) -> None:
     workspace = workspace_with(tmp_path, root("a", "{kind: Append}"))
     feed(workspace, "a", "1 x", "2 y")
-    with pytest.raises(UsageError, match="num_records wants a whole number from 0 on, not"):
+    with pytest.raises(UsageError, match="num_records must be a whole number, at least 0, not"):
         workspace.tail("a", value)
-    with pytest.raises(UsageError, match="skip wants a whole number from 0 on, not"):
+    with pytest.raises(UsageError, match="skip must be a whole number, at least 0, not"):
         workspace.tail("a", skip=value)
 
 

@@ -75,7 +75,7 @@ REFUSED = {
     ),
     "another length": (schema(s=odf.List(INT, 3)), schema(s=odf.List(INT, 4)), "'s' may not change"),
     "map values retyped": (schema(m=odf.Map(TEXT, INT)), schema(m=odf.Map(TEXT, TEXT)), r"'m\.value' may not change"),
-    "twice": (schema(a=INT), DataSchema((DataField("a", INT), DataField("a", INT))), "'a' is there twice"),
+    "twice": (schema(a=INT), DataSchema((DataField("a", INT), DataField("a", INT))), "'a' occurs twice"),
 }
 
 

@@ -53,7 +53,7 @@ def test_nobody_answers(address: str) -> None:
 
 @pytest.mark.parametrize("address", ["spark://", "spark://nobody", "spark://a:b", "k8s://ftp://host", "sc://host:1"])
 def test_nonsense_is_no_address(address: str) -> None:
-    with pytest.raises(EngineUnavailable, match="is no address of a cluster"):
+    with pytest.raises(EngineUnavailable, match="is not an address of a cluster"):
         find_cluster(EngineSettings(master=address))
 
 
@@ -126,7 +126,7 @@ def test_properties_of_a_cluster(tmp_path: Path, master: str) -> None:
         ("spark.sql.ansi.enabled false", "line 2: spark.sql.ansi.enabled is not for this file to set"),
         ("spark.sql.extensions org.example.Extensions", "spark.sql.extensions is not for this file to set"),
         ("spark.master local[2]", "spark.master is not for this file to set"),
-        ("hadoop.home /opt", "line 2 is no property of Spark"),
+        ("hadoop.home /opt", "line 2 is not a property of Spark"),
     ],
 )
 def test_properties_that_results_depend_on_are_refused(tmp_path: Path, master: str, line: str, message: str) -> None:

@@ -181,7 +181,7 @@ def story(alias):
 
 
 def pulled(spark, folder, query):
-    """Run all pulls; an AssertionError has the answer that is no success."""
+    """Run all pulls; an AssertionError has the answer that is not a success."""
     aliases = inputs_of(query)
     told = [story(alias) for alias in aliases]
     pulls = [

@@ -289,7 +289,7 @@ def test_a_version_of_a_temporal_table_that_comes_late(spark, tmp_path, hint, ra
     [
         ("SELECT /*+ LATE(dropped) */ * FROM a", "cannot be `dropped`", "line 1, column 8"),
         ("SELECT /*+ LATE() */ * FROM a", "", ""),
-        ("SELECT /*+ LATE(ignored, b) */ * FROM a", "names `b`, which is no input", "line 1, column 8"),
+        ("SELECT /*+ LATE(ignored, b) */ * FROM a", "names `b`, which is not an input", "line 1, column 8"),
         (
             "SELECT /*+ LATE(ignored) */ * FROM a WHERE v IN (SELECT /*+ LATE(only) */ v FROM a)",
             "both `ignored` and `only`",

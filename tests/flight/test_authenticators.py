@@ -211,7 +211,7 @@ def test_who_is_asked_in_secret_is_not_asked_elsewhere_openly(
 def test_certificates_that_cannot_be_used(tmp_path: Path):
     with pytest.raises(UsageError, match="Cannot read the certificate or key"):
         Tls.from_files(roots=tmp_path / "none.pem")
-    with pytest.raises(UsageError, match="goes with its key"):
+    with pytest.raises(UsageError, match="needs its key"):
         Tls(certificate=b"c")
 
 
@@ -245,7 +245,7 @@ def test_authenticators_by_name(options: dict[str, str], expected: Authenticator
         ({"name": "simple-user-pass", "user": "ann"}, "needs the option flight.auth.password"),
         ({"name": "mtls"}, "The authenticator mtls needs a certificate"),
         ({"name": "no_such_module:Mine"}, "Cannot load no_such_module:Mine"),
-        ({"name": "pathlib:Path"}, "pathlib:Path is no Authenticator"),
+        ({"name": "pathlib:Path"}, "pathlib:Path is not a subclass of Authenticator"),
     ],
 )
 def test_authenticators_that_there_are_not(options: dict[str, str], message: str):

@@ -144,7 +144,7 @@ def test_operations_are_int32_whatever_integers_they_were(arrow: pa.DataType) ->
 @pytest.mark.parametrize("wrong", [4, -1, 255, None])
 def test_other_operations_are_refused(wrong: int | None) -> None:
     new = pa.table({"op": pa.array([0, wrong]), "id": [1, 2]})
-    with pytest.raises(BadValue, match=f"Column 'op' holds {wrong} in row 2, which is no operation type"):
+    with pytest.raises(BadValue, match=f"Column 'op' holds {wrong} in row 2, which is not an operation type"):
         normalized(new, MergeUpsertStream(("id",)))
 
 

@@ -97,18 +97,18 @@ def test_a_mistake_is_told_with_line_and_column(tmp_path: Path, part: str, text:
 
 FETCHES = {
     "an unknown scheme": ("{kind: Url, url: 'gopher://x/y'}", "nothing is known of the scheme gopher:"),
-    "no scheme": ("{kind: Url, url: 'a/b.csv'}", "a/b.csv is no URL"),
-    "nothing": ("{kind: Url, url: ''}", "an empty text is no URL"),
+    "no scheme": ("{kind: Url, url: 'a/b.csv'}", "a/b.csv is not a URL"),
+    "nothing": ("{kind: Url, url: ''}", "an empty text is not a URL"),
     "a file of another machine": ("{kind: Url, url: 'file://there/b.csv'}", "names a file on another machine"),
-    "a file with a NUL": ("{kind: Url, url: 'file:a%00b'}", "is no name of a file"),
-    "an impossible port": ("{kind: Url, url: 'https://x:99999/'}", "is no URL"),
+    "a file with a NUL": ("{kind: Url, url: 'file:a%00b'}", "is not a name of a file"),
+    "an impossible port": ("{kind: Url, url: 'https://x:99999/'}", "is not a URL"),
     "a path to nothing": ("{kind: FilesGlob, path: ''}", "an empty path matches no file"),
     "a path to folders": ("{kind: FilesGlob, path: 'in/'}", "'in/' matches folders, never a file"),
     "a path that is a URL": ("{kind: FilesGlob, path: 'https://x/*.csv'}", "is a URL"),
     "a pattern without a group": (polled(pattern="abc"), "has no group"),
-    "a pattern that is none": (polled(pattern="("), "is no regular expression"),
+    "a pattern that is none": (polled(pattern="("), "is not a regular expression"),
     "a format of no time": (polled(pattern="(.*)", timestampFormat="%Q"), "'%Q', which is not known"),
-    "a port that is none": ("{kind: Mqtt, host: x, port: 0, topics: [{path: a}]}", "0 is no port"),
+    "a port that is none": ("{kind: Mqtt, host: x, port: 0, topics: [{path: a}]}", "0 is not a port"),
     "no topic": ("{kind: Mqtt, host: x, port: 1883, topics: []}", "there is no topic"),
 }
 

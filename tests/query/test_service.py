@@ -368,12 +368,16 @@ CARET = {
     "SELECT * FROM other TIMESTAMP AS OF '2024-13-01'": ("E705", "'2024-13-01'", "Not a time"),
     "SELECT * FROM odf_as_at('other', '2024-02-30T99:00:00Z')": ("E705", "'2024-02-30T99:00:00Z'", "Not a time"),
     "SELECT * FROM odf_as_at('other')": ("E705", "odf_as_at", "2 arguments, not 1"),
-    "SELECT * FROM odf_as_at('other', now())": ("E705", "(", "no constant"),
+    "SELECT * FROM odf_as_at('other', now())": ("E705", "(", "not a constant"),
     "SELECT * FROM odf_current('other', 'idd')": ("E705", "odf_current('other', 'idd')", "no column `idd`"),
-    "SELECT * FROM odf_as_at('other', '2020-01-01')": ("E701", "odf_as_at('other', '2020-01-01')", "not there yet"),
+    "SELECT * FROM odf_as_at('other', '2020-01-01')": ("E701", "odf_as_at('other', '2020-01-01')", "did not exist yet"),
     "SELECT * FROM odf_as_at('other', 'nine')": ("E641", "odf_as_at('other', 'nine')", "no block"),
-    "SELECT * FROM odf_as_at('other', 'next tuesday')": ("E641", "odf_as_at('other', 'next tuesday')", "it is no time"),
-    "SELECT id, odf_current('other') FROM other": ("E705", "odf_current('other')", "is a table, and no value"),
+    "SELECT * FROM odf_as_at('other', 'next tuesday')": (
+        "E641",
+        "odf_as_at('other', 'next tuesday')",
+        "it is not a time",
+    ),
+    "SELECT id, odf_current('other') FROM other": ("E705", "odf_current('other')", "is a table, not a value"),
     "SELECT * FROM odf_curent('other')": ("E705", "odf_curent", "There is no `odf_curent`"),
     "SELECT *\nFROM othre": ("E707", "othre", "No dataset 'othre'"),
     "SELECT * FROM '/etc/passwd'": ("E707", "'/etc/passwd'", "No dataset"),
@@ -384,8 +388,8 @@ CARET = {
     "SELECT 1; SELECT 2": ("E501", "SELECT 2", "A second statement"),
     "SHOW TABLES": ("E501", "SHOW", "Only queries"),
     "DESCRIBE other": ("E501", "DESCRIBE", "Only queries"),
-    "SELECT * FROM other TIMESTAMP AS OF now()": ("E705", "now", "is no constant"),
-    "SELECT * FROM other VERSION AS OF": ("E705", "OF", "is no constant"),
+    "SELECT * FROM other TIMESTAMP AS OF now()": ("E705", "now", "is not a constant"),
+    "SELECT * FROM other VERSION AS OF": ("E705", "OF", "is not a constant"),
     "SELECT * FROM odf_as_at('other', -1)": ("E705", "-", "A time, a block, a tag or an offset"),
 }
 
@@ -424,7 +428,7 @@ def test_a_block_of_another_dataset(workspace: Workspace) -> None:
         Query(f"SELECT * FROM odf_as_at('other', '{head}')"),
         Query("SELECT * FROM other", pins={workspace.datasets.handle("other").id: head}),
     ):
-        with pytest.raises(OdfError, match=f"is of {NAME}, and not of other") as raised:
+        with pytest.raises(OdfError, match=f"belongs to {NAME}, not to other") as raised:
             workspace.query_service.run(query)
         assert raised.value.code == "E706"
 

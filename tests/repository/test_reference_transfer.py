@@ -79,7 +79,7 @@ def test_a_name_means_either_a_branch_or_a_tag(there: DatasetLayout, here: Datas
         lambda: copy_reference(there, here, STAGING, force=True),
         lambda: send_reference(there, str(tmp_path / "here"), STAGING),
     ):
-        with pytest.raises(AlreadyExists, match="there is a tag staging already"):
+        with pytest.raises(AlreadyExists, match="the tag staging already exists"):
             carry()
     assert here.refs.get(STAGING.reference) is None
 
@@ -107,7 +107,7 @@ def test_a_tag_is_only_moved_by_force(there: DatasetLayout, here: DatasetLayout)
     before = here.refs.get(TAG.reference)
     assert before is not None
     there.refs.compare_and_swap(TAG.reference, before, there.chain.head())
-    with pytest.raises(AlreadyExists, match="tag v1 is there already"):
+    with pytest.raises(AlreadyExists, match="tag v1 already exists"):
         copy_reference(there, here, TAG)
     assert here.refs.get(TAG.reference) == before
     copy_reference(there, here, TAG, force=True)

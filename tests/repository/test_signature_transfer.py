@@ -128,10 +128,10 @@ def test_a_bad_signature_stops_the_transfer_and_names_the_block(
 def test_a_copy_that_is_not_signed_by_whom_it_must_be_is_refused(there: DatasetLayout, here: DatasetLayout):
     add_info(there, "by mallory")
     sign(there, there.chain.in_order()[-1], pair=MALLORY)
-    with pytest.raises(NotSigned, match="wants alice"):
+    with pytest.raises(NotSigned, match="demands alice"):
         transfer(there, here, required=BY_ALICE)
     add_info(there, "by nobody")
-    with pytest.raises(NotSigned, match=r"is not signed; .* wants alice"):
+    with pytest.raises(NotSigned, match=r"is not signed; .* demands alice"):
         transfer(there, here, required=BY_ALICE)
     assert here.refs.get(HEAD) is None
 

@@ -66,7 +66,7 @@ TRICKS: dict[str, Callable[[str], str]] = {
     "a part that nobody knows": lambda text: text.replace('"input"', '"more": 1, "input"'),
     "a part of the signature that nobody knows": lambda text: text.replace('"type"', '"more": 1, "type"'),
     "a part of the commitment that nobody knows": lambda text: text.replace('"inputHash"', '"more": 1, "inputHash"'),
-    "a version that is no number": lambda text: text.replace('"input"', '"version": true, "input"'),
+    "a version that is not a number": lambda text: text.replace('"input"', '"version": true, "input"'),
 }
 
 

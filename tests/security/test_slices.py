@@ -275,7 +275,7 @@ def test_a_source_that_trickles_is_given_up_whatever_it_is(tmp_path: Path, monke
             return super().read(1 if size else 0)
 
     monkeypatch.setattr(source.data, "open", lambda _name: Slow(bytes(10_000)))
-    with pytest.raises(TransferError, match=r"only \d+ bytes in 1 seconds, 100000 in each are the least"):
+    with pytest.raises(TransferError, match=r"\d+ bytes in 1 s is below the minimum speed of 100000 bytes/s"):
         transfer(source, DatasetLayout.local(tmp_path / "target"))
 
 

@@ -66,7 +66,7 @@ GIVING = [
 @pytest.mark.parametrize("look", [fetch, preview])
 @pytest.mark.parametrize("step", GIVING, ids=str)
 def test_other_variables_are_not_given_away(tmp_path: Path, step: FetchStep, look: Any):
-    with pytest.raises(SourceOutOfBounds, match=r"wants the environment variable TOKEN, and sources\.variables"):
+    with pytest.raises(SourceOutOfBounds, match=r"uses the environment variable TOKEN, which sources\.variables"):
         fetched(tmp_path, step, look, variables=("GH_*",))
 
 
@@ -97,7 +97,7 @@ def test_those_that_are_allowed_are_given(tmp_path: Path):
     ids=str,
 )
 def test_other_hosts_are_not_asked(tmp_path: Path, step: FetchStep):
-    with pytest.raises(SourceOutOfBounds, match=r"wants the host \S+, and sources\.hosts does not have it"):
+    with pytest.raises(SourceOutOfBounds, match=r"uses the host \S+, which sources\.hosts does not allow"):
         fetched(tmp_path, step, hosts=("good.example.com:80", "*.good.example.com"))
 
 
@@ -142,7 +142,7 @@ def test_files_elsewhere_are_not_read(tmp_path: Path, step: FetchStep, look: Any
     (outside / "1.csv").write_text("a")
     (inside / "link.csv").symlink_to(outside / "1.csv")
     (tmp_path / "workspace" / "folder").symlink_to(outside)
-    with pytest.raises(SourceOutOfBounds, match=r"wants the file \S+, and sources\.folders does not have it"):
+    with pytest.raises(SourceOutOfBounds, match=r"uses the file \S+, which sources\.folders does not allow"):
         fetched(tmp_path, step, look, folders=(tmp_path / "allowed",))
 
 
@@ -164,7 +164,7 @@ def test_other_images_do_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PATH", f"{podman.folder}:/usr/bin:/bin")
     podman.image("ghcr.io/us/fetch:1", "echo a")
     for image in ("ghcr.io/them/fetch:1", "ghcr.io/us", "docker.io/ghcr.io/us/fetch:1", "ghcr.io/${{ env.HOST }}/x"):
-        with pytest.raises(SourceOutOfBounds, match=r"wants the image \S.*, and sources\.images does not have it"):
+        with pytest.raises(SourceOutOfBounds, match=r"uses the image \S.*, which sources\.images does not allow"):
             fetched(tmp_path, FetchContainer(image), images=("ghcr.io/us/*",))
     assert podman.calls == []
     assert len(fetched(tmp_path, FetchContainer("ghcr.io/us/fetch:1"), images=("ghcr.io/us/*",))) == 1

@@ -66,7 +66,7 @@ def test_strangers_are_refused_and_the_operator_is_not(server: DatasetServer, wo
     text = f"select max(id) as m from `{NAME}`"
     for token in (None, tokens.new("reader", Scope.READ), tokens.new("writer", Scope.WRITE)):
         refused = query(server, text, token)
-        assert (refused.status, "no whole sandbox" in refused.json["message"]) == (400, True), refused.json
+        assert (refused.status, "not fully sandboxed" in refused.json["message"]) == (400, True), refused.json
     assert "Let in" in query(server, text, tokens.new("admin", Scope.ADMIN)).json["message"]
 
 
@@ -105,7 +105,9 @@ def test_an_admin_of_another_workspace_is_a_stranger(workspace: Workspace, tmp_p
 
 
 def test_an_operator_is_told_before_he_serves(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "scope admin only: there is no whole sandbox (engine.sandbox is off)" in str(warning(workspace))
+    assert "need a token of the scope admin: the engine is not fully sandboxed (engine.sandbox is off)" in str(
+        warning(workspace)
+    )
     workspace.config.set(UNCONFINED, "true")
     assert "run without a whole sandbox (engine.sandbox is off)" in str(warning(workspace))
     workspace.config.set("engine.sandbox", "best-effort")

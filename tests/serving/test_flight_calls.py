@@ -174,7 +174,7 @@ def test_a_closed_statement_is_not_there_any_more(client: Any):
         client.get_flight_info(command("CommandPreparedStatementQuery", prepared_statement_handle=handle))
 
 
-@pytest.mark.parametrize(("values", "problem"), [([[1, 2]], "one row at a time"), ([[1], [2]], "1 parameter, and 2")])
+@pytest.mark.parametrize(("values", "problem"), [([[1, 2]], "one row at a time"), ([[1], [2]], "1 parameter, but 2")])
 def test_wrong_parameters_are_refused(client: Any, values: list[list[int]], problem: str):
     handle = prepare(client, f'select id from "{OPEN}" where id = ?').prepared_statement_handle
     batch = pa.record_batch([pa.array(column) for column in values], names=[str(n) for n in range(len(values))])
@@ -290,7 +290,7 @@ def test_a_revoked_token_ends_its_sessions(tmp_path: Path):
         with pytest.raises(KeyError, match="No dataset"):  # a ticket opens nothing by itself
             client.do_get(endpoint.ticket).read_all()
         Tokens(workspace.odf).revoke("reader-0")
-        with pytest.raises(fl.FlightUnauthenticatedError, match="has ended"):
+        with pytest.raises(fl.FlightUnauthenticatedError, match="no longer valid"):
             client.do_get(endpoint.ticket, session)
 
 
@@ -300,7 +300,7 @@ def test_a_revoked_token_ends_what_was_prepared_with_it(tmp_path: Path):
         session = fl.FlightCallOptions(headers=[client.authenticate_basic_token(b"me", served.token.encode())])
         handle = prepare(client, NAMES, session).prepared_statement_handle
         Tokens(workspace.odf).revoke("reader-0")
-        with pytest.raises(fl.FlightUnauthenticatedError, match="has ended"):
+        with pytest.raises(fl.FlightUnauthenticatedError, match="no longer valid"):
             names(client, session)
         with pytest.raises(KeyError, match="no such prepared statement"):
             client.get_flight_info(command("CommandPreparedStatementQuery", prepared_statement_handle=handle))
@@ -414,8 +414,8 @@ def test_a_session_has_a_dialect(client: Any):
         (query("selec 1"), pa.ArrowInvalid, "line 1, column 1"),
         (query(""), pa.ArrowInvalid, "There is no query"),
         (query("select * from nowhere"), KeyError, "No dataset 'nowhere'"),
-        (query("insert into t values (1)"), pa.ArrowInvalid, "INSERT is none"),
-        (query(f"select * from odf_as_at('{OPEN}', '1999-01-01')"), KeyError, "was not there yet"),
+        (query("insert into t values (1)"), pa.ArrowInvalid, "allowed, not INSERT"),
+        (query(f"select * from odf_as_at('{OPEN}', '1999-01-01')"), KeyError, "did not exist yet"),
         (query("select '" + "x" * (1 << 20) + "'"), pa.ArrowInvalid, "may have 65,536"),
         (command("CommandStatementQuery", query="select 1", transaction_id=b"t"), NotImplementedError, "transactions"),
         (command("CommandStatementUpdate", query="delete"), NotImplementedError, "SQL only reads"),
@@ -425,7 +425,7 @@ def test_a_session_has_a_dialect(client: Any):
         (fl.FlightDescriptor.for_command(b"select 1"), pa.ArrowInvalid, "Not a message of Flight SQL"),
         (fl.FlightDescriptor.for_command(b""), pa.ArrowInvalid, "it has no name"),
         (fl.FlightDescriptor.for_path("no such"), KeyError, "No dataset"),
-        (fl.FlightDescriptor.for_path(), pa.ArrowInvalid, "names nothing"),
+        (fl.FlightDescriptor.for_path(), pa.ArrowInvalid, "descriptor is empty"),
     ],
     ids=lambda value: None,
 )
@@ -451,7 +451,7 @@ def test_nothing_is_written(client: Any, name: str):
 
 def test_nothing_is_exchanged(client: Any):
     writer, reader = client.do_exchange(query(NAMES))
-    with pytest.raises(NotImplementedError, match="Nothing is exchanged"):
+    with pytest.raises(NotImplementedError, match="DoExchange is not supported"):
         reader.read_chunk()
     with pytest.raises(NotImplementedError):
         writer.close()

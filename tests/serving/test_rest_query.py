@@ -307,7 +307,7 @@ def test_a_query_that_takes_too_long_is_stopped(workspace: Workspace) -> None:
         ({"query": f'select nme from "{PUBLIC}"'}, 400, "name"),
         ({"query": 'select * from "com.example.rate"'}, 400, "com.example.rates"),
         ({"query": 'select 1 from "empty"'}, 400, "no data"),
-        ({"query": f"select * from odf_as_at('{PUBLIC}', '1999-01-01')"}, 404, "not there yet"),
+        ({"query": f"select * from odf_as_at('{PUBLIC}', '1999-01-01')"}, 404, "did not exist yet"),
         ({"query": f"select * from odf_as_at('{PUBLIC}', '1999-99-01')"}, 400, "1999-99-01"),
         ({"query": "select 1", "queryDialect": "SqlFlink"}, 400, "SqlSpark"),
         ({"query": "select 1", "queryDialect": "Cobol"}, 400, "Cobol"),
@@ -335,7 +335,7 @@ def test_what_is_no_json(server: DatasetServer) -> None:
         (
             b"{'query': 'select 1'}",
             "application/json",
-            "no JSON: Expecting property name enclosed in double quotes, at ch",
+            "not JSON: Expecting property name enclosed in double quotes, at ch",
         ),
         (
             b'{"query": "select 1"}',

@@ -31,5 +31,5 @@ def test_every_setting_of_servers_reaches_them(tmp_path: Path) -> None:
 
 
 def test_limits_are_at_least_one(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"serve\.runningQueries is a whole number from 1 on, not '0'"):
+    with pytest.raises(UsageError, match=r"serve\.runningQueries is a whole number, at least 1, not '0'"):
         workspace_at(tmp_path).config.set("serve.runningQueries", "0")

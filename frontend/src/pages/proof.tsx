@@ -16,7 +16,7 @@ interface State {
   isBusy?: boolean;
 }
 
-/** What a file holds; undefined if it is no answer with a proof. */
+/** What a file holds; undefined if it is not an answer with a proof. */
 function read(text: string): Proof | undefined {
   try {
     const tree = parsed(text) as Proof;

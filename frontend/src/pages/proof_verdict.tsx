@@ -5,7 +5,7 @@ import type { Proof } from "./proof_contents";
 
 export interface Verdict {
   ok: boolean;
-  /** Whom the proof names; null if that is no key. */
+  /** Whom the proof names; null if that is not a key. */
   signer: { id: string; name: string } | null;
   error?: { kind: string; message: string; dataset_id?: string | null };
 }

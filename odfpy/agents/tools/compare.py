@@ -26,7 +26,7 @@ class CompareArguments(Arguments):
     key: Annotated[
         tuple[str, ...], Field(max_length=50, description="Columns that tell rows apart; the primary key by default.")
     ] = ()
-    limit: Annotated[int, Field(ge=1, le=500, description="Changes at most.")] = 50
+    limit: Annotated[int, Field(ge=1, le=500, description="Maximum number of changes.")] = 50
 
 
 class ChangedRow(BaseModel):

@@ -26,7 +26,7 @@ class FindArguments(Arguments):
         Field(max_length=200, description="Words that name, description or keywords have, all of them; any case."),
     ] = None
     kind: Annotated[Literal["Root", "Derivative"] | None, Field(description="Only those of a kind.")] = None
-    limit: Annotated[int, Field(ge=1, le=200, description="Datasets at most.")] = 50
+    limit: Annotated[int, Field(ge=1, le=200, description="Maximum number of datasets.")] = 50
     skip: Annotated[int, Field(ge=0, description="Datasets to leave out first, for the next page.")] = 0
 
 

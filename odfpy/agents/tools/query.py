@@ -46,7 +46,7 @@ class QueryArguments(Arguments):
         Literal["datafusion", "spark"],
         Field(description="Dialect and engine. Spark is slow to start, and quotes names with `backticks`."),
     ] = "datafusion"
-    limit: Annotated[int, Field(ge=1, le=MAX_ROWS, description="Rows at most.")] = 100
+    limit: Annotated[int, Field(ge=1, le=MAX_ROWS, description="Maximum number of rows.")] = 100
     skip: Annotated[int, Field(ge=0, le=10_000_000, description="Rows to leave out first, for the next page.")] = 0
     blocks: Annotated[
         dict[str, str] | None,

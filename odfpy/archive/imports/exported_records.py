@@ -89,14 +89,14 @@ def _read(line: bytes, name: str) -> ExportedRecord | tuple[str, OdfError]:
     except RecordRefused as error:
         return name, error
     except (ValueError, RecursionError) as error:
-        return name, RecordRefused(name, [f"it is no JSON: {error}"])
+        return name, RecordRefused(name, [f"it is not JSON: {error}"])
 
 
 def _record(tree: Any, name: str) -> ExportedRecord:
     if isinstance(tree, dict) and set(tree) == {"Item"}:
         tree = tree["Item"]
     if not isinstance(tree, dict):
-        raise RecordRefused(name, ["it is no JSON object"])
+        raise RecordRefused(name, ["it is not a JSON object"])
     if tree and all(_is_typed(value) for value in tree.values()):
         tree = {field: _plain(value, name) for field, value in tree.items()}
     url = tree.get("url")
@@ -116,7 +116,7 @@ def _is_typed(value: Any) -> bool:
 def _plain(value: Any, name: str, depth: int = 0) -> Any:
     """The value of a value that says its type."""
     if not _is_typed(value) or depth > _MAX_DEPTH:
-        raise RecordRefused(name, [f"{json.dumps(value)[:80]} is no value in the form of DynamoDB"])
+        raise RecordRefused(name, [f"{json.dumps(value)[:80]} is not a value in the form of DynamoDB"])
     ((kind, inner),) = value.items()
     if kind == "M" and isinstance(inner, Mapping):
         return {field: _plain(one, name, depth + 1) for field, one in inner.items()}
@@ -132,7 +132,7 @@ def _number(text: Any, name: str) -> int | float:
         number = Decimal(text)
         return int(number) if number == number.to_integral_value() and abs(number) < 1e30 else float(number)
     except (InvalidOperation, TypeError, ValueError, OverflowError):
-        raise RecordRefused(name, [f"{str(text)[:80]!r} is no number"]) from None
+        raise RecordRefused(name, [f"{str(text)[:80]!r} is not a number"]) from None
 
 
 def _whole(value: Any, field: str, name: str) -> int | None:

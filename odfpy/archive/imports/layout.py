@@ -186,7 +186,7 @@ class _Work:
         try:
             head = self._source.head(candidate.key)
             if head.metadata is None and candidate.record is None and candidate.id is None:
-                reason = RecordRefused(name, ["it is no object of datalake: it has no metadata"])
+                reason = RecordRefused(name, ["it is not an object of datalake: it has no metadata"])
                 return Imported(name, ImportOutcome.SKIPPED, head.size, error=reason)
             metadata = _metadata_of(candidate, head, name)
             copy = self._scratch / f"object-{next(self._numbers)}"

@@ -20,7 +20,7 @@ class ImportOutcome(Enum):
 
     Attributes:
         IMPORTED: it is in the archive now, or would be.
-        KNOWN: it was there already.
+        KNOWN: it already existed.
         SKIPPED: the import is not for it.
         REFUSED: it is wrong.
     """

@@ -92,7 +92,7 @@ class _Words:
         texts = {"what": rules.what, "where": rules.where, "work_id": rules.work_id}
         self._words = {name: _translator(text) for name, text in texts.items()}
         self._times = {"start": _time_of(rules.start), "end": _time_of(rules.end)}
-        # What is no pattern is the same for all files, and so is what is wrong with it.
+        # What is not a pattern is the same for all files, and so is what is wrong with it.
         fixed = {name: word if isinstance(word, str) or word is None else "x" for name, word in self._words.items()}
         reasons = list(reasons_against_words(**fixed))
         if reasons:

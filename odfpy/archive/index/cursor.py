@@ -57,7 +57,7 @@ class Cursor:
             question: that it is said to be of.
 
         Raises:
-            InvalidCursor: it is none of this question to this archive.
+            InvalidCursor: it is not of this question to this archive.
         """
         try:
             data = urlsafe_b64decode(text[:_MAX_LENGTH].encode("ascii") + b"=" * (-len(text) % 4))

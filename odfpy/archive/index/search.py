@@ -88,7 +88,7 @@ class SearchIndex:
             size: records at most, at least 1.
 
         Raises:
-            InvalidCursor: it is none of this question.
+            InvalidCursor: it is not of this question.
         """
         after = None if cursor is None else Cursor.parse(cursor, self._id, question)
         return self._answer(lambda: self._page(question, after, size))

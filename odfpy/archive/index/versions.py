@@ -66,7 +66,7 @@ def joined(parts: Sequence[Rows]) -> Rows:
 
 
 def rows_of(batch: pa.RecordBatch, vocab: DatasetVocabulary) -> Rows:
-    """Rows of a slice. Those that are no records are left out, as if they were not there.
+    """Rows of a slice. Those that are not records are left out, as if they were not there.
 
     Args:
         batch: rows with offset, operation and `COLUMNS`.

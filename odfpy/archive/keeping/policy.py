@@ -191,7 +191,7 @@ class ArchivePolicy:
         """
         _require_reason(hold)
         if any(one.name == hold.name for one in self.holds):
-            raise AlreadyExists(f"There is a hold {hold.name!r} already", hint="Lift it first, or choose another name.")
+            raise AlreadyExists(f"The hold {hold.name!r} already exists", hint="Lift it first, or choose another name.")
         return replace(self, holds=(*self.holds, hold))
 
     def without_hold(self, name: str) -> ArchivePolicy:

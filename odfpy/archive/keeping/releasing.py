@@ -18,7 +18,7 @@ def released_objects(dataset: StoredDataset, names: Sequence[Multihash]) -> Coll
     """Return those objects whose bytes may go: every record that has them was released, and nothing keeps it.
 
     Args:
-        dataset: any; of one that is no archive, nothing may go.
+        dataset: any; of one that is not an archive, nothing may go.
         names: objects that no current row needs; see `MayRemove`.
 
     Raises:

@@ -48,7 +48,7 @@ class FilenameTemplate:
             text: of `FIELDS` in braces; slashes divide folders.
 
         Raises:
-            CannotName: it is no template, or leads out of the folder for any record.
+            CannotName: it is not a template, or leads out of the folder for any record.
         """
         try:
             self._text = FormatText(text)

@@ -34,7 +34,7 @@ class FormatText:
             text: with names in braces.
 
         Raises:
-            UsageError: it is no such text, or wants more than the values of fields.
+            UsageError: it is not such a text, or wants more than the values of fields.
         """
         self.text = text
         self._parts = tuple(_parts_of(text))

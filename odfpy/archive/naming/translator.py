@@ -56,7 +56,7 @@ class Translator:
             expression: `EXTRACT~FORMAT`.
 
         Raises:
-            TranslationFailed: it is none.
+            TranslationFailed: it is invalid.
         """
         self.expression = expression
         extract, *formats = expression.split("~")
@@ -113,7 +113,7 @@ def _compiled(extract: str) -> tuple[str, list[str]]:
         names = [field.name for field in pc.extract_regex(nothing, whole).type]
     except (pa.ArrowException, UnicodeEncodeError) as error:
         reason = str(error).removeprefix("Invalid regular expression: ")
-        raise TranslationFailed(f"{extract!r} is no regular expression: {reason}", hint=_SYNTAX) from None
+        raise TranslationFailed(f"{extract!r} is not a regular expression: {reason}", hint=_SYNTAX) from None
     names.remove(_WHOLE)
     twice = [name for number, name in enumerate(names) if name in names[:number]]
     if twice:

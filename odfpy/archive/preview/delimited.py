@@ -39,7 +39,7 @@ class FirstRows:
 
 
 def first_rows(text: str, *, is_whole: bool) -> FirstRows | None:
-    """The first rows of a text; None if it is no table.
+    """The first rows of a text; None if it is not a table.
 
     Args:
         text: the beginning of it; the first line has the names of the columns.

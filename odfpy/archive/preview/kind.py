@@ -84,7 +84,7 @@ def told_from(head: bytes, path: str) -> DetectedKind:
 
 
 def text_of(data: bytes, encoding: str) -> str:
-    """The text of bytes that may end within a letter; what is no text in that encoding becomes `�`."""
+    """The text of bytes that may end within a letter; what is not text in that encoding becomes `�`."""
     return codecs.getincrementaldecoder(encoding)("replace").decode(data)
 
 

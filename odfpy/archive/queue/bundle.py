@@ -43,7 +43,7 @@ _MAX_HEADER_LENGTH: Final = 4 << 20
 
 
 class BundleRefused(UsageError, code="E864"):
-    """A file in a queue is no bundle of a file and its metadata."""
+    """A file in a queue is not a bundle of a file and its metadata."""
 
 
 # --- Writing ---------------------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def opened_bundle(path: Path) -> Iterator[Bundle]:
         path: of the bundle.
 
     Raises:
-        BundleRefused: it is none.
+        BundleRefused: it is invalid.
         RecordRefused: its metadata breaks rules.
         OSError: it cannot be read.
     """
@@ -200,7 +200,7 @@ def opened_bundle(path: Path) -> Iterator[Bundle]:
             with tarfile.open(fileobj=cast("BinaryIO", _Bounded(file)), mode="r:") as tar:
                 yield _bundle_in(tar, path.name)
         except (tarfile.TarError, ValueError, OverflowError) as error:
-            raise BundleRefused(f"{path.name} is no tar, or not a whole one: {error}") from None
+            raise BundleRefused(f"{path.name} is not a tar, or not a whole one: {error}") from None
 
 
 class _Bounded:
@@ -229,7 +229,7 @@ def _bundle_in(tar: tarfile.TarFile, name: str) -> Bundle:
             break
     missing = [member for member in _MEMBERS if member not in found]
     if missing:
-        raise BundleRefused(f"{name} has no {' and no '.join(missing)}", hint="It is no bundle, or not a whole one.")
+        raise BundleRefused(f"{name} has no {' and no '.join(missing)}", hint="It is not a bundle, or not a whole one.")
     version = _small(tar, found[_VERSION], name)
     if version != VERSION:
         raise BundleRefused(f"{name}: the version {version[:20]!r} of bundles is not known, only {VERSION!r}")

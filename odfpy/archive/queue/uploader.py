@@ -32,7 +32,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.errors import InternalError, OdfError, UsageError
 
 SETTLED: Final = 2.0
-"""Seconds for which a file that is no bundle has to be unchanged: until then somebody may still be writing it."""
+"""Seconds for which a file that is not a bundle has to be unchanged: until then somebody may still be writing it."""
 
 _NAMES: Final = 50_000
 _DENIED: Final = (13, 1)
@@ -66,7 +66,7 @@ class UploadLimits:
     def __post_init__(self) -> None:
         for name, value in (("workers", self.workers), ("files of a batch", self.files)):
             if value < 1:
-                raise UsageError(f"The number of {name} is {value}, and has to be 1 at least")
+                raise UsageError(f"The number of {name} must be at least 1, not {value}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class UploadSummary:
 
     Attributes:
         pushed: files that it has brought into the archive.
-        known: files that were there already.
+        known: files that already existed.
         refused: bundles that are in the poison folder now.
         trouble: the last error of the archive, None if it could be reached since.
     """

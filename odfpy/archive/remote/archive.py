@@ -44,7 +44,7 @@ class RemoteArchive(Archive):
             progress: is told how far a push is.
 
         Raises:
-            UsageError: the URL is none.
+            UsageError: the URL is invalid.
         """
         self._server = ArchiveServer(url, token)
         self._progress = progress
@@ -155,7 +155,7 @@ class RemoteArchive(Archive):
         """The record that the server tells.
 
         Raises:
-            TransferError: that is none.
+            TransferError: that is invalid.
         """
         try:
             found = FileRecord.from_dict({**tree, **tree["metadata"]}).checked()

@@ -51,7 +51,7 @@ class ArchiveServer:
             token: to show; by default the one that `odf login` has kept.
 
         Raises:
-            UsageError: the URL is none.
+            UsageError: the URL is invalid.
         """
         target = parse_url(url, UsageError)
         self.base = without_user(url).partition("?")[0].partition("#")[0].rstrip("/")
@@ -159,7 +159,7 @@ class ArchiveServer:
 def no_archive_at(url: str) -> TransferError:
     """The error where a server answers with something else."""
     return TransferError(
-        f"{url}: this is no answer of an archive of files", hint="Is it the URL of an archive, http://HOST/NAME?"
+        f"{url}: this is not an answer of an archive of files", hint="Is it the URL of an archive, http://HOST/NAME?"
     )
 
 

@@ -105,7 +105,7 @@ class PackingObjectStore(LocalObjectStore):
         Args:
             folder: for files that are the content.
             packed: for packed files.
-            packs: tells whether what gets smaller is to be packed; what is there already stays as it is.
+            packs: tells whether what gets smaller is to be packed; what already exists stays as it is.
             checked: which files need not be hashed again to be read.
         """
         super().__init__(folder)

@@ -71,7 +71,7 @@ app.add_typer(keeping.retention, name="retention", epilog="odf archive retention
 @command(app, "odf archive init logs")
 def init(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="Name of its dataset.", metavar="NAME")],
+    name: Annotated[str, typer.Argument(help="Name of the dataset that keeps it.", metavar="NAME")],
 ) -> None:
     """Make an archive in this workspace."""
     from odfpy.archive.local import init_archive
@@ -97,11 +97,14 @@ def push(
     work_id: WorkId = None,
     archive: ArchiveName = None,
     recursive: Annotated[
-        bool, typer.Option("--recursive", "-r", help="Of folders all files, without symbolic links.")
+        bool,
+        typer.Option(
+            "--recursive", "-r", help="Archive all files below the given folders; symbolic links are skipped."
+        ),
     ] = False,
     path: RecordedPath = None,
     hash_: Annotated[
-        str | None, typer.Option("--hash", help="Its BLAKE2b of 16 bytes, to be checked.", metavar="HEX")
+        str | None, typer.Option("--hash", help="Expected BLAKE2b hash of 16 bytes.", metavar="HEX")
     ] = None,
     wait: Wait = None,
     form: Form = None,
@@ -177,11 +180,11 @@ def list_(
     context: typer.Context,
     what: Annotated[list[str], typer.Argument(help="What to look for; several, also with commas.", metavar="WHAT")],
     where: Annotated[
-        list[str] | None, typer.Option(help="Only from there; several, also with commas.", metavar="WHERE")
+        list[str] | None, typer.Option(help="Only files from here; several, also with commas.", metavar="WHERE")
     ] = None,
-    start: Annotated[str | None, typer.Option(help="From this time on.", metavar="TIME")] = None,
-    end: Annotated[str | None, typer.Option(help="Up to this time; by default now.", metavar="TIME")] = None,
-    work_id: Annotated[str | None, typer.Option(help="Only of this job.", metavar="ID")] = None,
+    start: Annotated[str | None, typer.Option(help="Only files from this time on.", metavar="TIME")] = None,
+    end: Annotated[str | None, typer.Option(help="Only files up to this time; by default now.", metavar="TIME")] = None,
+    work_id: Annotated[str | None, typer.Option(help="Only files of this job.", metavar="ID")] = None,
     form: ListFormat = "url",
     archive: ArchiveName = None,
 ) -> None:
@@ -198,10 +201,10 @@ def list_(
 @command(app, "odf archive latest nginx web1", "odf archive latest nginx web1 --lookback 60 --format json")
 def latest(
     context: typer.Context,
-    what: Annotated[str, typer.Argument(help="What it is.", metavar="WHAT")],
-    where: Annotated[str, typer.Argument(help="Where it comes from.", metavar="WHERE")],
+    what: Annotated[str, typer.Argument(help="What the file is, such as syslog.", metavar="WHAT")],
+    where: Annotated[str, typer.Argument(help="Where the file comes from, such as web1.", metavar="WHERE")],
     lookback: Annotated[
-        str | None, typer.Option(help="Days before today to look through; by default 14.", metavar="DAYS")
+        str | None, typer.Option(help="How many days to look back; by default 14.", metavar="DAYS")
     ] = None,
     form: ListFormat = "url",
     archive: ArchiveName = None,

@@ -42,7 +42,7 @@ def fetch(
         str | None,
         typer.Option(help="Name of the file, such as '{what}/{where}-{start_iso}-{name}'.", metavar="TEMPLATE"),
     ] = None,
-    to: Annotated[str, typer.Option("--to", help="Folder for the files.", metavar="FOLDER")] = ".",
+    to: Annotated[str, typer.Option("--to", help="Folder to write the files to.", metavar="FOLDER")] = ".",
     sql: Annotated[
         str | None, typer.Option("--sql", help="Fetch what this query gives in its column id.", metavar="SQL")
     ] = None,
@@ -51,7 +51,7 @@ def fetch(
     """Write files of an archive into a folder, checked against what was archived."""
     session = session_of(context)
     if sql is not None and urls:
-        raise UsageError("URLs and --sql do not go together")
+        raise UsageError("URLs cannot be combined with --sql")
     opened, wanted = _opened(session, archive, _ids(session, sql) if sql is not None else lines_or(urls))
     failed = 0
     for url in wanted:
@@ -111,12 +111,12 @@ def correct(
     context: typer.Context,
     urls: Urls = None,
     why: Why = "",
-    what: Annotated[str | None, typer.Option(help="What it is.", metavar="WHAT")] = None,
-    where: Annotated[str | None, typer.Option(help="Where it comes from.", metavar="WHERE")] = None,
+    what: Annotated[str | None, typer.Option(help="What the file is, such as syslog.", metavar="WHAT")] = None,
+    where: Annotated[str | None, typer.Option(help="Where the file comes from, such as web1.", metavar="WHERE")] = None,
     start: Annotated[str | None, typer.Option(help="Time of the first event in it.", metavar="TIME")] = None,
     end: Annotated[str | None, typer.Option(help="Time of the last event in it.", metavar="TIME")] = None,
     work_id: Annotated[str | None, typer.Option(help="The job that it belongs to.", metavar="ID")] = None,
-    path: Annotated[str | None, typer.Option(help="Its path.", metavar="PATH")] = None,
+    path: Annotated[str | None, typer.Option(help="Path of the file.", metavar="PATH")] = None,
     who: Who = None,
     archive: ArchiveName = None,
 ) -> None:
@@ -129,7 +129,7 @@ def correct(
     values = {name: value for name, value in given.items() if value is not None}
     values |= {name: parse_time(value) for name, value in times.items() if value is not None}  # type: ignore[misc]
     if not values:
-        raise UsageError("Nothing is corrected", hint="Say what: --what, --where, --start, --end, --work-id, --path.")
+        raise UsageError("Nothing to correct", hint="Say what: --what, --where, --start, --end, --work-id, --path.")
     opened, ids = _local_ids(session, archive, urls)
     changed = opened.change(ids, who=who_of(who), why=why, **values)
     session.output.say(f"Corrected {len(changed)} of {count_of(len(ids), 'file')}")

@@ -34,21 +34,28 @@ def import_(
         str | None,
         typer.Option(help="Export of datalake's index, JSON lines; only its objects are imported.", metavar="FILE"),
     ] = None,
-    what: Annotated[str | None, typer.Option(help=f"Of a folder: what the files are{_PATTERN}", metavar="WHAT")] = None,
+    what: Annotated[str | None, typer.Option(help=f"For folders: what the files are{_PATTERN}", metavar="WHAT")] = None,
     where: Annotated[
-        str | None, typer.Option(help=f"Of a folder: where they come from{_PATTERN}", metavar="WHERE")
+        str | None, typer.Option(help=f"For folders: where the files come from{_PATTERN}", metavar="WHERE")
     ] = None,
-    start: Annotated[str | None, typer.Option(help=f"Of a folder: a time, or mtime{_PATTERN}", metavar="TIME")] = None,
-    end: Annotated[str | None, typer.Option(help="Of a folder: the same.", metavar="TIME")] = None,
-    work_id: Annotated[str | None, typer.Option(help=f"Of a folder: their job{_PATTERN}", metavar="ID")] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(help=f"For folders: time of the first event; a time, or mtime{_PATTERN}", metavar="TIME"),
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option(help="For folders: time of the last event; a time, mtime or pattern.", metavar="TIME")
+    ] = None,
+    work_id: Annotated[
+        str | None, typer.Option(help=f"For folders: the job that the files belong to{_PATTERN}", metavar="ID")
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option(
             "--dry-run",
-            help="Only look, and say what would be done. Files of a folder are not read: known ones count as imported.",
+            help="Only show what would be done. Files of a folder are not read: known ones count as imported.",
         ),
     ] = False,
-    batch_files: Annotated[str, typer.Option(help="Files of a commit at most.", metavar="N")] = "10000",
+    batch_files: Annotated[str, typer.Option(help="Maximum number of files per commit.", metavar="N")] = "10000",
     archive: ArchiveName = None,
     wait: Wait = None,
     form: Form = None,
@@ -77,7 +84,7 @@ def import_(
         )
     if not is_tree and records is None and "://" not in source:
         raise UsageError(
-            f"{source} is a folder, and nothing says what is in it",
+            f"{source} is a folder: nothing says what is in it",
             hint="--what, --where and --start say it for all files, --records for a copy of a bucket.",
         )
     with _scratch(session) as scratch:

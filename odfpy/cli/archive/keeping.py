@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 hold = group("Legal holds: files that are kept whatever their retention says.")
 retention = group("Retention rules: for how long files have to be kept.")
 
-Words = Annotated[list[str] | None, typer.Option(help="Only files of these; also with commas.", metavar="NAME")]
-OneWhat = Annotated[str | None, typer.Option("--what", help="Of files that are that.", metavar="WHAT")]
-OneWhere = Annotated[str | None, typer.Option("--where", help="Of files from there.", metavar="WHERE")]
+Words = Annotated[
+    list[str] | None, typer.Option(help="Only files of these; several, also with commas.", metavar="NAME")
+]
+OneWhat = Annotated[str | None, typer.Option("--what", help="Only for files of this WHAT.", metavar="WHAT")]
+OneWhere = Annotated[str | None, typer.Option("--where", help="Only for files from this WHERE.", metavar="WHERE")]
 
 
 def _opened(session: Session, name: str | None) -> LocalArchive:
@@ -163,7 +165,7 @@ def list_rules(context: typer.Context, archive: ArchiveName = None, form: Form =
 
 def expire(
     context: typer.Context,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list them.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the files.")] = False,
     who: Who = None,
     archive: ArchiveName = None,
     form: Form = None,

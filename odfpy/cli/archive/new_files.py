@@ -46,7 +46,7 @@ def described(
     from odfpy.archive.files import new_files
 
     if len(files) > 1 and (path is not None or hash is not None):
-        raise UsageError(f"{'--path' if hash is None else '--hash'} goes with one file")
+        raise UsageError(f"{'--path' if hash is None else '--hash'} takes exactly one file")
     found = new_files(
         files,
         what=required(what, "--what"),

@@ -39,7 +39,7 @@ Where = Annotated[
 Start = Annotated[
     str | None, typer.Option(help="Time of the first event in it: any date, now, or mtime.", metavar="TIME")
 ]
-End = Annotated[str | None, typer.Option(help="Time of the last event in it; the same.", metavar="TIME")]
+End = Annotated[str | None, typer.Option(help="Time of the last event in it: any date, now, or mtime.", metavar="TIME")]
 WorkId = Annotated[str | None, typer.Option(help="A job that it belongs to; also EXTRACT~FORMAT.", metavar="ID")]
 RecordedPath = Annotated[
     str | None, typer.Option("--path", help="Record this path instead of that of the file.", metavar="PATH")
@@ -80,7 +80,7 @@ def local(archive: Archive) -> LocalArchive:
 
     if not isinstance(archive, LocalArchive):
         raise UsageError(
-            f"{archive.name} is on a server, which takes files in, but changes and holds nothing for others",
+            f"{archive.name} is on a server, which only takes files in",
             hint="Run this in the workspace that has the archive: odf -w FOLDER archive ...",
         )
     return archive

@@ -54,7 +54,7 @@ def enqueue(
     start: Start = None,
     end: End = None,
     work_id: WorkId = None,
-    compress: Annotated[bool, typer.Option("--compress/--no-compress", help="Pack the content by gzip.")] = False,
+    compress: Annotated[bool, typer.Option("--compress/--no-compress", help="Compress the content with gzip.")] = False,
     path: RecordedPath = None,
     queue: QueuePath = None,
 ) -> int:
@@ -80,16 +80,16 @@ def enqueue(
 
 def uploader(
     context: typer.Context,
-    workers: Annotated[str, typer.Option(help="Batches that are pushed at the same time.", metavar="N")] = "1",
+    workers: Annotated[str, typer.Option(help="Number of batches pushed at the same time.", metavar="N")] = "1",
     timeout: Annotated[
-        str | None, typer.Option(help="End after so many seconds without work.", metavar="SECONDS")
+        str | None, typer.Option(help="Exit after this many seconds without work.", metavar="SECONDS")
     ] = None,
-    batch_files: Annotated[str, typer.Option(help="Files of a commit at most.", metavar="N")] = "10000",
+    batch_files: Annotated[str, typer.Option(help="Maximum number of files per commit.", metavar="N")] = "10000",
     batch_bytes: Annotated[
-        str, typer.Option(help="Bytes of a commit, from which on no more files are added.", metavar="N")
+        str, typer.Option(help="Size of a commit in bytes above which no more files are added.", metavar="N")
     ] = "1073741824",
     batch_seconds: Annotated[
-        str, typer.Option(help="Seconds that a file waits for others of its commit.", metavar="SECONDS")
+        str, typer.Option(help="How many seconds a file waits for others of its commit.", metavar="SECONDS")
     ] = "1",
     queue: QueuePath = None,
     archive: ArchiveName = None,
@@ -168,7 +168,7 @@ def _ended(summary: UploadSummary, signals: list[int], output: Output) -> int:
     """Say what was done; gives the exit code."""
     from odfpy.data.amounts import count_of
 
-    output.say(f"{count_of(summary.pushed, 'file')} pushed, {summary.known} there already, {summary.refused} refused")
+    output.say(f"{count_of(summary.pushed, 'file')} pushed, {summary.known} already there, {summary.refused} refused")
     if signal.SIGINT in signals:
         return INTERRUPTED
     if summary.trouble is not None and not signals:
@@ -254,12 +254,12 @@ def _seconds(text: str, option: str) -> float:
     """The value of an option in seconds.
 
     Raises:
-        UsageError: it is no number from 0 on.
+        UsageError: it is not a number from 0 on.
     """
     try:
         found = float(text)
     except ValueError:
         found = -1.0
     if not 0 <= found < 1e9:
-        raise UsageError(f"{option} wants a number of seconds, not {text!r}")
+        raise UsageError(f"{option} must be a number of seconds, not {text!r}")
     return found

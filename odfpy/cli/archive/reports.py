@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 
 def report(
     context: typer.Context,
-    status: Annotated[str | None, typer.Option(help="Only those: success, warning or error.", metavar="STATUS")] = None,
+    status: Annotated[
+        str | None, typer.Option(help="Only runs with this status: success, warning or error.", metavar="STATUS")
+    ] = None,
     since: Annotated[
         str | None, typer.Option(help="Only since a time, or within a duration: 2d.", metavar="TIME")
     ] = None,
-    num: Annotated[str, typer.Option("-n", help="How many at most.", metavar="N")] = "20",
+    num: Annotated[str, typer.Option("-n", help="Maximum number of entries.", metavar="N")] = "20",
     form: Form = None,
 ) -> None:
     """Show the pushes to archives of this workspace, the newest first."""

@@ -51,7 +51,7 @@ def add(
 
     if channel not in _CHANNELS:
         raise UsageError(
-            f"Notices go out by webhook or mail, not by {channel!r}", hint=did_you_mean(channel, _CHANNELS)
+            f"Notices are sent by webhook or mail, not by {channel!r}", hint=did_you_mean(channel, _CHANNELS)
         )
     receiver = _notices(context).receivers.add(ChannelKind(channel), target, on=_kinds(on), datasets=dataset)
     output = session_of(context).output

@@ -24,10 +24,10 @@ commands = group("The scheduler.")
 def run(
     context: typer.Context,
     once: Annotated[
-        bool, typer.Option("--once", help="Do what is due now, and end; the exit code is 1 if a run fails.")
+        bool, typer.Option("--once", help="Do what is due now, and exit; the exit code is 1 if a run fails.")
     ] = False,
     grace: Annotated[
-        str, typer.Option(help="Seconds that runs under way get to end when it stops.", metavar="SECONDS")
+        str, typer.Option(help="How many seconds runs in progress get to finish when it stops.", metavar="SECONDS")
     ] = "30",
     form: Form = None,
 ) -> int:

@@ -28,7 +28,7 @@ def runs(
     since: Annotated[
         str | None, typer.Option(help="Only runs that ended since a time, or within a duration: 2d.", metavar="TIME")
     ] = None,
-    num: Annotated[str, typer.Option("-n", help="How many at most.", metavar="N")] = "20",
+    num: Annotated[str, typer.Option("-n", help="Maximum number of entries.", metavar="N")] = "20",
     form: Form = None,
 ) -> None:
     """Show what the scheduler has done, the newest first, and above that what is under way."""

@@ -41,25 +41,29 @@ def set_(
         str | None, typer.Option(help="Time zone of --cron, such as Europe/Berlin; UTC by default.", metavar="ZONE")
     ] = None,
     every: Annotated[str | None, typer.Option(help="Time between two runs, such as 1h.", metavar="DURATION")] = None,
-    rows: Annotated[str | None, typer.Option(help="When so many rows are new.", metavar="N")] = None,
-    jitter: Annotated[str | None, typer.Option(help="Delay by a share of this.", metavar="DURATION")] = None,
+    rows: Annotated[str | None, typer.Option(help="When this many rows are new.", metavar="N")] = None,
+    jitter: Annotated[
+        str | None, typer.Option(help="Spread starts: delay each run by a fixed part of this.", metavar="DURATION")
+    ] = None,
     integrity: Annotated[
-        bool | None, typer.Option("--integrity/--replay", help="Verify without replay, or with it again.")
+        bool | None, typer.Option("--integrity/--replay", help="Verify without replay, or with replay again.")
     ] = None,
     to: Annotated[
         str | None, typer.Option(help="Push there; by default where it was pushed last.", metavar="PLACE")
     ] = None,
-    attempts: Annotated[str | None, typer.Option(help="Tries in all of a run that fails.", metavar="N")] = None,
+    attempts: Annotated[
+        str | None, typer.Option(help="Maximum number of attempts of a failing run.", metavar="N")
+    ] = None,
     retry_delay: Annotated[
-        str | None, typer.Option(help="Time before the second try; it doubles.", metavar="DURATION")
+        str | None, typer.Option(help="Time before the second attempt; it doubles.", metavar="DURATION")
     ] = None,
     max_retry_delay: Annotated[
-        str | None, typer.Option(help="Time between two tries, at most.", metavar="DURATION")
+        str | None, typer.Option(help="Maximum time between two attempts.", metavar="DURATION")
     ] = None,
     max_age: Annotated[
-        str | None, typer.Option(help="A dataset whose last rows are older is late.", metavar="DURATION")
+        str | None, typer.Option(help="A dataset whose last rows are older than this is late.", metavar="DURATION")
     ] = None,
-    timeout: Annotated[str | None, typer.Option(help="Time that a run may take.", metavar="DURATION")] = None,
+    timeout: Annotated[str | None, typer.Option(help="Maximum duration of a run.", metavar="DURATION")] = None,
 ) -> None:
     """Set the times of a job, and the promises of a dataset; what is not given stays."""
     from odfpy.coordinator.schedules.schedule import Job
@@ -162,7 +166,7 @@ def remove(context: typer.Context, name: Name, job: JobOption = None) -> None:
 def next_(
     context: typer.Context,
     names: Names = None,
-    num: Annotated[str, typer.Option("-n", help="How many of each job.", metavar="N")] = "1",
+    num: Annotated[str, typer.Option("-n", help="Maximum number per job.", metavar="N")] = "1",
     after: Annotated[
         str | None, typer.Option(help="From this time on, as if each had run then.", metavar="TIME")
     ] = None,
@@ -303,7 +307,7 @@ def _remark_if_nothing_runs(session: Session) -> None:
 
 def _set_paused(session: Session, names: list[str] | None, *, is_paused: bool) -> None:
     if not names:
-        raise UsageError("Which datasets?", hint="Name them, or give a pattern such as com.example.%.")
+        raise UsageError("No datasets given", hint="Name them, or give a pattern such as com.example.%.")
     datasets = session.workspace.storage.match(names)
     scheduled = [(one, schedule) for one in datasets if (schedule := _schedule_of(one)) is not None]
     if not scheduled:

@@ -36,7 +36,7 @@ _ROOMS: Final = (
     "odfpy.settings",
     "odfpy.state",
 )
-"""Rooms of which all modules are imported, with those that they need."""
+"""Packages of which all modules are imported, with those that they need."""
 
 _MODULES: Final = (
     "odfpy.automation.job_planner",

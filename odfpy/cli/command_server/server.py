@@ -30,7 +30,7 @@ Stamp = tuple[int, int, int, int]
 
 
 def serve(command: Callable[[], NoReturn]) -> NoReturn:
-    """Be a server, and in processes that it forks a command.
+    """Run as server; returns in each forked child to run the command.
 
     Its standard input is the lock of its socket, which it has as long as it lives.
 

@@ -100,7 +100,7 @@ def _references(
     if delete:
         if wanted is None or block is not None:
             raise UsageError(
-                f"--delete goes with one {kind.value}", hint=f"odf {kind.value} NAME {kind.value.upper()} -d"
+                f"--delete takes exactly one {kind.value}", hint=f"odf {kind.value} NAME {kind.value.upper()} -d"
             )
         block_hash = session.workspace.branches.delete(name, kind, wanted)
         output.say(f"Deleted {kind.value} {wanted}, which was at {block_hash}")

@@ -59,7 +59,7 @@ def diff(
     key: Annotated[
         str | None,
         typer.Option(
-            help="Columns by which rows are known, with commas.",
+            help="Columns that identify a row, comma-separated.",
             metavar="COLUMNS",
             autocompletion=complete_columns,
         ),
@@ -77,7 +77,7 @@ def diff(
         if second is not None:
             is_different = _compare(session, output, (name, first, second), key, limit)
         elif key is not None:
-            raise UsageError("--key goes with two moments", hint=f"odf diff {name} {first} head --key {key}")
+            raise UsageError("--key needs two moments", hint=f"odf diff {name} {first} head --key {key}")
         else:
             is_different = _staged(session, output, name, first, SHOWN if limit is None else limit)
     except OdfError as error:

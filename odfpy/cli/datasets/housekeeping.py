@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 commands = group("Housekeeping.")
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done; nothing is changed.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done; nothing is changed.")]
 _CHECKPOINTS = (
     "Remove superseded checkpoints? Other places that do not have them cannot copy the datasets from here then."
 )
@@ -67,9 +67,7 @@ def gc(
     checkpoints: Annotated[
         bool, typer.Option("--checkpoints", help="Also checkpoints that later ones have replaced.")
     ] = False,
-    caches: Annotated[
-        bool, typer.Option("--caches", help="Also caches that are of use; they are made again when needed.")
-    ] = False,
+    caches: Annotated[bool, typer.Option("--caches", help="Also caches in use; they are rebuilt when needed.")] = False,
     repo: Annotated[
         str | None,
         typer.Option(
@@ -83,11 +81,11 @@ def gc(
     ] = None,
     form: Form = None,
 ) -> int:
-    """Remove what nobody needs: files that no history names, leftovers, caches of what is gone."""
+    """Delete unreferenced files: those that no history names, leftovers, caches of what is gone."""
     session = session_of(context)
     output = session.output_as(form)
     if repo is not None and (checkpoints or caches):
-        raise UsageError("--repo goes with neither --checkpoints nor --caches", hint="Leave these out.")
+        raise UsageError("--repo cannot be combined with --checkpoints or --caches", hint="Leave these out.")
     if repo is None and older_than is not None:
         raise UsageError(
             "--older-than is for repositories", hint="Name one with --repo. Here, a lock keeps writers out."
@@ -170,18 +168,18 @@ def compact(
     yes: Yes = False,
     dry_run: DryRun = False,
     max_slice_records: Annotated[
-        str | None, typer.Option(help="Rows of a data file at most; 1048576 by default.", metavar="N")
+        str | None, typer.Option(help="Maximum number of rows per data file; 1048576 by default.", metavar="N")
     ] = None,
     max_slice_size: Annotated[
-        str | None, typer.Option(help="Bytes of a data file at most; 300000000 by default.", metavar="BYTES")
+        str | None, typer.Option(help="Maximum size of a data file in bytes; 300000000 by default.", metavar="BYTES")
     ] = None,
     keep_metadata_only: Annotated[
-        bool, typer.Option("--keep-metadata-only", help="Leave out all rows; derivatives are made again by a pull.")
+        bool, typer.Option("--keep-metadata-only", help="Leave out all rows; a pull recomputes derivatives.")
     ] = False,
     wait: Wait = None,
     form: Form = None,
 ) -> int:
-    """Make fewer, larger data files of many small ones. The rows stay, the history becomes another one."""
+    """Merge small data files into fewer, larger ones. The rows stay, the history changes."""
     if not names:
         raise UsageError("Nothing to compact", hint="Name datasets.")
     session = session_of(context)
@@ -335,18 +333,18 @@ def delete(
     context: typer.Context,
     names: Names = None,
     all_: All = False,
-    recursive: Annotated[
-        bool, typer.Option("--recursive", "-r", help="Also everything that is derived from them.")
-    ] = False,
+    recursive: Annotated[bool, typer.Option("--recursive", "-r", help="Also everything derived from them.")] = False,
     yes: Yes = False,
-    force: Annotated[bool, typer.Option("--force", help="Also when others are derived from them.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Even if other datasets are derived from them.")] = False,
     wait: Wait = None,
 ) -> int:
     """Delete datasets, with their data."""
     if not names and not all_:
         raise UsageError("Nothing to delete", hint="Name datasets, or use --all.")
     if names and all_:
-        raise UsageError(f"Either all datasets or {', '.join(names)}", hint="Leave out the names, or --all.")
+        raise UsageError(
+            f"--all cannot be combined with names: {', '.join(names)}", hint="Leave out the names, or --all."
+        )
     session = session_of(context)
     session.wait_for_locks(wait)
     workspace = session.workspace

@@ -40,7 +40,7 @@ Branch = Annotated[
 ]
 
 
-Profile = Annotated[bool, typer.Option("--profile", help="Also tell where the time went, stage by stage.")]
+Profile = Annotated[bool, typer.Option("--profile", help="Also show where the time went, stage by stage.")]
 AllowRetractions = Annotated[
     bool, typer.Option("--allow-retractions", help="Let a snapshot retract any number of rows.")
 ]
@@ -69,7 +69,8 @@ def pull(
     recursive: Recursive = False,
     force: Annotated[bool, typer.Option("--force", help="Fetch again; overwrite copies that have diverged.")] = False,
     fetch_uncacheable: Annotated[
-        bool, typer.Option("--fetch-uncacheable", help="Also fetch again what does not tell versions apart.")
+        bool,
+        typer.Option("--fetch-uncacheable", help="Also re-fetch sources that report no ETag or modification time."),
     ] = False,
     as_name: Annotated[
         str | None, typer.Option("--as", help="Name for a dataset from elsewhere.", metavar="NAME")
@@ -78,24 +79,25 @@ def pull(
         bool,
         typer.Option(
             "--reset-derivatives-on-diverged-input",
-            help="Make derivatives again whose inputs were compacted, reset or overwritten.",
+            help="Recompute derivatives whose inputs were compacted, reset or overwritten.",
         ),
     ] = False,
     set_watermark: Annotated[
         str | None, typer.Option(help="Declare that nothing at or before this time will come.", metavar="TIME")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only find out what would be fetched; nothing is changed.")
+        bool, typer.Option("--dry-run", help="Only show what would be fetched; nothing is changed.")
     ] = False,
     branch: Branch = None,
     tags: Annotated[
-        list[str] | None, typer.Option("--tag", help="Of copies also this tag; can be repeated.", metavar="TAG")
+        list[str] | None, typer.Option("--tag", help="For copies, also this tag; repeatable.", metavar="TAG")
     ] = None,
     allow_retractions: AllowRetractions = False,
     allow_future: AllowFuture = False,
     files: Files = None,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Go on: pull copies again whenever their origin grows, until Ctrl-C.")
+        bool,
+        typer.Option("--follow", help="Keep running: pull copies again whenever their origin grows, until Ctrl-C."),
     ] = False,
     profile: Profile = False,
     wait: Wait = None,
@@ -159,20 +161,20 @@ def pull(
 
 
 _EXCLUDING: Final = (
-    ("--follow goes with neither --dry-run nor --set-watermark", "--follow", ("--dry-run", "--set-watermark")),
-    ("--profile goes with neither --dry-run nor --set-watermark", "--profile", ("--dry-run", "--set-watermark")),
+    ("--follow cannot be combined with --dry-run or --set-watermark", "--follow", ("--dry-run", "--set-watermark")),
+    ("--profile cannot be combined with --dry-run or --set-watermark", "--profile", ("--dry-run", "--set-watermark")),
     (
-        "--tag goes with none of --dry-run, --follow and --set-watermark",
+        "--tag cannot be combined with --dry-run, --follow or --set-watermark",
         "--tag",
         ("--dry-run", "--follow", "--set-watermark"),
     ),
     (
-        "--branch goes with none of --dry-run, --follow, --as and --set-watermark",
+        "--branch cannot be combined with --dry-run, --follow, --as or --set-watermark",
         "--branch",
         ("--dry-run", "--follow", "--as", "--set-watermark"),
     ),
     (
-        "--set-watermark goes with exactly one dataset, and no other option",
+        "--set-watermark takes exactly one dataset, and no other option",
         "--set-watermark",
         (
             "not one dataset",
@@ -235,7 +237,7 @@ def ingest(
     input_format: Annotated[
         str | None,
         typer.Option(
-            help="Format where it is not that of the source.",
+            help="Format of the files, if not that of the source.",
             metavar="csv|json|ndjson|geojson|ndgeojson|esrishapefile|parquet",
             autocompletion=lambda: ["csv", "json", "ndjson", "geojson", "ndgeojson", "esrishapefile", "parquet"],
         ),
@@ -246,7 +248,7 @@ def ingest(
     wait: Wait = None,
     form: Form = None,
 ) -> int:
-    """Take files or standard input into a dataset."""
+    """Ingest files or standard input into a dataset."""
     from odfpy.coordinator.ingest.ingest_request import IngestRequest
     from odfpy.data.timestamp import Timestamp
 
@@ -269,7 +271,7 @@ def ingest(
         return report(results, output, session.progress, profile=measured)
     if files or stdin or branch:
         raise UsageError(
-            "--watch goes with neither files nor --stdin nor --branch", hint="odf ingest NAME --watch FOLDER"
+            "--watch cannot be combined with files, --stdin or --branch", hint="odf ingest NAME --watch FOLDER"
         )
     folder, pattern = _folder_and_pattern(watch)
     results = session.workspace.updates.watch(request, folder, pattern=pattern, progress=session.progress)

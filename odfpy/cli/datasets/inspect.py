@@ -146,7 +146,9 @@ def _facts(node: LineageNode) -> dict[str, Any]:
 def source(
     context: typer.Context,
     name: Name,
-    num_commits: Annotated[str, typer.Option("--num-commits", "-n", help="How many commits.", metavar="N")] = "5",
+    num_commits: Annotated[
+        str, typer.Option("--num-commits", "-n", help="Maximum number of commits.", metavar="N")
+    ] = "5",
     form: Form = None,
 ) -> None:
     """Show where the data of a dataset comes from, how far that is taken in, and what came of it."""

@@ -41,7 +41,7 @@ def new(
         typer.Option("--from", help="Infer it from a file, a folder, a pattern of files or a URL.", metavar="PLACE"),
     ] = None,
     file: Annotated[
-        str | None, typer.Option("--file", "-f", help="Where to write it, `-` for the screen.", metavar="PATH")
+        str | None, typer.Option("--file", "-f", help="Where to write it, `-` for standard output.", metavar="PATH")
     ] = None,
     form: Form = None,
 ) -> None:
@@ -50,7 +50,7 @@ def new(
     from odfpy.dataset.kind import DatasetKind
 
     if root and derivative:
-        raise UsageError("A dataset is either --root or --derivative")
+        raise UsageError("--root cannot be combined with --derivative")
     session = session_of(context)
     output = session.output_as(form)
     if place is not None:
@@ -126,7 +126,7 @@ def _write(target: Path, text: str) -> None:
 
 
 def _taken(target: Path) -> AlreadyExists:
-    return AlreadyExists(f"{target} is there already", hint="Choose another file with --file.")
+    return AlreadyExists(f"{target} already exists", hint="Choose another file with --file.")
 
 
 def _cannot_write(target: Path, error: OSError) -> OdfError:
@@ -160,7 +160,7 @@ def add(
     workspace = session.workspace
     snapshots = workspace.datasets.load(manifests, recursive=recursive, stdin=sys.stdin.buffer)
     approve = trust or not any(map(is_from_elsewhere, manifests))
-    # A folder of manifests grows: those of datasets that are there already are no mistake.
+    # A folder of manifests grows: those of datasets that already exist are no mistake.
     results = workspace.datasets.add(snapshots, replace=replace, keep=recursive, dry_run=dry_run, approve=approve)
     if not output.for_people:
         output.tree(

@@ -31,9 +31,9 @@ def merge(
     name: Name,
     branch: Branch,
     ff_only: Annotated[
-        bool, typer.Option("--ff-only", help="Refuse where the head has moved on since the branch began.")
+        bool, typer.Option("--ff-only", help="Refuse if the head has moved since the branch began.")
     ] = False,
-    drop: Annotated[bool, typer.Option("--drop", help="Do not accept it: delete the branch.")] = False,
+    drop: Annotated[bool, typer.Option("--drop", help="Delete the branch instead of accepting it.")] = False,
     wait: Wait = None,
     form: Form = None,
 ) -> None:
@@ -43,7 +43,7 @@ def merge(
     output = session.output_as(form)
     if drop:
         if ff_only:
-            raise UsageError("Either --drop or --ff-only", hint="--drop accepts nothing.")
+            raise UsageError("--drop cannot be combined with --ff-only", hint="--drop accepts nothing.")
         block = session.workspace.branches.delete(name, ReferenceKind.BRANCH, branch)
         output.say(f"Dropped {branch}, which was at {block}")
         return

@@ -27,7 +27,7 @@ def status(
     ] = False,
     form: Form = None,
 ) -> int:
-    """Show what there is to do, to what is damaged, failed, late, diverged, behind, stale, unpushed or unsigned."""
+    """List datasets that need attention: damaged, failed, late, diverged, behind, stale, unpushed or unsigned."""
     from odfpy.automation.lock import nothing_runs
 
     session = session_of(context)

@@ -39,7 +39,7 @@ def verify(
     all_: All = False,
     integrity: Annotated[bool, typer.Option("--integrity", help="Hashes and rules only, no replay.")] = False,
     from_start: Annotated[
-        bool, typer.Option("--from-start", help="Replay everything from the first rows on, without any checkpoint.")
+        bool, typer.Option("--from-start", help="Replay everything from the first rows, without any checkpoint.")
     ] = False,
     against_batch: Annotated[
         bool,
@@ -62,7 +62,7 @@ def verify(
     from odfpy.coordinator.requests import VerifyRequest
 
     if integrity and from_start:
-        raise UsageError("--integrity replays nothing, so there is nothing to do --from-start")
+        raise UsageError("--integrity cannot be combined with --from-start: it replays nothing")
     session = session_of(context)
     output = session.output_as(form)
     workspace = session.workspace

@@ -26,7 +26,8 @@ def login(
     token: Annotated[
         str | None,
         typer.Option(
-            help="The token; without it ODF_TOKEN, or you are asked. Others may see what stands here.", metavar="TOKEN"
+            help="The token; without it ODF_TOKEN, or you are asked. Visible to other users in the process list.",
+            metavar="TOKEN",
         ),
     ] = None,
     user: Annotated[
@@ -38,7 +39,7 @@ def login(
     from odfpy.repository.login import token_for_password, try_token
 
     if token is not None and user is not None:
-        raise UsageError("--token and --user at once", hint="Give one of them.")
+        raise UsageError("--token cannot be combined with --user")
     session = session_of(context)
     server = server_of(url)
     if user is not None:
@@ -68,7 +69,7 @@ def logout(
     from odfpy.repository.credentials import Credentials, server_of
 
     if (url is None) == (not all_):
-        raise UsageError("Which server?", hint="Name one server, or give --all.")
+        raise UsageError("No server given", hint="Name one server, or give --all.")
     session = session_of(context)
     credentials = Credentials()
     servers = credentials.servers() if url is None else (server_of(url),)

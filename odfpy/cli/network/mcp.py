@@ -32,7 +32,7 @@ def mcp(
     ] = None,
     dataset: Annotated[
         list[str] | None,
-        typer.Option(help="Show only datasets of this name or pattern; may be given again.", metavar="PATTERN"),
+        typer.Option(help="Show only datasets of this name or pattern; repeatable.", metavar="PATTERN"),
     ] = None,
     proofs: Annotated[
         str | None,

@@ -73,9 +73,9 @@ def delete(context: typer.Context, name: KnownRepository, yes: Yes = False) -> i
 def forget(
     context: typer.Context,
     name: Name,
-    place: Annotated[str, typer.Argument(help="As `odf show` names it.", metavar="PLACE")],
-    pull: Annotated[bool, typer.Option("--pull", help="Only that it is pulled from there.")] = False,
-    push: Annotated[bool, typer.Option("--push", help="Only that it is pushed there.")] = False,
+    place: Annotated[str, typer.Argument(help="The place, as `odf show` prints it.", metavar="PLACE")],
+    pull: Annotated[bool, typer.Option("--pull", help="Forget only that it is pulled from there.")] = False,
+    push: Annotated[bool, typer.Option("--push", help="Forget only that it is pushed there.")] = False,
 ) -> None:
     """Forget that a dataset is pulled from a place or pushed there; what is there stays."""
     session = session_of(context)

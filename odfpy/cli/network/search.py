@@ -28,7 +28,7 @@ def search(
     repo: Annotated[
         list[str] | None,
         typer.Option(
-            help="Repository, path or URL to look into; more than once for several.",
+            help="Repository, path or URL to look into; repeatable.",
             metavar="PLACE",
             autocompletion=complete_repositories,
         ),

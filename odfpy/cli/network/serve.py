@@ -35,14 +35,14 @@ def serve(
     port: Annotated[str, typer.Option(help="Port to listen at; 0 for a free one.", metavar="PORT")] = "8080",
     also: Annotated[
         list[str] | None,
-        typer.Option(help="Serve the datasets of another workspace, too; may be given again.", metavar="FOLDER"),
+        typer.Option(help="Also serve the datasets of another workspace; repeatable.", metavar="FOLDER"),
     ] = None,
     tls_cert: Annotated[
         str | None, typer.Option(help="Certificate chain, PEM; the server speaks HTTPS then.", metavar="FILE")
     ] = None,
     tls_key: Annotated[str | None, typer.Option(help="Key of the certificate, PEM.", metavar="FILE")] = None,
     base_url: Annotated[
-        str | None, typer.Option(help="URL that clients use, where a proxy stands before the server.", metavar="URL")
+        str | None, typer.Option(help="URL that clients use, if a proxy is in front of the server.", metavar="URL")
     ] = None,
     flight_port: Annotated[
         str | None,
@@ -52,14 +52,16 @@ def serve(
         bool, typer.Option("--mcp", help="Also serve agents over the Model Context Protocol, at /mcp.")
     ] = False,
     scheduled: Annotated[bool, typer.Option("--run", help="Also do what is scheduled, as `odf run` does.")] = False,
-    max_connections: Annotated[str, typer.Option(help="Connections at the same time.", metavar="N")] = "2000",
+    max_connections: Annotated[
+        str, typer.Option(help="Maximum number of simultaneous connections.", metavar="N")
+    ] = "2000",
     grace: Annotated[
-        str, typer.Option(help="Seconds that requests get to end when the server stops.", metavar="SECONDS")
+        str, typer.Option(help="How many seconds requests get to finish when the server stops.", metavar="SECONDS")
     ] = "30",
 ) -> None:
     """Serve the datasets of this workspace: pulls, pushes, events. Private ones need a token, see `odf token`."""
     if (tls_cert is None) != (tls_key is None):
-        raise UsageError("A certificate goes with its key", hint="Give both --tls-cert and --tls-key.")
+        raise UsageError("A certificate needs its key", hint="Give both --tls-cert and --tls-key.")
     number = port_number(port, "--port")
     flight = None if flight_port is None else port_number(flight_port, "--flight-port")
     from odfpy.extras import needs_extra

@@ -14,7 +14,7 @@ app = group("Access tokens: who may read and write the datasets of this workspac
 @command(app, "odf token new ci --scope write --expires 90d", "odf token new alice")
 def new(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="What to call it; also stands in logs.", metavar="NAME")],
+    name: Annotated[str, typer.Argument(help="What to call it; also appears in logs.", metavar="NAME")],
     scope: Annotated[
         str,
         typer.Option(
@@ -24,7 +24,7 @@ def new(
         ),
     ] = "read",
     expires: Annotated[
-        str | None, typer.Option(help="How long it is good for, such as 12h or 90d.", metavar="DURATION")
+        str | None, typer.Option(help="How long it is valid, such as 12h or 90d.", metavar="DURATION")
     ] = None,
 ) -> None:
     """Make a token and print it. It is kept nowhere, only its hash: nobody can print it again."""

@@ -88,11 +88,9 @@ def push(
         bool, typer.Option("--public", help="Let everybody read what is new on a node (odf+http, odf+https).")
     ] = False,
     branches: Annotated[
-        list[str] | None, typer.Option("--branch", "-b", help="Also this branch; can be repeated.", metavar="BRANCH")
+        list[str] | None, typer.Option("--branch", "-b", help="Also this branch; repeatable.", metavar="BRANCH")
     ] = None,
-    tags: Annotated[
-        list[str] | None, typer.Option("--tag", help="Also this tag; can be repeated.", metavar="TAG")
-    ] = None,
+    tags: Annotated[list[str] | None, typer.Option("--tag", help="Also this tag; repeatable.", metavar="TAG")] = None,
     files: Files = None,
     form: Form = None,
 ) -> int:

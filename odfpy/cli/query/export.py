@@ -59,7 +59,10 @@ def export(
             help="The file, or the folder for several; must not be there. `-` is standard output.", metavar="PATH"
         ),
     ] = None,
-    query: Annotated[str | None, typer.Option("--command", "-c", help="A query instead.", metavar="SQL")] = None,
+    query: Annotated[
+        str | None,
+        typer.Option("--command", "-c", help="Export the result of this query instead of a dataset.", metavar="SQL"),
+    ] = None,
     engine: Annotated[
         str | None,
         typer.Option(
@@ -75,7 +78,7 @@ def export(
             autocompletion=complete_moments,
         ),
     ] = None,
-    as_of: Annotated[str | None, typer.Option(help="What held at an event time.", metavar="TIME")] = None,
+    as_of: Annotated[str | None, typer.Option(help="Rows valid at this event time.", metavar="TIME")] = None,
     form: Annotated[
         str | None,
         typer.Option(
@@ -94,22 +97,26 @@ def export(
             autocompletion=lambda: list(_COMPRESSIONS),
         ),
     ] = None,
-    compression_level: Annotated[str | None, typer.Option(help="Of zstd, gzip, brotli.", metavar="N")] = None,
-    row_group_size: Annotated[str | None, typer.Option(help="Rows of a Parquet row group.", metavar="N")] = None,
-    delimiter: Annotated[str | None, typer.Option(help="Between the values of CSV.", metavar="CHAR")] = None,
-    no_header: Annotated[bool, typer.Option("--no-header", help="CSV without the names of the columns.")] = False,
+    compression_level: Annotated[
+        str | None, typer.Option(help="Compression level, for zstd, gzip and brotli.", metavar="N")
+    ] = None,
+    row_group_size: Annotated[
+        str | None, typer.Option(help="Number of rows per Parquet row group.", metavar="N")
+    ] = None,
+    delimiter: Annotated[str | None, typer.Option(help="Character between the values of CSV.", metavar="CHAR")] = None,
+    no_header: Annotated[bool, typer.Option("--no-header", help="CSV without a header line.")] = False,
     partition_by: Annotated[
         str | None,
         typer.Option(
-            help="Columns that become folders (cur=EUR/), with commas.",
+            help="Columns to partition by (folders cur=EUR/), comma-separated.",
             metavar="COLUMNS",
             autocompletion=complete_columns,
         ),
     ] = None,
-    rows_per_file: Annotated[str | None, typer.Option(help="Cut into files of so many rows.", metavar="N")] = None,
+    rows_per_file: Annotated[str | None, typer.Option(help="Split into files of this many rows.", metavar="N")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what was exported there.")] = False,
     verify: Annotated[
-        str | None, typer.Option(help="Check exported files against their sidecar instead.", metavar="PATH")
+        str | None, typer.Option(help="Verify exported files against their sidecar and exit.", metavar="PATH")
     ] = None,
     output_form: Form = None,
 ) -> None:
@@ -122,7 +129,7 @@ def export(
         from odfpy.coordinator.reading.export import check_export
 
         if name is not None or to is not None or query is not None:
-            raise UsageError("--verify goes alone", hint="odf export --verify PATH")
+            raise UsageError("--verify cannot be combined with other options", hint="odf export --verify PATH")
         _print("As exported", check_export(Path(verify)), output)
         return
     to = _check_options(to, form, output, is_cut=bool(partition_by or rows_per_file))
@@ -165,15 +172,17 @@ def _check_options(to: str | None, form: str | None, output: Output, *, is_cut: 
         UsageError: there is no place, or the options do not go with it.
     """
     if not to:
-        raise UsageError("Where to?", hint="`odf export NAME --to rates.parquet`, or `--to -` for standard output.")
+        raise UsageError(
+            "Missing option --to", hint="`odf export NAME --to rates.parquet`, or `--to -` for standard output."
+        )
     if to == _STDOUT:
         if is_cut or not output.for_people:
             raise UsageError(
-                "Standard output takes one file, and nothing else",
+                "Standard output takes a single file",
                 hint="Leave out --partition-by, --rows-per-file and --output, or name a folder.",
             )
         if form == "parquet" and sys.stdout.isatty():
-            raise UsageError("Parquet is nothing for a terminal", hint="--format csv, or a file after `>`.")
+            raise UsageError("Parquet cannot be written to a terminal", hint="--format csv, or a file after `>`.")
     return to
 
 
@@ -222,7 +231,7 @@ def _character(text: str) -> str:
     one = {"\\t": "\t", "tab": "\t"}.get(text.lower(), text)
     if len(one) != 1 or not one.isascii() or one.isalnum() or one in '"\r\n+-.':
         raise UsageError(
-            f"--delimiter wants one character that no number has, not {text!r}", hint="A tab is written \\t."
+            f"--delimiter must be one character that no number has, not {text!r}", hint="A tab is written \\t."
         )
     return one
 

@@ -51,7 +51,7 @@ def commit_answer(session: Session, query: str | None, showing: DisplayOptions, 
     if len(statements) != 1:
         raise UsageError("--commit is for the answer to one query", hint='odf sql -c "select ..." --commit FILE')
     if file in ("", "-") or Path(file).is_dir() or not Path(file).parent.is_dir():
-        raise UsageError(f"--commit wants a file in a folder that is there, not {file!r}")
+        raise UsageError(f"--commit must be a file in an existing folder, not {file!r}")
     request = QueryRequest.to(
         statements[0],
         engine=dialect.name,
@@ -85,7 +85,7 @@ def verify_result(
     ],
     key: Annotated[
         str | None,
-        typer.Option(help="By whom it must be signed: a key, or the name of one that you trust.", metavar="KEY"),
+        typer.Option(help="Required signer: a key, or the name of one that you trust.", metavar="KEY"),
     ] = None,
     rows: Annotated[
         str | None,
@@ -97,7 +97,7 @@ def verify_result(
     save: Annotated[str | None, typer.Option(help="Keep the proof of the server in a file.", metavar="FILE")] = None,
     form: Form = None,
 ) -> None:
-    """Check an answer with a proof, whether it is what was signed, and comes out again."""
+    """Verify a signed query result: check the signature and run the query again."""
     from odfpy.coordinator.storage.keys import UserKeys
     from odfpy.query.wire.verification import CommittedAnswer, verify_answer
     from odfpy.sharing.recipient import SharedTableUrl
@@ -182,7 +182,7 @@ def _verify_statement(
     if rows is not None:
         output.text(f"  {rows} has the rows that were signed")
     if bound is None:
-        output.text("  it is bound to no block: the recipient reads a part of the table, or it is no dataset")
+        output.text("  it is bound to no block: the recipient reads a part of the table, or it is not a dataset")
     else:
         state = "gives the same rows here" if is_here else "is not here: its rows were not compared"
         output.text(f"  {bound.id} as of block {bound.block_hash} {state}")

@@ -36,12 +36,8 @@ def provenance(
     context: typer.Context,
     name: Name,
     offset: Annotated[str, typer.Argument(help="Offset of the row.", metavar="OFFSET")],
-    column: Annotated[
-        str | None, typer.Option(help="Of columns, tell only what this one comes from.", metavar="NAME")
-    ] = None,
-    depth: Annotated[
-        str | None, typer.Option(help="Follow so many derivatives, one behind the other.", metavar="N")
-    ] = None,
+    column: Annotated[str | None, typer.Option(help="Trace only this column.", metavar="NAME")] = None,
+    depth: Annotated[str | None, typer.Option(help="Follow at most N levels of derivatives.", metavar="N")] = None,
     form: Annotated[
         str,
         typer.Option(

@@ -170,7 +170,7 @@ class Shell:
             self.output.error("interrupted")
             raise _Interrupted
         if code < 0:
-            raise EngineError(f"The statement was ended by signal {-code}", hint="Perhaps memory did not suffice.")
+            raise EngineError(f"The statement was ended by signal {-code}", hint="Perhaps there was not enough memory.")
 
     def _meta(self, command: str, argument: str) -> None:
         showing = self.showing
@@ -254,7 +254,7 @@ def _in_one_line(lines: list[str], dialect: str) -> list[str]:
 def _flag(argument: str, before: bool) -> bool:
     """Return what a switch is after a command about it."""
     if argument and argument not in ("on", "off"):
-        raise UsageError(f"It is on or off, not {argument!r}")
+        raise UsageError(f"Must be on or off, not {argument!r}")
     return not before if not argument else argument == "on"
 
 

@@ -19,8 +19,8 @@ commands = group("Data out.")
 def tail(
     context: typer.Context,
     name: NameAt,
-    num_records: Annotated[str, typer.Option("--num-records", "-n", help="How many rows.", metavar="N")] = "10",
-    skip: Annotated[str, typer.Option(help="Rows at the end to leave out.", metavar="N")] = "0",
+    num_records: Annotated[str, typer.Option("--num-records", "-n", help="Number of rows.", metavar="N")] = "10",
+    skip: Annotated[str, typer.Option(help="Number of rows at the end to leave out.", metavar="N")] = "0",
     form: Form = None,
 ) -> None:
     """Print the last rows of a dataset."""
@@ -40,7 +40,7 @@ def tail(
 )
 def sql(
     context: typer.Context,
-    statements: Annotated[str | None, typer.Argument(help="Run this and leave.", metavar="SQL")] = None,
+    statements: Annotated[str | None, typer.Argument(help="Run this query and exit.", metavar="SQL")] = None,
     query: Annotated[str | None, typer.Option("--command", "-c", help="The same as SQL.", metavar="SQL")] = None,
     engine: Annotated[
         str | None,
@@ -48,9 +48,9 @@ def sql(
             help="Engine and dialect.", metavar="spark|datafusion", autocompletion=lambda: ["spark", "datafusion"]
         ),
     ] = None,
-    limit: Annotated[str | None, typer.Option(help="Rows at most.", metavar="N")] = None,
+    limit: Annotated[str | None, typer.Option(help="Maximum number of rows.", metavar="N")] = None,
     timeout: Annotated[
-        str | None, typer.Option(help="How long it may take: seconds, or 90s, 5m, 1h.", metavar="TIME")
+        str | None, typer.Option(help="Maximum time for the query: seconds, or 90s, 5m, 1h.", metavar="TIME")
     ] = None,
     commit: Annotated[
         str | None, typer.Option(help="Also write the answer with a proof to a file.", metavar="FILE")
@@ -58,8 +58,8 @@ def sql(
     script: Annotated[
         str | None, typer.Option(help="Run the statements of a file; - for standard input.", metavar="FILE")
     ] = None,
-    plot: Annotated[bool, typer.Option("--plot", help="Draw the answer: the first column across.")] = False,
-    png: Annotated[str | None, typer.Option(help="Draw it to a PNG file.", metavar="FILE")] = None,
+    plot: Annotated[bool, typer.Option("--plot", help="Plot the result; the first column is the x-axis.")] = False,
+    png: Annotated[str | None, typer.Option(help="Plot the result to a PNG file.", metavar="FILE")] = None,
     form: Form = None,
 ) -> None:
     """Query datasets with SQL; each is a table under its name. Without a query this is a shell."""
@@ -76,14 +76,14 @@ def sql(
     from odfpy.query.tables import split_statements
 
     if query is not None and script is not None:
-        raise UsageError("Either --command or --script")
+        raise UsageError("--command cannot be combined with --script")
     showing = DisplayOptions(engine, whole_number(limit, "--limit"), _seconds(timeout), plot=plot, png=png)
     output = session.output_as(form)
     if commit is not None:
         from odfpy.cli.query.proofs import commit_answer
 
         if script is not None or plot or png is not None:
-            raise UsageError("--commit goes with a query, and not with --script, --plot or --png")
+            raise UsageError("--commit needs a query, and cannot be combined with --script, --plot or --png")
         commit_answer(session, query, showing, commit, output)
         return
     shell = Shell(session.workspace, output, showing, session.progress)
@@ -104,7 +104,7 @@ def _seconds(text: str | None) -> float | None:
     """The value of `--timeout`.
 
     Raises:
-        UsageError: it is no time, or none at all.
+        UsageError: it is not a time, or none at all.
     """
     from odfpy.data.duration import Duration
 
@@ -116,7 +116,7 @@ def _seconds(text: str | None) -> float | None:
     except InvalidValue:
         seconds = 0
     if not seconds:
-        raise UsageError(f"--timeout wants a time, not {text!r}", hint="Write seconds, as 30, or 90s, 5m, 1h.")
+        raise UsageError(f"--timeout must be a time, not {text!r}", hint="Write seconds, as 30, or 90s, 5m, 1h.")
     return seconds
 
 
@@ -131,4 +131,4 @@ def _script(file: str | None) -> str:
     except OSError as error:
         raise NotFound(f"Cannot read {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is no text in UTF-8") from error
+        raise UsageError(f"{file} is not text in UTF-8") from error

@@ -133,5 +133,5 @@ class WordCompleter:
         readline.set_completer_delims(DELIMITERS)
         is_libedit = "libedit" in (readline.__doc__ or "")
         readline.parse_and_bind("bind ^I rl_complete" if is_libedit else "tab: complete")
-        if not is_libedit:  # tabs in what is pasted are no questions, and its lines come together
+        if not is_libedit:  # tabs in what is pasted are not questions, and its lines come together
             readline.parse_and_bind("set enable-bracketed-paste on")

@@ -13,15 +13,15 @@ from odfpy.errors import UsageError
 certificates = group("Certificates of users and peers: issued, listed, revoked, rotated.")
 
 Name = Annotated[str, typer.Argument(help="Name of the user or peer.", metavar="NAME")]
-Days = Annotated[str, typer.Option(help="How many days it is good for.", metavar="N")]
+Days = Annotated[str, typer.Option(help="How many days the certificate is valid.", metavar="N")]
 Field = Annotated[
     list[str] | None,
-    typer.Option(help="Further field of the subject, such as O=Acme; may be given again.", metavar="NAME=VALUE"),
+    typer.Option(help="Further field of the subject, such as O=Acme; repeatable.", metavar="NAME=VALUE"),
 ]
-Host = Annotated[
-    list[str] | None, typer.Option(help="Name or address of a peer, which is a server; may be given again.")
+Host = Annotated[list[str] | None, typer.Option(help="Name or address of a peer, which is a server; repeatable.")]
+To = Annotated[
+    str | None, typer.Option(help="Folder for certificate and key; the current one by default.", metavar="PATH")
 ]
-To = Annotated[str | None, typer.Option(help="Folder for certificate and key; this one by default.", metavar="PATH")]
 
 
 @command(certificates, "odf relay cert new ann", "odf relay cert new ann --days 90 --field O=Acme", name="new")
@@ -40,7 +40,7 @@ def new(
 @command(certificates, "odf relay cert trust ca.pem", name="trust")
 def trust(
     context: typer.Context,
-    file: Annotated[str, typer.Argument(help="The authority of another relay, PEM.", metavar="FILE")],
+    file: Annotated[str, typer.Argument(help="Authority of another relay (PEM).", metavar="FILE")],
 ) -> None:
     """Trust another authority: whom it has issued a certificate may connect, and sees what everybody sees."""
     from pathlib import Path
@@ -98,10 +98,12 @@ def list_(
 @command(certificates, "odf relay cert revoke 3f2a91c0 --reason 'laptop lost'", name="revoke")
 def revoke(
     context: typer.Context,
-    fingerprint: Annotated[str, typer.Argument(help="Its fingerprint, or the beginning of it.", metavar="FINGERPRINT")],
-    reason: Annotated[str, typer.Option(help="Why, for people.", metavar="TEXT")] = "",
+    fingerprint: Annotated[
+        str, typer.Argument(help="Fingerprint of the certificate, or its beginning.", metavar="FINGERPRINT")
+    ],
+    reason: Annotated[str, typer.Option(help="The reason, for people.", metavar="TEXT")] = "",
 ) -> None:
-    """Let a certificate not be good any more, from the next request on, for ever."""
+    """Revoke a certificate for good, from the next request on."""
     with relay_of(context) as relay:
         found = relay.store.certificates.beginning(fingerprint)
         relay.store.certificates.revoke([found.facts.fingerprint], who(), reason=reason)
@@ -112,9 +114,7 @@ def revoke(
 def rotate(
     context: typer.Context,
     name: Name,
-    overlap: Annotated[
-        str, typer.Option(help="How long the ones from before go on to be good.", metavar="DURATION")
-    ] = "7d",
+    overlap: Annotated[str, typer.Option(help="How long earlier certificates stay valid.", metavar="DURATION")] = "7d",
     days: Days = "365",
     field: Field = None,
     host: Host = None,

@@ -31,13 +31,15 @@ def init(
     name: Annotated[str, typer.Argument(help="How peers know the relay.", metavar="NAME")],
     folder: Annotated[str, typer.Option(help="Folder for documents to begin with.", metavar="PATH")] = "web",
     host: Annotated[
-        list[str] | None, typer.Option(help="Name or address that others reach it by; may be given again.")
+        list[str] | None, typer.Option(help="Name or address that others reach the relay by; repeatable.")
     ] = None,
     cert: Annotated[
-        str | None, typer.Option(help="Its certificate, if somebody else issues those.", metavar="FILE")
+        str | None, typer.Option(help="Certificate of the relay (PEM), if somebody else issues it.", metavar="FILE")
     ] = None,
-    key: Annotated[str | None, typer.Option(help="The key of that.", metavar="FILE")] = None,
-    ca: Annotated[str | None, typer.Option(help="The authorities that it trusts then.", metavar="FILE")] = None,
+    key: Annotated[str | None, typer.Option(help="Private key of the certificate (PEM).", metavar="FILE")] = None,
+    ca: Annotated[
+        str | None, typer.Option(help="Authorities that the relay then trusts (PEM).", metavar="FILE")
+    ] = None,
 ) -> None:
     """Make the relay of this workspace: keys, certificates, and documents to begin with."""
     from odfpy.federation.examples import write_examples
@@ -46,7 +48,7 @@ def init(
     session = session_of(context)
     odf = session.workspace.odf
     if len({one is None for one in (cert, key, ca)}) > 1:
-        raise UsageError("--cert, --key and --ca go together", hint="Give all of them, or none.")
+        raise UsageError("--cert, --key and --ca need each other", hint="Give all of them, or none.")
     if cert is not None and key is not None and ca is not None:
         identity = RelayIdentity.given(odf, name, Path(cert), Path(key), Path(ca))
     else:
@@ -61,7 +63,7 @@ def init(
 def apply(
     context: typer.Context,
     file: Annotated[
-        list[str], typer.Option("--file", "-f", help="File or folder of documents; may be given again.", metavar="PATH")
+        list[str], typer.Option("--file", "-f", help="File or folder of documents; repeatable.", metavar="PATH")
     ],
     prune: Annotated[bool, typer.Option("--prune", help="Also remove what no document declares.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the difference.")] = False,
@@ -115,7 +117,7 @@ def status(
 @command(app, "odf relay log", "odf relay log -n 50 -o json")
 def log(
     context: typer.Context,
-    num: Annotated[str, typer.Option("--num", "-n", help="How many changes at most.", metavar="N")] = "20",
+    num: Annotated[str, typer.Option("--num", "-n", help="Maximum number of changes.", metavar="N")] = "20",
     form: Form = None,
 ) -> None:
     """Show who has changed the relay, when and how, the newest first; all of it is in odf.web."""

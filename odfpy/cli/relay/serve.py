@@ -19,7 +19,8 @@ def serve(
     host: Annotated[str, typer.Option(help="Name or address to listen at.", metavar="HOST")] = "127.0.0.1",
     port: Annotated[str, typer.Option(help="Port to listen at; 0 for a free one.", metavar="PORT")] = "50051",
     public: Annotated[
-        str | None, typer.Option(help="How others reach it, if not as it listens.", metavar="HOST:PORT")
+        str | None,
+        typer.Option(help="How others reach the relay, if not at the address it listens at.", metavar="HOST:PORT"),
     ] = None,
 ) -> None:
     """Answer questions of users and peers, who show certificates, until Ctrl-C or SIGTERM."""

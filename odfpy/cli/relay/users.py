@@ -18,7 +18,7 @@ users = group("Users whom the relay knows by name: their attributes, certificate
 Name = Annotated[str, typer.Argument(help="Name of the user.", metavar="NAME")]
 Attribute = Annotated[
     list[str] | None,
-    typer.Option(help="What row conditions may name, such as country=DE; may be given again.", metavar="NAME=VALUE"),
+    typer.Option(help="What row conditions may name, such as country=DE; repeatable.", metavar="NAME=VALUE"),
 ]
 
 
@@ -34,7 +34,7 @@ def add(context: typer.Context, name: Name, attribute: Attribute = None) -> None
     with relay_of(context) as relay:
         state = relay.store.applies.state()
         if any(name.lower() == one.lower() for one in (*state.web.users, *state.web.peers)):
-            raise AlreadyExists(f"There is a user or peer {name!r} already", hint="`odf relay user list` shows them.")
+            raise AlreadyExists(f"The user or peer {name!r} already exists", hint="`odf relay user list` shows them.")
         try:
             user = User(name=name, attributes=attributes_of(attribute) or {})
         except ValueError as error:

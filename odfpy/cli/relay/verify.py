@@ -19,7 +19,9 @@ def verify(
     name: Annotated[str, typer.Argument(help="The dataset of the answer.", metavar="NAME")],
     ca: Annotated[
         str,
-        typer.Option("--ca", envvar="ODF_WEB_CA", help="The authorities of relays and of the asker.", metavar="FILE"),
+        typer.Option(
+            "--ca", envvar="ODF_WEB_CA", help="Authorities of the relays and of the asker (PEM).", metavar="FILE"
+        ),
     ],
     form: Form = None,
 ) -> None:

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 app = group("A web of relays: one question over the data of all of them.")
 command(app, "odf web verify lineitem --ca ca.pem", "odf web verify lineitem --ca ca.pem -o json")(verify)
 
-Relay = Annotated[str, typer.Option(envvar="ODF_WEB_RELAY", help="The relay that is asked.", metavar="URL")]
-Cert = Annotated[str, typer.Option(envvar="ODF_WEB_CERT", help="One's certificate, PEM.", metavar="FILE")]
-Key = Annotated[str, typer.Option(envvar="ODF_WEB_KEY", help="The key of that, PEM.", metavar="FILE")]
+Relay = Annotated[str, typer.Option(envvar="ODF_WEB_RELAY", help="The relay to ask.", metavar="URL")]
+Cert = Annotated[str, typer.Option(envvar="ODF_WEB_CERT", help="Your client certificate (PEM).", metavar="FILE")]
+Key = Annotated[str, typer.Option(envvar="ODF_WEB_KEY", help="Private key of the certificate (PEM).", metavar="FILE")]
 Authorities = Annotated[
-    str, typer.Option("--ca", envvar="ODF_WEB_CA", help="The authorities of the relays, PEM.", metavar="FILE")
+    str, typer.Option("--ca", envvar="ODF_WEB_CA", help="Authorities of the relays (PEM).", metavar="FILE")
 ]
 RequireComplete = Annotated[bool, typer.Option("--require-complete", help="Fail if the rows of a relay are missing.")]
 Into = Annotated[
@@ -39,7 +39,7 @@ Into = Annotated[
 _MAX_TABLE_SIZE: Final = 32 << 20
 """Bytes of Arrow data; as text in memory they take some thirty times as much."""
 
-Timeout = Annotated[str, typer.Option(help="Seconds for all of it.", metavar="SECONDS")]
+Timeout = Annotated[str, typer.Option(help="Maximum time for the whole query, in seconds.", metavar="SECONDS")]
 
 
 @command(
@@ -74,9 +74,11 @@ def sql(
     session = session_of(context)
     output = session.output_as(form)
     if later and into is not None:
-        raise UsageError("--into and --later do not go together", hint="--later --signed, then `odf web fetch --into`.")
+        raise UsageError(
+            "--into cannot be combined with --later", hint="--later --signed, then `odf web fetch --into`."
+        )
     if signed and not later:
-        raise UsageError("--signed goes with --later", hint="--into has everything signed.")
+        raise UsageError("--signed needs --later", hint="--into has everything signed.")
     seconds = whole_number(timeout, "--timeout", at_least=1) or 1
     options = QueryOptions(require_complete, seconds, signed=signed)
     with closing(_connected(relay, cert, key, ca)) as web:
@@ -147,7 +149,9 @@ def fetch(
     cert: Cert,
     key: Key,
     ca: Authorities,
-    folder: Annotated[str | None, typer.Option(help="Keep the files of the parts there.", metavar="PATH")] = None,
+    folder: Annotated[
+        str | None, typer.Option(help="Keep the downloaded parts in this folder.", metavar="PATH")
+    ] = None,
     into: Into = None,
     require_complete: RequireComplete = False,
     timeout: Timeout = "600",

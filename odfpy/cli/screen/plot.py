@@ -1,7 +1,7 @@
 """Answers as simple charts, in the terminal or as a PNG file.
 
 The first column is across: times and numbers make lines, names make bars. Every other column of numbers is drawn; a
-single column is drawn over the number of the row. A single row is no chart, and is shown in numbers.
+single column is drawn over the number of the row. A single row is not a chart, and is shown in numbers.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _chart_of(table: pa.Table) -> Chart:
 
     columns = [(field, table.column(at).combine_chunks()) for at, field in enumerate(table.schema)]
     if not table.num_rows:
-        raise NothingToPlot("The answer has no rows, and is no chart")
+        raise NothingToPlot("The answer has no rows, and is not a chart")
     first = columns[0] if len(columns) > 1 and not _is_flag(columns[0][0].type) else None
     numbers = [
         (field.name, _floats(column)) for field, column in columns[first is not None :] if _is_number(field.type)
@@ -283,7 +283,7 @@ def write_png(chart: Chart, path: Path) -> None:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
 
-    # Names are no formulas, and letters that the font lacks are no trouble.
+    # Names are not formulas, and letters that the font lacks are no trouble.
     with warnings.catch_warnings(), rc_context({"text.parse_math": False}):
         warnings.simplefilter("ignore")
         figure = Figure(figsize=(9, 5), layout="constrained")

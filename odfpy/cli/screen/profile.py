@@ -20,7 +20,7 @@ _MIN_SECONDS: Final = 0.0005
 """Seconds that are worth a line; what is shorter is among what is other."""
 
 _MAX_START: Final = 600.0
-"""Seconds; what takes longer is no start of a process, but a clock that is not to be trusted."""
+"""Seconds; what takes longer is not a start of a process, but a clock that is not to be trusted."""
 
 
 class CommandProfile:
@@ -35,7 +35,7 @@ class CommandProfile:
 
         Args:
             whole: the stage that is under way.
-            began: when the program got to its first line, as `time.perf_counter` has it; None if it is no process of
+            began: when the program got to its first line, as `time.perf_counter` has it; None if it is not a process of
                 its own.
         """
         now = time.perf_counter()

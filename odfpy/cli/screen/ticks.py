@@ -28,7 +28,7 @@ _CLOCK: Final = tuple(
 )
 _DAYS: Final = (1, 2, 7, 14)
 _MIN_SPAN: Final = 1e-300
-"""Steps between numbers that are closer would be no floats."""
+"""Steps between numbers that are closer would not be floats."""
 _MONTHS: Final = (1, 2, 3, 6, *(12 * years * ten for ten in (1, 10, 100, 1000) for years in (1, 2, 5)))
 
 

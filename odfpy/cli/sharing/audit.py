@@ -17,7 +17,7 @@ def audit(
     who: Annotated[str | None, typer.Option(help="Only accesses of this recipient or user.", metavar="NAME")] = None,
     path: Annotated[str | None, typer.Option(help="Only accesses to this table.", metavar="PATH")] = None,
     refused: Annotated[bool, typer.Option("--refused", help="Only accesses that were refused.")] = False,
-    num: Annotated[str, typer.Option("-n", help="How many at most.", metavar="N")] = "20",
+    num: Annotated[str, typer.Option("-n", help="Maximum number of entries.", metavar="N")] = "20",
     form: Form = None,
 ) -> None:
     """Show who has read what over Delta Sharing, the newest first."""

@@ -24,7 +24,7 @@ def add(
     context: typer.Context,
     name: Principal,
     path: Annotated[str, typer.Argument(help="SHARE, SHARE.SCHEMA or SHARE.SCHEMA.TABLE.", metavar="PATH")],
-    columns: Annotated[str | None, typer.Option(help="Only these columns, with commas.", metavar="NAMES")] = None,
+    columns: Annotated[str | None, typer.Option(help="Only these columns, comma-separated.", metavar="NAMES")] = None,
     rows: Annotated[
         str | None, typer.Option(help="Only rows for which this SQL condition is true.", metavar="CONDITION")
     ] = None,

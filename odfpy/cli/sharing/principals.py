@@ -26,18 +26,18 @@ UserName = Annotated[str, typer.Argument(help="Name of the user.", metavar="NAME
 GroupName = Annotated[str, typer.Argument(help="Name of the group.", metavar="GROUP")]
 Attribute = Annotated[
     list[str] | None,
-    typer.Option(
-        help="What conditions of grants may name, such as country=DE; may be given again.", metavar="NAME=VALUE"
-    ),
+    typer.Option(help="What conditions of grants may name, such as country=DE; repeatable.", metavar="NAME=VALUE"),
 ]
 Expires = Annotated[
     str | None,
-    typer.Option(help="How long the token is good for, such as 90d; for ever by default.", metavar="DURATION"),
+    typer.Option(help="How long the token is valid, such as 90d; unlimited by default.", metavar="DURATION"),
 ]
 Url = Annotated[
     str | None, typer.Option(help="URL of the server as recipients reach it; the setting sharing.url by default.")
 ]
-To = Annotated[str | None, typer.Option(help="File to write; NAME.share by default, - for the screen.", metavar="FILE")]
+To = Annotated[
+    str | None, typer.Option(help="File to write; NAME.share by default, - for standard output.", metavar="FILE")
+]
 Version = Annotated[
     str,
     typer.Option(
@@ -73,11 +73,11 @@ def set_password(
     context: typer.Context,
     name: UserName,
     stdin: Annotated[bool, typer.Option("--stdin", help="Read it from the first line of standard input.")] = False,
-    remove: Annotated[bool, typer.Option("--remove", help="Take it away.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the password.")] = False,
 ) -> None:
     """Give a user a password to log in with; tokens that came of the one before end."""
     if stdin and remove:
-        raise UsageError("--stdin and --remove at once", hint="Give one of them.")
+        raise UsageError("--stdin cannot be combined with --remove")
     passwords, output = sharing_of(context).passwords, session_of(context).output
     if remove:
         output.say(f"{passwords.remove(name).name} has no password any more")
@@ -93,7 +93,7 @@ def set_admin(
 ) -> None:
     """Let a user administer the workspace over the network, or not any more."""
     if state not in {"on", "off"}:
-        raise UsageError(f"Neither on nor off: {state!r}", hint=f"`odf user admin {name} on`, or off.")
+        raise UsageError(f"Must be on or off, not {state!r}", hint=f"`odf user admin {name} on`, or off.")
     found = sharing_of(context).principals.change(name, _kind_of(context), is_admin=state == "on")
     session_of(context).output.say(f"{found.name} is {'an admin' if found.is_admin else 'no admin'}")
 
@@ -153,9 +153,7 @@ def show(context: typer.Context, name: Name, form: Form = None) -> None:
 def rotate_recipient(
     context: typer.Context,
     name: Name,
-    overlap: Annotated[
-        str, typer.Option(help="How long the tokens from before go on to be good.", metavar="DURATION")
-    ] = "7d",
+    overlap: Annotated[str, typer.Option(help="How long earlier tokens stay valid.", metavar="DURATION")] = "7d",
     expires: Expires = None,
     url: Url = None,
     to: To = None,
@@ -172,7 +170,7 @@ def rotate_recipient(
 def link_recipient(
     context: typer.Context,
     name: Name,
-    good_for: Annotated[str, typer.Option(help="How long the link is good for.", metavar="DURATION")] = "3d",
+    good_for: Annotated[str, typer.Option(help="How long the link is valid.", metavar="DURATION")] = "3d",
     expires: Expires = None,
     url: Url = None,
 ) -> None:
@@ -230,7 +228,7 @@ def remove_recipient(context: typer.Context, name: Name) -> None:
 
 @command(groups, "odf group add partners", name="add")
 def add_group(context: typer.Context, name: GroupName, members: Annotated[
-    str | None, typer.Option(help="Names of recipients and users, with commas.", metavar="NAMES")
+    str | None, typer.Option(help="Names of recipients and users, comma-separated.", metavar="NAMES")
 ] = None) -> None:  # fmt: skip
     """Add a group, or members to one that is there."""
     from odfpy.sharing.errors import SharedObjectNotFound
@@ -265,7 +263,7 @@ def list_groups(context: typer.Context, form: Form = None) -> None:
 
 @command(groups, "odf group remove partners", "odf group remove partners --members acme", name="remove")
 def remove_group(context: typer.Context, name: GroupName, members: Annotated[
-    str | None, typer.Option(help="Take only these out of it.", metavar="NAMES")
+    str | None, typer.Option(help="Remove only these members.", metavar="NAMES")
 ] = None) -> None:  # fmt: skip
     """Remove a group with its grants, or members from it; nobody is removed as such."""
     from odfpy.sharing.model import PrincipalKind
@@ -350,7 +348,7 @@ def _endpoint(context: typer.Context, url: str | None) -> str:
     found = url or session_of(context).workspace.config.section(SharingSection).url
     if found is None:
         raise UsageError(
-            "A profile file says where the server is, and nobody has said it here",
+            "The profile file needs the URL of the server",
             hint="`odf config set sharing.url https://data.example.com`, or --url URL.",
         )
     found = checked_url(found)

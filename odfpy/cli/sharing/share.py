@@ -67,7 +67,7 @@ def add(
     behind = len(files) + (dataset is not None)
     if behind != (where.table is not None):
         wants = (
-            ", which wants one dataset, folder or table behind it" if where.table else ", which has no data of its own"
+            ", which needs one dataset, folder or table behind it" if where.table else ", which has no data of its own"
         )
         raise UsageError(
             f"{path} is a {where.what}{wants}",

@@ -70,7 +70,7 @@ def set_(
     context: typer.Context,
     key: Key,
     value: Annotated[
-        str | None, typer.Argument(help="The value; without one the setting is taken back.", metavar="VALUE")
+        str | None, typer.Argument(help="The value; without one, the setting is reset.", metavar="VALUE")
     ] = None,
     dataset: Dataset = None,
     user: User = False,

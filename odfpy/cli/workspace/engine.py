@@ -33,7 +33,7 @@ def prepare(context: typer.Context) -> None:
 @command(app, "odf engine stop", "odf engine stop --force")
 def stop(
     context: typer.Context,
-    force: Annotated[bool, typer.Option("--force", help="Also in the middle of a job.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Even in the middle of a job.")] = False,
 ) -> None:
     """End the engine if one is running."""
     session = session_of(context)

@@ -30,7 +30,7 @@ def complete_keys() -> Iterable[tuple[str, str]]:
 SomeKey = Annotated[
     str,
     typer.Argument(
-        help="Whose: yours (me) if not given, a name, a key, or owner.", metavar="NAME", autocompletion=complete_keys
+        help="Whose: yours (me) by default, a name, a key, or owner.", metavar="NAME", autocompletion=complete_keys
     ),
 ]
 OfDataset = Annotated[
@@ -48,7 +48,7 @@ def show(
     context: typer.Context,
     name: Annotated[
         str,
-        typer.Argument(help="Whose; yours if not given.", metavar="NAME", autocompletion=complete_keys),
+        typer.Argument(help="Whose; yours by default.", metavar="NAME", autocompletion=complete_keys),
     ] = "me",
     form: Form = None,
 ) -> None:
@@ -137,7 +137,7 @@ def revoke(
 
     words = "compromised (somebody else has it), superseded (by another) or retired"
     if reason is None:
-        raise UsageError("Why is the key revoked?", hint=f"--reason {words}.")
+        raise UsageError("Missing option --reason", hint=f"--reason {words}.")
     why = member_named(Reason, "reason", reason, otherwise=f"One of: {words}.", error=UsageError)
     session = session_of(context)
     effect = (
@@ -164,7 +164,7 @@ def expire(
 
     end = _time(on)
     if end <= Timestamp.now():
-        raise UsageError(f"{end} is over", hint="`odf key revoke` ends a key at once.")
+        raise UsageError(f"{end} is in the past", hint="`odf key revoke` ends a key at once.")
     session = session_of(context)
     if not session.confirm(f"Let the key {name} expire at {end}, which cannot be put off?", yes=yes):
         return
@@ -180,7 +180,7 @@ def _time(text: str) -> Timestamp:
         return Timestamp.parse(f"{text}T00:00:00Z" if "T" not in text.upper() else text)
     except InvalidValue as error:
         raise UsageError(
-            f"--on wants a date or a time, not {text!r}", hint="Such as 2027-01-01 or 2027-01-01T12:00:00Z."
+            f"--on must be a date or a time, not {text!r}", hint="Such as 2027-01-01 or 2027-01-01T12:00:00Z."
         ) from error
 
 
@@ -193,7 +193,7 @@ def _say(session: Session, name: str, reason: Reason, dataset: str | None, expir
     only = None if dataset is None else [session.workspace.storage.get(dataset)]
     if name.lower() == OWNER:
         if only is None:
-            raise UsageError("Each dataset has an owner of its own", hint="Say of which: --dataset NAME.")
+            raise UsageError("Each dataset has its own owner", hint="Name the dataset: --dataset NAME.")
         key = ActorId.owner_of(only[0].handle.id)
         holder = only[0].workspace_folder.keys.get(only[0].handle.id)
         if holder is None:

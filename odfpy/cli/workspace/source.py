@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from odfpy.coordinator.requests import PullRequest
     from odfpy.coordinator.storage.results import PullResult
 
-app = group("Sources: what they do on this machine, and which of them may.")
+app = group("List sources and approve those that may run on this machine.")
 
 
 @command(app, "odf source list", "odf source list com.example.rates -o json", name="list")

@@ -56,7 +56,7 @@ class IngestRequest:
             options: other fields of the request.
 
         Raises:
-            InvalidValue: the event time is none.
+            InvalidValue: the event time is invalid.
         """
         time = None if event_time is None else Timestamp.of(event_time)
         overrides = Overrides(retractions=allow_retractions)

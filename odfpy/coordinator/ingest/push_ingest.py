@@ -71,7 +71,7 @@ def ingest(
             hint = "Standard input is read with --stdin, without a name." if str(file) == "-" else None
             raise NotFound(f"No such file: {file}", hint=hint)
         if not file.is_file() and not file.is_fifo() and str(file) != os.devnull:
-            raise UsageError(f"{file} is no file", hint="Hand its bytes in by a pipe: `... | odf ingest NAME --stdin`.")
+            raise UsageError(f"{file} is not a file", hint="Pipe its bytes in: `... | odf ingest NAME --stdin`.")
     with stage("find datasets"):
         found = staging(storage.get(request.ref), request.branch)
     with found.writing() as dataset, storage.scratch() as scratch:

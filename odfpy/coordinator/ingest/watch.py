@@ -82,7 +82,7 @@ class FolderWatcher:
             OdfError: the folder or the dataset cannot be read any more.
         """
         if not self.folder.is_dir():
-            raise UsageError(f"{self.folder} is no folder", hint="Name the folder in which files will come.")
+            raise UsageError(f"{self.folder} is not a folder", hint="Name the folder in which files will come.")
         dataset = self.storage.get(self.request.ref)
         source = self._source(dataset)
         seen = WatchedFolder(self.settle, _taken_in(dataset, source.source_name))

@@ -1,7 +1,7 @@
 """`odf verify --repair`: what is missing or damaged comes again from where the dataset was pulled from or pushed to.
 
 Objects are named by their hashes, so any place will do: what comes is hashed while it flows, and takes the place of
-what is there in one step, or not at all. References and signatures are no objects: see `repair_beside`.
+what is there in one step, or not at all. References and signatures are not objects: see `repair_beside`.
 """
 
 from __future__ import annotations

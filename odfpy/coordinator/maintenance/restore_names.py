@@ -28,7 +28,7 @@ def restore_names(storage: Storage, refs: Sequence[str] | None) -> dict[DatasetI
     for damaged in storage.scan()[1]:
         folder = storage.odf / "datasets" / damaged.name
         alias = lost_name_of(folder)
-        with suppress(OdfError):  # what is no dataset at all is told by whoever lists them
+        with suppress(OdfError):  # what is not a dataset at all is told by whoever lists them
             dataset_id = DatasetId.parse(f"{DID_ODF_PREFIX}{damaged.name}")
             if alias is not None and (refs is None or any(_means(ref, dataset_id, alias) for ref in refs)):
                 with storage.editing(), suppress(AlreadyExists):

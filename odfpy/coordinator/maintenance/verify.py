@@ -243,7 +243,7 @@ def _verify_rows(this: Verification, hashed: HashedBlock, state: ChainState, dat
     if columns:
         message = (
             f"The logical hash cannot be checked: {', '.join(columns)} have nulls in a struct and in its members, for"
-            " which the writer's hash is no function of the data; the physical hash is right"
+            " which the writer's hash is not a function of the data; the physical hash is right"
         )
         this.error("slice", message, hashed, file=file, severity=Severity.WARNING)
     else:

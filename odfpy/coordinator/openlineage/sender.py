@@ -43,7 +43,7 @@ class EventSender:
             settings: the receiver.
 
         Raises:
-            ValueError: the URL is none.
+            ValueError: the URL is invalid.
             OSError: the file with the key cannot be read.
         """
         url = settings.url or ""

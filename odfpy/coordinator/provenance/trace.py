@@ -372,7 +372,9 @@ def row_provenance(
 def _check_question(dataset: StoredDataset, offset: int, column: str | None, depth: int | None) -> None:
     state = dataset.state
     if depth is not None and depth < 0:
-        raise UsageError(f"A depth of {depth} makes no sense", hint="0 follows nothing; without it, all is followed.")
+        raise UsageError(
+            f"depth must be 0 or more, not {depth}", hint="0 follows nothing; without it, everything is followed."
+        )
     if state.num_records == 0:
         raise NoSuchRow(f"{dataset.handle} has no rows", hint="Pull or ingest something first.")
     if not 0 <= offset < state.num_records:

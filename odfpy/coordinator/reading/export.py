@@ -106,7 +106,7 @@ def export(service: QueryService, query: Query, options: ExportOptions, progress
         except OSError as error:
             raise OdfError(
                 f"Cannot write {place.to}: {error.strerror or error}",
-                hint="Nothing is left of it; try another place.",
+                hint="Nothing was left behind; try another place.",
             ) from error
     return Exported(place.to, place.sidecar, manifest)
 
@@ -181,7 +181,7 @@ def check_export(path: Path) -> Exported:
 
     Raises:
         NotFound: there is no sidecar.
-        MalformedManifest, UnsupportedVersion: it is none of ours.
+        MalformedManifest, UnsupportedVersion: it is not ours.
         ExportDamaged: a file is another one, is missing, or is one too many.
     """
     is_sidecar = path.name == IN_FOLDER or path.name.endswith(SUFFIX)

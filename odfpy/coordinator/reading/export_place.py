@@ -44,13 +44,13 @@ class ExportTarget:
         """Return what a person wrote.
 
         Raises:
-            UsageError: it is no place for files.
+            UsageError: it is not a place for files.
         """
         text = str(to)
         if text in ("", "-"):
-            raise UsageError("Where to?", hint="Name a file; `odf sql -c ... -o csv` prints rows instead.")
+            raise UsageError("Missing option --to", hint="Name a file; `odf sql -c ... -o csv` prints rows instead.")
         if "://" in text:
-            raise UsageError(f"{text} is no place on this machine", hint="Export to a file, and copy that.")
+            raise UsageError(f"{text} is not a place on this machine", hint="Export to a file, and copy it there.")
         if text.endswith("/") and not is_folder:
             raise UsageError(
                 f"{text} would be a folder", hint="Folders are written with --partition-by or --rows-per-file."
@@ -83,9 +83,9 @@ class ExportTarget:
         if self.is_folder and not any(to.iterdir()):
             return
         if to.exists() and not to.is_dir() and not to.is_file():
-            raise AlreadyExists(f"{to} is a device, and no file", hint="Choose another name.")
+            raise AlreadyExists(f"{to} is a device, not a file", hint="Choose another name.")
         if not overwrite:
-            raise AlreadyExists(f"{to} is there already", hint="Choose another name, or --overwrite it.")
+            raise AlreadyExists(f"{to} already exists", hint="Choose another name, or --overwrite it.")
         if self.is_folder:
             _require_exported(to)
 

@@ -43,7 +43,7 @@ def read_sidecar(sidecar: Path) -> Mapping[str, Any]:
 
     Raises:
         NotFound: there is no such file.
-        MalformedManifest, UnsupportedVersion: it is none of ours.
+        MalformedManifest, UnsupportedVersion: it is not ours.
     """
     try:
         manifest = json.loads(sidecar.read_bytes())
@@ -54,9 +54,9 @@ def read_sidecar(sidecar: Path) -> Mapping[str, Any]:
     except OSError as error:
         raise NotFound(f"Cannot read {sidecar}: {error.strerror}") from error
     except ValueError as error:
-        raise MalformedManifest(f"{sidecar} is no JSON: {error}") from error
+        raise MalformedManifest(f"{sidecar} is not JSON: {error}") from error
     if isinstance(manifest, dict) and manifest.get("kind") == KIND and manifest.get("version") != VERSION:
-        raise UnsupportedVersion(f"{sidecar} has version {manifest.get('version')}, and not {VERSION}")
+        raise UnsupportedVersion(f"{sidecar} has version {manifest.get('version')}, not {VERSION}")
     if not _is_export(manifest):
         raise MalformedManifest(f"{sidecar} does not describe an export")
     return dict(manifest)

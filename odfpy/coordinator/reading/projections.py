@@ -31,7 +31,7 @@ def table_of(
 
     Raises:
         DatasetNotFound, BlockNotFound: with a suggestion.
-        InvalidValue: a time is none.
+        InvalidValue: a time is invalid.
         UsageError: both the current state and an earlier one are asked for.
     """
     storage.get_at(name)
@@ -72,5 +72,5 @@ def moment(storage: Storage, name: str, point: PointInTime) -> str:
         return str(find_block(dataset, text))
     began = dataset.chain.in_order()[0].block.system_time
     if began > time:
-        raise NotYetThen(f"{name} was not there yet at {time}", hint=f"It began at {began}; ask for a later time.")
+        raise NotYetThen(f"{name} did not exist yet at {time}", hint=f"It began at {began}; ask for a later time.")
     return str(time)

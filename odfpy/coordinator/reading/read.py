@@ -32,7 +32,7 @@ def tail(dataset: StoredDataset, num_records: int, skip: int) -> pa.Table:
         skip: rows at the end to leave out first.
 
     Raises:
-        UsageError: one of the two is no whole number, or a negative one.
+        UsageError: one of the two is not a whole number, or a negative one.
     """
     import pyarrow as pa
 

@@ -101,7 +101,7 @@ def _faults_of_trigger(trigger: Trigger) -> Iterator[tuple[Path, InvalidValue]]:
     if trigger.cron is not None:
         if trigger.every is not None or trigger.rows is not None:
             other = "every" if trigger.every is not None else "rows"
-            yield (other,), InvalidValue(f"`cron` and `{other}` do not go together", hint=_EXAMPLES)
+            yield (other,), InvalidValue(f"`cron` and `{other}` cannot be combined", hint=_EXAMPLES)
         try:
             check_cron(trigger.cron)
         except InvalidValue as error:

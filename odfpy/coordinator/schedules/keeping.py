@@ -26,7 +26,7 @@ def parse_schedule(text: str) -> DatasetSchedule:
         text: YAML with the one key `schedule`.
 
     Raises:
-        MalformedManifest: it is none; the message names line and place.
+        MalformedManifest: it is invalid; the message names line and place.
     """
     documents = load_documents(text, "the schedule")
     if len(documents) != 1:

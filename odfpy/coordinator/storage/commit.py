@@ -65,7 +65,7 @@ def commit_events(
         system_time: of the blocks.
         written: the files of slices that the events carry.
         objects: files that rows of these slices link to and that were just written and hashed, by their names: they
-            move from where they are, best in `Storage.scratch()`, into the dataset. Those that are there already need
+            move from where they are, best in `Storage.scratch()`, into the dataset. Those that already exist need
             not be among them.
 
     Raises:

@@ -151,7 +151,7 @@ def find(key: str, settings: Mapping[str, Setting] = SETTINGS) -> Setting:
     if (of_dataset := _in_context(key, DATASET_SETTINGS)) is not None:
         raise UsageError(f"{of_dataset.key} is a setting of single datasets", hint="Say of which: --dataset NAME.")
     if (of_workspace := _in_context(key, SETTINGS)) is not None:
-        raise UsageError(f"{of_workspace.key} is no setting of single datasets", hint="Leave out --dataset.")
+        raise UsageError(f"{of_workspace.key} is not a setting of single datasets", hint="Leave out --dataset.")
     listing = "odf config list" if settings is SETTINGS else "odf config list --dataset NAME"
     raise UsageError(
         f"No setting is called {key!r}",
@@ -204,7 +204,7 @@ def _read(path: Path, settings: Mapping[str, Setting]) -> dict[str, Value]:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise OdfError(f"Cannot read the configuration {path}: {reason}") from error
     except MalformedManifest as error:
-        raise MalformedManifest(error.message, hint="Mend the file, or delete it.") from error
+        raise MalformedManifest(error.message, hint="Correct the file, or delete it.") from error
     values: dict[str, Value] = {}
     for document in documents:
         for key, value in _flat(document.tree, ""):

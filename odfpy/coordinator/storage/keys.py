@@ -178,14 +178,16 @@ class UserKeys:
         try:
             found = [TrustedKey(entry.name, ActorId.parse(entry.key)) for entry in document.keys] if document else []
         except InvalidValue as error:
-            raise MalformedManifest(f"{self._trusted}: {error.message}", hint="Mend the file, or delete it.") from error
+            raise MalformedManifest(
+                f"{self._trusted}: {error.message}", hint="Correct the file, or delete it."
+            ) from error
         return tuple(sorted(found, key=lambda item: item.name.lower()))
 
     def trust(self, name: str, key: ActorId) -> TrustedKey:
         """Give a key a name.
 
         Raises:
-            InvalidValue: that is no name.
+            InvalidValue: that is not a name.
             AlreadyExists: it is the name of another key.
         """
         if not _NAME.fullmatch(name) or name.lower() in (OWNER, ME):

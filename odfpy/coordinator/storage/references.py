@@ -75,7 +75,7 @@ def create(dataset: StoredDataset, kind: ReferenceKind, name: str, block: str | 
     known = dataset.layout.refs.get(reference.reference)
     if known is not None and known != target:
         raise AlreadyExists(
-            f"{dataset.handle} has a {reference} already, at {known}",
+            f"{dataset.handle} already has a {reference}, at {known}",
             hint=f"Choose another name, or first run `odf {kind.value} {dataset.handle} {name} --delete`.",
         )
     if known is None:
@@ -100,7 +100,7 @@ def staging(dataset: StoredDataset, branch: str | None) -> StoredDataset:
 def _require_one_meaning(dataset: StoredDataset, new: ReferenceName) -> None:
     if dataset.layout.refs.get(new.other.reference) is not None:
         raise AlreadyExists(
-            f"{dataset.handle} has a {new.other} already, so that {dataset.handle}@{new.name} would mean either",
+            f"{dataset.handle} already has a {new.other}, so that {dataset.handle}@{new.name} would mean either",
             hint=f"Choose another name for the {new.prefix}.",
         )
 

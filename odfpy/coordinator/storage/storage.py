@@ -81,7 +81,7 @@ class Storage(WorkspaceFolder):
             raise _no_name(ref)
         if isinstance(ref, str) and "@" in ref:
             raise UsageError(
-                f"This takes no dataset at a block, such as {ref}",
+                f"{ref} names a dataset at a block, which this command does not take",
                 hint=f"`odf tail`, `log`, `verify`, `export`, `inspect schema` and `sql` do. Else leave out @ and what "
                 f"follows it: {ref.partition('@')[0]}",
             )
@@ -113,7 +113,7 @@ class Storage(WorkspaceFolder):
 
         Raises:
             DatasetNotFound, BlockNotFound: with a suggestion.
-            UsageError: it is no name.
+            UsageError: it is not a name.
         """
         if not isinstance(ref, str):
             raise _no_name(ref)
@@ -186,12 +186,12 @@ class Storage(WorkspaceFolder):
         for dataset in self.datasets():
             if dataset.handle.alias == alias:
                 raise AlreadyExists(
-                    f"A dataset {str(dataset.handle)!r} is there already",
+                    f"A dataset {str(dataset.handle)!r} already exists",
                     hint="Choose another name, or change the existing one with `odf add --replace`.",
                 )
             if dataset.handle.id == dataset_id:
                 raise AlreadyExists(
-                    f"The dataset {dataset_id} is there already, as {str(dataset.handle)!r}",
+                    f"The dataset {dataset_id} already exists as {str(dataset.handle)!r}",
                     hint=f"`odf pull {dataset.handle}` brings that up to date, `odf rename` gives it another name.",
                 )
 

@@ -54,7 +54,7 @@ class StoredDataset:
         """Return the dataset in a folder, under the name that it has there.
 
         Raises:
-            IntegrityError: it has no readable name, or the folder is none of a dataset.
+            IntegrityError: it has no readable name, or the folder is not of a dataset.
         """
         path = folder / "info" / "alias"
         try:

@@ -65,7 +65,7 @@ class WorkspaceFolder:
         Raises:
             WorkspaceNotFound: there is none, or no such folder.
             UnsupportedVersion: a newer release has made it.
-            UsageError: its path is no text.
+            UsageError: its path is not text.
         """
         if not os.path.isdir(folder):  # noqa: PTH112  of Path, it fails for names that no folder can have
             raise WorkspaceNotFound(

@@ -40,7 +40,7 @@ class InputElsewhere:
             TransferError: the place cannot be read.
         """
         beside = _folder_of(self.copy)
-        with suppress(InvalidValue):  # what a query calls it may be no name of a dataset
+        with suppress(InvalidValue):  # what a query calls it may not be a name of a dataset
             ref = f"{beside}/{self.name}"
             if open_dataset(resolve_remote(ref, registry)).refs.get(HEAD) is not None:
                 return ref

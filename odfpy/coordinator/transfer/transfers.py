@@ -360,7 +360,7 @@ class Transfers(KnownPlaces):
                 f"Not a place: {to!r}", hint="After :// there is a host, a bucket or a path: s3://bucket/folder/"
             )
         if not to.strip():
-            raise UsageError("--to wants a place", hint="A repository, repository/name, a path or a URL.")
+            raise UsageError("--to must name a place", hint="A repository, repository/name, a path or a URL.")
         return to if "/" in to else f"{to}/{name}"
 
     def _existing(self, alias: DatasetAlias) -> StoredDataset | None:

@@ -63,7 +63,7 @@ def _change(
     data, checkpoint = _new_data(response), checkpoint_of(Path(request.new_checkpoint_path))
     watermark = watermark_after(state, response)
     if data is None and checkpoint is None and (watermark is None or not have_new_blocks(inputs)):
-        # A block that only moves along inputs is no valid one. The first schema is committed all the same, so that
+        # A block that only moves along inputs is not a valid one. The first schema is committed all the same, so that
         # queries and derivatives can do with a dataset that has no rows yet.
         return _Change(events, None, None) if schema is not None and state.schema is None else None
     events.append(

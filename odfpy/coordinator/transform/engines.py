@@ -38,7 +38,7 @@ def _absolute(storage: Storage, path: str | None) -> str | None:
 
 
 def why_unconfined(storage: Storage, config: Config) -> str | None:
-    """Why the engine of a workspace would be in no whole sandbox; None if it would be in one.
+    """Why the engine of a workspace would not be fully sandboxed; None if it would be in one.
 
     It is found out by building one, in a process of its own.
     """

@@ -50,9 +50,11 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
             kinds = checked.get(name)
             # True is an int for Python, but no number of rows.
             if kinds is not None and not (isinstance(value, kinds) and (type(value) is not bool or bool in kinds)):
-                wanted = method.__annotations__[name].replace("int", "a whole number from 0 on").replace(" | ", " or ")
+                wanted = (
+                    method.__annotations__[name].replace("int", "a whole number, at least 0").replace(" | ", " or ")
+                )
                 raise UsageError(
-                    f"{name} wants {wanted}, not {value!r:.100} of type {type(value).__name__}",
+                    f"{name} must be {wanted}, not {value!r:.100} of type {type(value).__name__}",
                     hint=f"help({method.__qualname__}) tells what it is.",
                 )
         return method(*args, **kwargs)

@@ -104,7 +104,7 @@ class Maintenance:
                     names = named.get(dataset.handle.id, ())
                     report = replace(report, repaired=(*names, *mending.repaired), findings=findings)
                 if control is not None:
-                    control.check()  # what was cut short is no verification
+                    control.check()  # what was cut short is not a verification
                 if not any(finding.code == SandboxRequired.code for finding in report.findings):
                     remember_verification(dataset, report, integrity_only=request.integrity_only)
                 yield report
@@ -153,7 +153,7 @@ class Maintenance:
         may_remove: RemovalPolicy | None = None,
         progress: ProgressSink = silent,
     ) -> Iterator[GcReport]:
-        """Remove what nobody needs: objects that no reference reaches, leftovers, caches of what is gone.
+        """Delete unreferenced files: objects that no reference reaches, leftovers, caches of what is gone.
 
         Args:
             refs: names, ids, patterns; all datasets, and what belongs to none, by default.
@@ -185,7 +185,7 @@ class Maintenance:
         dry_run: bool = False,
         progress: ProgressSink = silent,
     ) -> Iterator[GcReport]:
-        """Remove what nobody needs from a folder or bucket that datasets are pushed to.
+        """Delete unreferenced files from a folder or bucket that datasets are pushed to.
 
         Args:
             place: name of a repository, path or URL.

@@ -123,7 +123,7 @@ class Queries:
             key: columns by which rows are known; the primary key of the dataset if empty.
 
         Raises:
-            BlockNotFound, NotYetThen, NoSuchKey: a moment or a column is none.
+            BlockNotFound, NotYetThen, NoSuchKey: a moment or a column is invalid.
         """
         from odfpy.coordinator.reading.compare import compare
 

@@ -158,7 +158,7 @@ class Updates:
 
         Raises:
             UsageError: the dataset is derivative, or a copy: its watermark follows from others.
-            InvalidValue: it is no time.
+            InvalidValue: it is not a time.
             WatermarkWentBack: the watermark is later already.
         """
         from odfpy.coordinator.ingest.watermarks import set_watermark

@@ -90,7 +90,7 @@ class RowFileOptions:
         inner, packed = _parts(name)
         if form is None and (Path(name).suffix.lower() in _OTHERS or (packed and inner in (None, RowFormat.PARQUET))):
             raise UsageError(
-                f"{name} is no name of a Parquet, CSV or NDJSON file",
+                f"{name} is not a name of a Parquet, CSV or NDJSON file",
                 hint="End it with .parquet, .csv, .ndjson, .csv.gz or .ndjson.zst, or say --format.",
             )
         kind = inner if form is None else member_named(RowFormat, "file format", form, error=UsageError)

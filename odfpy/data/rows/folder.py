@@ -25,7 +25,7 @@ MAX_BYTES: Final = 1 << 27
 """Bytes of rows that are held to be parted at once."""
 
 NULL: Final = "__HIVE_DEFAULT_PARTITION__"
-"""The folder of null, and of an empty text, which is no name of a folder for readers such as Spark."""
+"""The folder of null, and of an empty text, which is not a name of a folder for readers such as Spark."""
 
 _UNSAFE: Final = re.compile(r"""[\x00-\x1f"#%'*/:=?\\{}\[\]^\x7f]""")
 """What Hive writes as `%2F`. Letters of all languages stay: not every reader takes escapes in names of columns."""
@@ -70,7 +70,7 @@ class RowFolder:
             only: name of the file, where there is to be one.
 
         Raises:
-            CannotExport: there are no such columns, or no others, or their values are no names.
+            CannotExport: there are no such columns, or no others, or their values are not names.
         """
         import pyarrow as pa
 

@@ -225,7 +225,7 @@ def _by_name(fields: Iterable[DataField], path: str) -> dict[str, DataField]:
     by_name: dict[str, DataField] = {}
     for field in fields:
         if field.name in by_name:
-            raise SchemaError(f"Field {_join(path, field.name)!r} is there twice")
+            raise SchemaError(f"Field {_join(path, field.name)!r} occurs twice")
         by_name[field.name] = field
     return by_name
 

@@ -138,7 +138,7 @@ def _link_attributes(field: DataField) -> dict[str, Any] | None:
 def _problem_of(field: DataField, attributes: dict[str, Any]) -> str | None:
     link = attributes[TYPE].get("linkType")
     if not isinstance(link, dict) or link.get("kind") != "Multihash":
-        return "its linkType is none that is known here, which is Multihash"
+        return "its linkType is unknown; the known one is Multihash"
     return None if isinstance(_plain(field.type), odf.String) else "it is not of type String"
 
 

@@ -25,7 +25,7 @@ def read_raw_arrow(data: bytes) -> DataSchema:
     """The schema that the bytes stand for.
 
     Raises:
-        SchemaError: they are no Arrow schema, or one that ODF cannot express.
+        SchemaError: they are not an Arrow schema, or one that ODF cannot express.
     """
     import pyarrow as pa
 

@@ -252,7 +252,7 @@ def _describe(field: pa.Field, level: int) -> tuple[bytes, list[bytes]]:
 
 
 def ambiguous_columns(source: pa.Table | PathLike) -> list[str]:
-    """Leaf columns (`struct.leaf`) over which the reference implementation's hash is no function of the data.
+    """Leaf columns (`struct.leaf`) over which the reference implementation's hash is not a function of the data.
 
     In a batch where both a struct and a leaf under it have nulls, it takes a leaf that is null under a struct that
     is not for a value, whatever bytes are there. A logical hash made by others may thus differ from ours when such

@@ -46,7 +46,7 @@ def unnest_columns(plan: Any) -> list[Unnested]:
             continue
         source = next((one for one in known if name.startswith(one + ".")), None)
         if source is None:
-            raise InternalError(f"{name} is no column of what is unnested")
+            raise InternalError(f"{name} is not a column of what is unnested")
         found.append(Unnested(name, source, 0))
     return found
 

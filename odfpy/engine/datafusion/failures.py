@@ -135,12 +135,12 @@ _MISTAKES: Final = (
         _UNGROUPED,
         _TO_GROUP,
     ),
-    _mistake(r"(?:Expected|^)\s*(?P<word>LIMIT|OFFSET)", None, "Write a whole number, from 0 on."),
+    _mistake(r"(?:Expected|^)\s*(?P<word>LIMIT|OFFSET)", None, "Write a whole number, at least 0."),
     _mistake(r"not allowed in the (?P<word>\w+) clause", None, None),
     _mistake(r"(?P<word>UNION|INTERSECT|EXCEPT) queries have different", None, "Select as many columns in each."),
     _mistake(
         r"non-boolean predicate '(?P<dotted>[^']*)' returning (?P<type>.*)",
-        "`{dotted}` is no condition, it is {type}",
+        "`{dotted}` is not a condition, it is {type}",
         "Compare it with something.",
         "where",
         "having",
@@ -175,7 +175,7 @@ _MISTAKES: Final = (
     ),
     _mistake(
         r"ArrowMemoryError|alloc of size \d+ failed",
-        "The query wants more memory than it may take",
+        "The query needs more memory than it may use",
         "Ask for less: fewer rows or columns, shorter lists and texts.",
     ),
     _mistake(r"memory allocation failed|Resources exhausted", None, "Ask for less: shorter lists and texts."),

@@ -1,7 +1,7 @@
 """Functions over JSON text that the reference implementation adds to DataFusion, for manifests that use them.
 
 They take one key, or the position in an array as text; what is deeper is reached with `json_get_json` in between. What
-is not there, is of another kind or is no JSON gives NULL, as there.
+is not there, is of another kind or is not JSON gives NULL, as there.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _float(value: Any) -> float | None:
 
 
 def _text(value: Any) -> str | None:
-    """A text that Arrow can hold: JSON may escape halves of a surrogate pair, which are no characters."""
+    """A text that Arrow can hold: JSON may escape halves of a surrogate pair, which are not characters."""
     if not isinstance(value, str):
         return None
     try:

@@ -20,7 +20,7 @@ def misreads_nulls(plan: Any) -> bool:
     if not lines:
         return False
     scans = [filters for filters in _filters_of_scans(plan) if any(_LIST in str(one) for one in filters)]
-    # A subquery in an expression, whose plan is no input of another one, is only in the text.
+    # A subquery in an expression, whose plan is not an input of another one, is only in the text.
     return len(scans) != len(lines) or not all(_is_read_well(one) for filters in scans for one in filters)
 
 

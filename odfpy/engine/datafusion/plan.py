@@ -44,11 +44,11 @@ def check_is_query(plan: Any, source: SourceText) -> None:
     """Refuse what reports on a query or a table instead of being one.
 
     Raises:
-        InvalidQuery: it is no query.
+        InvalidQuery: it is not a query.
     """
     for name, _ in operators(plan):
         if name in _NO_QUERY:
-            raise InvalidQuery(f"Only queries are allowed, and {name} is none{source.whole()}", hint="Write a SELECT.")
+            raise InvalidQuery(f"Only queries are allowed, not {name}{source.whole()}", hint="Write a SELECT.")
 
 
 def check_total_order(plan: Any, source: SourceText) -> None:

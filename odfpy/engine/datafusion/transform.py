@@ -251,7 +251,7 @@ def operation_types(batch: pa.RecordBatch, layout: OutputLayout) -> pa.Array:
     """The operation types that the query selects, or +A for every row.
 
     Raises:
-        InvalidQuery: they are none.
+        InvalidQuery: they are invalid.
     """
     if layout.operation_type is None:
         return pa.array(np.zeros(batch.num_rows, dtype=np.int32))

@@ -48,7 +48,7 @@ def late_slices(
             continue
         limit = late_limit(before)
         least = least_time([arrival.path], vocab.event_time_column)
-        # A file that tells nothing may have late entries: no statistics are no proof.
+        # A file that tells nothing may have late entries: no statistics are not proof.
         if least is None or least <= limit:
             stats = slice_stats(arrival.path, vocab=vocab)
             if stats.offset_start is not None and stats.offset_end is not None:

@@ -1,4 +1,4 @@
-"""Queries over files that are no slices: Parquet, CSV and NDJSON, as other programs write them."""
+"""Queries over files that are not slices: Parquet, CSV and NDJSON, as other programs write them."""
 
 from __future__ import annotations
 

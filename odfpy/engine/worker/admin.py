@@ -110,7 +110,7 @@ def _admin(run: RunFolder, request: StatusRequest | StopRequest) -> Status | Non
                     return answer
             case (channel, Refusal(message)):
                 channel.close()
-                raise EngineUnavailable(f"The engine refuses to talk: {message}", hint=f"The log is {run.log}")
+                raise EngineUnavailable(f"The engine rejected the connection: {message}", hint=f"The log is {run.log}")
         if time.monotonic() > deadline:
             raise EngineUnavailable(f"The engine (process {pid}) does not answer", hint=f"The log is {run.log}")
         time.sleep(POLL_SECONDS)

@@ -222,10 +222,10 @@ class SparkEngine:
             if isinstance(answer, success):
                 return answer
             if answer is not None:
-                nonsense = f"{type(answer).__name__} is no answer to {type(job).__name__}"
-                raise EngineUnavailable(f"The engine does not make sense: {nonsense}", hint=self._see_log)
+                nonsense = f"{type(answer).__name__} is not an answer to {type(job).__name__}"
+                raise EngineUnavailable(f"Malformed reply from the engine: {nonsense}", hint=self._see_log)
             self._wait_for_end()
-        raise EngineUnavailable("The engine ends again and again before it takes the request", hint=self._see_log)
+        raise EngineUnavailable("The engine keeps ending before it takes the request", hint=self._see_log)
 
     def _wait_for_end(self) -> None:
         """Until a worker that takes no more jobs has made room."""
@@ -276,7 +276,7 @@ class SparkEngine:
         try:
             answer: Answer | None = channel.receive(Answer)
         except MalformedData as error:
-            raise EngineUnavailable(f"The engine does not make sense: {error.message}", hint=self._see_log) from error
+            raise EngineUnavailable(f"Malformed reply from the engine: {error.message}", hint=self._see_log) from error
         return answer
 
     def _lost(self, job: Job, how: str, hint: str) -> NoReturn:
@@ -301,7 +301,7 @@ class SparkEngine:
         is_confined = weakness is None and self.settings.sandbox is not SandboxMode.OFF and not self.settings.is_cluster
         if self._sandboxed_only and not is_confined:
             raise SandboxRequired(
-                "This server answers queries for Spark for its operator only: its engine is in no whole sandbox",
+                "This server answers queries for Spark for its operator only: its Spark engine is not fully sandboxed",
                 hint="Ask in SqlDataFusion, or with a token of the scope admin.",
             )
 
@@ -333,7 +333,7 @@ class SparkEngine:
                     channel.close()
                     refusals += 1  # the first may be due to a worker that is just taking over
                     if refusals > _ATTEMPTS:
-                        raise EngineUnavailable(f"The engine refuses to talk: {message}", hint=self._see_log)
+                        raise EngineUnavailable(f"The engine rejected the connection: {message}", hint=self._see_log)
             if started is not None and (code := exit_code(started)) is not None:
                 if code:
                     self._not_started(f"it ended with code {code}")

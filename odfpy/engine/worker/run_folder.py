@@ -203,7 +203,7 @@ class RunFolder:
     def make_secret(self) -> str:
         """Put a new secret into its file."""
         secret = secrets.token_hex(32)
-        # O_EXCL: never into a file that is there already, of which somebody else may have chosen the rights.
+        # O_EXCL: never into a file that already exists, of which somebody else may have chosen the rights.
         descriptor = os.open(self._secret_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE_FILE)
         with os.fdopen(descriptor, "w") as file:
             file.write(secret)

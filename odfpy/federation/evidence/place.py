@@ -51,7 +51,7 @@ class AnswerPlace:
             name: of the answer.
 
         Raises:
-            InvalidValue: it is no name of a dataset.
+            InvalidValue: it is not a name of a dataset.
         """
         self.workspace = workspace
         self.name = str(DatasetAlias.parse(name))
@@ -129,7 +129,7 @@ class AnswerPlace:
         datasets = {str(one.handle).lower(): one for one in self.workspace.storage.datasets()}
         if self.name.lower() in datasets:
             raise AlreadyExists(
-                f"A dataset {self.name!r} is there already",
+                f"A dataset {self.name!r} already exists",
                 hint="Choose another name, or remove it and its parts with `odf delete`.",
             )
         found = [one for name, one in datasets.items() if name.startswith(below)]
@@ -138,7 +138,7 @@ class AnswerPlace:
             is_own = self.workspace.storage.keys.get(one.handle.id) is not None
             if not is_own or not _is_of_answer(one) or str(one.handle.id) in used:
                 raise AlreadyExists(
-                    f"A dataset {str(one.handle)!r} is there already, where parts of the answer go",
+                    f"A dataset {str(one.handle)!r} already exists, where parts of the answer go",
                     hint="Choose another name.",
                 )
         return [str(one.handle) for one in found]

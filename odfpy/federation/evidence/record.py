@@ -100,11 +100,11 @@ class AnswerRecord:
             tree: what `json.loads` gave.
 
         Raises:
-            AuthenticationFailed: it is none.
+            AuthenticationFailed: it is invalid.
         """
         try:
             if tree["version"] != VERSION or tree.keys() != _KEYS:
-                raise AuthenticationFailed(f"The record of the answer has another form than version {VERSION}")
+                raise AuthenticationFailed(f"The answer record does not have the form of version {VERSION}")
             found = cls(
                 software=tree["software"],
                 requester=tree["requester"],
@@ -118,9 +118,9 @@ class AnswerRecord:
             _check_types(found)
             again = plain_json(found.to_json())
         except (KeyError, TypeError, ValueError, AttributeError, InvalidValue) as error:
-            raise AuthenticationFailed("The record of the answer is none") from error
+            raise AuthenticationFailed("The answer record is malformed") from error
         if again != plain_json(tree):
-            raise AuthenticationFailed("The record of the answer says two things at once")
+            raise AuthenticationFailed("The answer record contradicts itself")
         return found
 
 
@@ -158,17 +158,17 @@ class SignedRecord:
             text: of the attachment.
 
         Raises:
-            AuthenticationFailed: it is none.
+            AuthenticationFailed: it is invalid.
         """
         try:
             if len(text) > MAX_LENGTH:
-                raise AuthenticationFailed("The record of the answer is too long")
+                raise AuthenticationFailed("The answer record is too long")
             tree = json.loads(text)
             if tree.keys() != {"record", "signature"} or not isinstance(tree["signature"], str):
-                raise AuthenticationFailed("The record of the answer is none")
+                raise AuthenticationFailed("The answer record is malformed")
             return cls(AnswerRecord.parse(tree["record"]), _hash_of(tree["record"]), tree["signature"])
         except (AttributeError, TypeError, ValueError, RecursionError) as error:
-            raise AuthenticationFailed("The record of the answer is none") from error
+            raise AuthenticationFailed("The answer record is malformed") from error
 
     def signer(self, authorities: Authorities) -> tuple[Identity, int]:
         """Return who has signed the record, and when, in seconds since 1970: whoever has asked.
@@ -181,9 +181,9 @@ class SignedRecord:
         """
         signer, claims = authorities.signed(self.signature, AUDIENCE)
         if signer.fingerprint != self.record.requester:
-            raise AuthenticationFailed("The record of the answer is signed by somebody who has not asked the query")
+            raise AuthenticationFailed("The answer record is not signed by whoever asked the query")
         if claims.get("hash") != self.digest or claims.get("query") != self.record.plan.query:
-            raise AuthenticationFailed("The record of the answer was changed since it was signed")
+            raise AuthenticationFailed("The answer record was changed since it was signed")
         return signer, claims["iat"]
 
 

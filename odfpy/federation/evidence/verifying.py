@@ -90,7 +90,7 @@ def verify(
 
     Raises:
         DatasetNotFound: there is no such dataset.
-        UsageError: it is no answer of a web.
+        UsageError: it is not an answer of a web.
         QueryCancelled: it was stopped.
     """
     text = _attachment(workspace, name)
@@ -109,7 +109,7 @@ def _attachment(workspace: Workspace, name: str) -> str:
     for one in () if found is None else found.attachments.items:
         if one.path == ATTACHMENT:
             return one.content
-    raise UsageError(f"{name} is no answer of a web: it has no attachment {ATTACHMENT}", hint=HINT)
+    raise UsageError(f"{name} is not an answer of a web: it has no attachment {ATTACHMENT}", hint=HINT)
 
 
 class _Verifier:

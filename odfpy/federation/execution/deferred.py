@@ -66,7 +66,7 @@ class DeferredQueries:
             options: bounds, and what is wanted beside; `seconds` are for the beginning only.
 
         Raises:
-            InvalidQuery: the query is none.
+            InvalidQuery: the query is invalid.
             IncompleteAnswer: a relay is missing, and that is not wanted.
             OdfError: the relay does not answer, or refuses.
         """
@@ -244,12 +244,12 @@ def _checked(part: ReadPart, schema: pa.Schema) -> ReadPart:
     """The part, if its files have the columns that were asked for.
 
     Raises:
-        InvalidAnswer: they have not, or are no files of Parquet.
+        InvalidAnswer: they have not, or are not files of Parquet.
     """
     try:
         is_good = all(pq.read_schema(path).equals(schema) for path in part.paths)
     except pa.ArrowException as error:
-        raise InvalidAnswer("it gives files that are none of Parquet") from error
+        raise InvalidAnswer("it gives files that are not Parquet") from error
     if not is_good:
         raise InvalidAnswer("it gives other columns than those that were asked for")
     return part

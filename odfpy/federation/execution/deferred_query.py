@@ -96,7 +96,7 @@ def query_of(tree: Mapping[str, Any]) -> DeferredQuery:
     """The query that a relay remembers: what it gives back is not trusted more than any other answer.
 
     Raises:
-        InvalidAnswer: it is none.
+        InvalidAnswer: it is invalid.
     """
     try:
         record = tree["record"]
@@ -129,7 +129,7 @@ def with_state(part: DeferredPart, state: Mapping[str, Any]) -> DeferredPart:
         state: a tree of JSON.
 
     Raises:
-        InvalidAnswer: it is no state.
+        InvalidAnswer: it is not a state.
     """
     try:
         files = tuple(ResultFile.parse(one) for one in state.get("files", []))
@@ -143,7 +143,7 @@ def with_state(part: DeferredPart, state: Mapping[str, Any]) -> DeferredPart:
             statement=None if statement is None else str(statement),
         )
     except (KeyError, TypeError, ValueError, InvalidValue) as error:
-        raise InvalidAnswer(f"The relay {part.relay} tells no state of a result") from error
+        raise InvalidAnswer(f"The relay {part.relay} gives no state of a result") from error
 
 
 def _why(said: Any) -> str | None:

@@ -5,8 +5,8 @@
 3. The parts are read into files, several at the same time; one that breaks off is missing as a whole.
 4. The rest runs over the files, in a process apart.
 
-Of the time that is left, asking takes four fifths at most, and then reading does, too: who is late is missing, and the
-others are an answer.
+Planning gets at most 4/5 of the remaining time, then reading 4/5 of what is left; relays that are late count as
+missing.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def start_query(
         prefix: names of fragments begin with it.
 
     Raises:
-        InvalidQuery: the query is none.
+        InvalidQuery: the query is invalid.
         OdfError: the relay does not answer, or refuses.
     """
     plan = planned(sql, client.entities(_left(ends)), dialect=dialect, prefix=prefix)
@@ -110,7 +110,7 @@ def execute(
         check: looks at the query before anybody is asked.
 
     Raises:
-        InvalidQuery: the query is none.
+        InvalidQuery: the query is invalid.
         IncompleteAnswer: a relay is missing, and that is not wanted.
         QueryCancelled, QueryTimedOut: it was stopped.
         OdfError: the relay does not answer, or refuses.

@@ -75,7 +75,7 @@ class Plan:
             tree: what `json.loads` gave.
 
         Raises:
-            InvalidValue: it is none.
+            InvalidValue: it is invalid.
         """
         try:
             entities = {
@@ -158,7 +158,7 @@ def planned(
         prefix: names of fragments begin with it.
 
     Raises:
-        InvalidQuery: the query is none.
+        InvalidQuery: the query is invalid.
     """
     parts = split(sql, entities, dialect, prefix)
     fragments = {name: _with_rows(fragment) for name, fragment in parts.fragments.items()}

@@ -43,7 +43,7 @@ class CertificateFacts:
         """A certificate in PEM form.
 
         Raises:
-            InvalidCertificate: it is none.
+            InvalidCertificate: it is invalid.
         """
         return facts_of(load_pem(pem))
 
@@ -67,7 +67,7 @@ def load_pem(pem: str) -> x509.Certificate:
     """The certificate of a text.
 
     Raises:
-        InvalidCertificate: it is none.
+        InvalidCertificate: it is invalid.
     """
     from cryptography import x509
 
@@ -136,7 +136,7 @@ def certificate_attributes(pem: str) -> dict[str, str]:
         pem: the certificate.
 
     Raises:
-        InvalidCertificate: it is none.
+        InvalidCertificate: it is invalid.
     """
     certificate = load_pem(pem)
     found: dict[str, str] = {}

@@ -202,9 +202,9 @@ class FlightConnection(StrictModel):
     @model_validator(mode="after")
     def _is_possible(self) -> FlightConnection:
         if (self.user is None) != (self.password_env is None):
-            raise ValueError("user and password_env go together")
+            raise ValueError("user and password_env need each other")
         if (self.certificate_file is None) != (self.key_file is None):
-            raise ValueError("certificate_file and key_file go together")
+            raise ValueError("certificate_file and key_file need each other")
         if self.user is not None and self.token_env is not None:
             raise ValueError("name a user or a token, not both")
         if not self.url.startswith("grpc+tls:") and (self.certificate_file or self.ca_file):

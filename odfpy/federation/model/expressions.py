@@ -29,7 +29,7 @@ def transformation(text: str) -> exp.Expr:
         text: an SQL expression; what is in quotes stays what it is.
 
     Raises:
-        InvalidValue: it is none, or names something else than `{v}`.
+        InvalidValue: it is invalid, or names something else than `{v}`.
     """
     from sqlglot import exp
 
@@ -135,7 +135,7 @@ def _check_scalar(tree: Any, text: str) -> None:
 
 
 def _with_value(text: str) -> str:
-    """The text with a column in the place of each `{v}`; braces in quotes are no places.
+    """The text with a column in the place of each `{v}`; braces in quotes are not places.
 
     Raises:
         InvalidValue: other braces.

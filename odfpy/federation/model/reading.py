@@ -69,8 +69,8 @@ def read_documents(places: Iterable[Path]) -> list[Declared]:
         places: files and folders. Files whose names begin with a full stop are passed over.
 
     Raises:
-        InvalidDocument: one is none; the message names file, line and key.
-        MalformedManifest: a file is no YAML.
+        InvalidDocument: one is invalid; the message names file, line and key.
+        MalformedManifest: a file is not YAML.
     """
     found: dict[ObjectKey, Declared] = {}
     for file in _files(places):

@@ -288,5 +288,5 @@ def _twice(spec: Spec, path: Path, names: Sequence[str]) -> Iterator[_Trouble]:
     seen: set[str] = set()
     for at, name in enumerate(names):
         if name.lower() in seen:
-            yield _Trouble(spec, (*path, at), f"{name!r} is there twice", "Names ignore case.")
+            yield _Trouble(spec, (*path, at), f"{name!r} occurs twice", "Names ignore case.")
         seen.add(name.lower())

@@ -74,12 +74,12 @@ class Received:
 
         Raises:
             ResultTooLarge: it is too much.
-            InvalidAnswer: it is no batch.
+            InvalidAnswer: it is not a batch.
         """
         try:
             batch.validate(full=True)
         except (pa.ArrowException, ValueError) as error:
-            raise InvalidAnswer("The rows are none: they contradict themselves") from error
+            raise InvalidAnswer("The row data is malformed") from error
         with self._lock:
             self._under_way[part] = self._under_way.get(part, 0) + bytes_of(batch)
             total = self._ended + sum(self._under_way.values())

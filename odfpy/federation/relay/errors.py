@@ -6,7 +6,7 @@ from odfpy.errors import OdfError, UsageError
 
 
 class InvalidQuestion(UsageError, code="E779"):
-    """A relay was asked something that is no question."""
+    """A relay was asked something that is not a question."""
 
 
 class TicketRefused(OdfError, code="E784"):
@@ -22,7 +22,7 @@ class RelayRefused(OdfError, code="E787"):
 
 
 class InvalidAnswer(OdfError, code="E788"):
-    """A relay has answered with something that is no answer."""
+    """A relay has answered with something that is not an answer."""
 
 
 class IncompleteAnswer(OdfError, code="E789"):

@@ -52,7 +52,7 @@ def question_of(data: bytes) -> Question:
     """The question of a command.
 
     Raises:
-        InvalidQuestion, InvalidFragment: it is none.
+        InvalidQuestion, InvalidFragment: it is invalid.
     """
     if len(data) > MAX_QUESTION_LENGTH:
         raise InvalidQuestion(f"A question has at most {MAX_QUESTION_LENGTH} bytes")
@@ -89,7 +89,7 @@ def answer_of(info: Any) -> Answer:
     """The answer in a FlightInfo of another relay.
 
     Raises:
-        InvalidAnswer: it is none.
+        InvalidAnswer: it is invalid.
     """
     try:
         if len(info.app_metadata) > MAX_CHARACTERS or len(info.endpoints) > MAX_PARTS:
@@ -97,7 +97,7 @@ def answer_of(info: Any) -> Answer:
         parts = tuple(_part(endpoint) for endpoint in info.endpoints)
         missing = [MissingRelay(_text(name), _text(why)) for name, why in json.loads(info.app_metadata)["missing"]]
     except (ValueError, TypeError, KeyError, RecursionError, pa.ArrowException) as error:
-        raise InvalidAnswer("The answer of the relay is none") from error
+        raise InvalidAnswer("The answer of the relay is malformed") from error
     return Answer(parts, tuple(missing[:MAX_PARTS]))
 
 
@@ -162,7 +162,7 @@ class Connections:
 
         Raises:
             RelayUnavailable: it could not be asked, or is late.
-            InvalidAnswer: what it has answered is none.
+            InvalidAnswer: what it has answered is invalid.
             OdfError: it has refused.
         """
         descriptor = fl.FlightDescriptor.for_command(question_bytes(question))
@@ -204,7 +204,7 @@ class Connections:
             (found,) = results
             return json.loads(found)
         except (ValueError, RecursionError) as error:
-            raise InvalidAnswer(f"The relay {location} has answered with something that is no answer") from error
+            raise InvalidAnswer(f"The relay {location} has answered with something that is not an answer") from error
 
     def entities(self, location: str, seconds: float) -> dict[str, pa.Schema]:
         """The entities of a relay, by name.
@@ -244,7 +244,7 @@ class Connections:
 
 
 class _RemoteRows:
-    """The reader of a stream, with its errors in words; what whoever reads it does wrong is no error of the relay."""
+    """The reader of a stream, with its errors in words; mistakes of whoever reads it are not errors of the relay."""
 
     def __init__(self, stream: Any, location: str) -> None:
         self._stream = stream
@@ -280,7 +280,7 @@ def _translated_errors(location: str) -> Iterator[None]:
         raise RelayUnavailable(f"The relay {location} has not answered in time") from error
     except fl.FlightUnavailableError as error:
         raise RelayUnavailable(
-            f"The relay {location} cannot be reached", hint="Is it there, and are both certificates of one authority?"
+            f"The relay {location} cannot be reached", hint="Is it running, and are both certificates of one authority?"
         ) from error
     except (pa.ArrowException, OSError) as error:
         message, hint = _words(error)

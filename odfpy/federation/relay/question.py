@@ -41,7 +41,7 @@ class AnswerOptions:
         """The options that somebody sent. One that is not known is refused: to leave it out could be dangerous.
 
         Raises:
-            InvalidQuestion: they are none.
+            InvalidQuestion: they are invalid.
         """
         if not isinstance(tree, list) or any(not isinstance(one, str) or one not in _OPTIONS for one in tree):
             raise InvalidQuestion(f"The options of a question must be a list of {', '.join(_OPTIONS)}")
@@ -87,7 +87,7 @@ class SentFragment:
             columns: names and types of the entity's columns; None for those of somebody else.
 
         Raises:
-            InvalidFragment: it is none, or does not fit the entity.
+            InvalidFragment: it is invalid, or does not fit the entity.
         """
         return Fragment.parse(self.tree, columns)
 
@@ -136,7 +136,7 @@ class Question:
             tree: what `json.loads` gave.
 
         Raises:
-            InvalidQuestion: it is none.
+            InvalidQuestion: it is invalid.
             InvalidFragment: its fragment names no entity.
         """
         if not isinstance(tree, dict) or tree.keys() != _KEYS:
@@ -180,7 +180,7 @@ class Cancellation:
             tree: what `json.loads` gave.
 
         Raises:
-            InvalidQuestion: it is none.
+            InvalidQuestion: it is invalid.
         """
         match tree:
             case {"query": str(query), "requester": str() | None as requester, "hops": int(hops), **more}:

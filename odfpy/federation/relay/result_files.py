@@ -41,7 +41,7 @@ class ResultFile:
         """The file that `to_json` gave.
 
         Raises:
-            ValueError, TypeError, KeyError, InvalidValue: it is none.
+            ValueError, TypeError, KeyError, InvalidValue: it is invalid.
         """
         return cls(Multihash.parse(tree["hash"]), int(tree["bytes"]), int(tree["rows"]))
 

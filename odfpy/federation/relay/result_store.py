@@ -22,7 +22,7 @@ class ResultStore:
             place: a folder, or a URL.
 
         Raises:
-            InvalidValue, TransferError: the URL is none, or the library of the store is not installed.
+            InvalidValue, TransferError: the URL is invalid, or the library of the store is not installed.
         """
         self._place = place.rstrip("/")
         self._bucket = None

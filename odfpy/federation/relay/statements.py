@@ -94,15 +94,15 @@ def verified(text: str, authorities: Authorities) -> tuple[Statement, Identity]:
         authorities: whose certificates are trusted.
 
     Raises:
-        AuthenticationFailed: it is no statement, or of nobody who is trusted.
+        AuthenticationFailed: it is not a statement, or of nobody who is trusted.
     """
     if len(text) > MAX_LENGTH:
         raise AuthenticationFailed("A statement about rows is too long")
     signer, claims = authorities.signed(text, AUDIENCE)
     if signer.certificate is None or not is_of_server(signer.certificate):
-        raise AuthenticationFailed("A statement about rows is signed by somebody who is no relay")
+        raise AuthenticationFailed("A statement about rows is signed by somebody who is not a relay")
     if any(type(claims.get(name)) is not kind for name, kind in _FIELDS.items()):
-        raise AuthenticationFailed("A statement about rows is none")
+        raise AuthenticationFailed("The statement about rows is malformed")
     return Statement(**{name: claims[name] for name in _FIELDS}, at=claims["iat"]), signer
 
 

@@ -133,7 +133,7 @@ class Tickets:
             caller: who shows it.
 
         Raises:
-            TicketRefused: it is none of this relay, has ended, was used, or is somebody else's.
+            TicketRefused: it is not of this relay, has ended, was used, or is somebody else's.
         """
         text, _, reader = text.partition(_READ_FOR)
         tree = self._opened(text)
@@ -150,7 +150,7 @@ class Tickets:
         if left <= 0:
             raise TicketRefused("The ticket has ended", hint="Ask the question again.")
         if tree.get("single") and not self._is_first(f"ticket {text[:_PREFIX]}", left):
-            raise TicketRefused("The ticket was used before, and is good for once", hint="Ask the question again.")
+            raise TicketRefused("The ticket was already used; it is valid once", hint="Ask the question again.")
         return _ticket_of(tree)
 
     def reopen(self, text: str) -> Ticket | PassedTicket:
@@ -160,7 +160,7 @@ class Tickets:
             text: what `close` gave.
 
         Raises:
-            TicketRefused: it is none of this relay.
+            TicketRefused: it is not of this relay.
         """
         return _ticket_of(self._opened(text.partition(_READ_FOR)[0]))
 

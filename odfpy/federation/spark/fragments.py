@@ -32,7 +32,7 @@ def fragment_of(options: WebOptions, entities: Mapping[str, pa.Schema]) -> Fragm
     Raises:
         WebObjectNotFound: there is no such entity.
         InvalidFragment: there is no such column, or the condition cannot travel.
-        InvalidQuery, UnsupportedQuery: the query is none, or more than rows of one entity.
+        InvalidQuery, UnsupportedQuery: the query is invalid, or more than rows of one entity.
     """
     if options.query is not None:
         return _of_query(options.query, entities)

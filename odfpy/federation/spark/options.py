@@ -103,7 +103,7 @@ def _check_what(options: Mapping[str, str], entity: str | None, query: str | Non
         raise UsageError("The options say an entity and a query", hint="Leave one of them out.")
     for name in _ROWS if query else ():
         if name in options:
-            raise UsageError(f"The option {name} does not go with a query", hint="Write it into the query.")
+            raise UsageError(f"The option {name} cannot be combined with a query", hint="Write it into the query.")
 
 
 def _columns(text: str) -> tuple[str, ...]:

@@ -67,7 +67,7 @@ def spark_sql(
         small: bytes of a fragment that is read at once, so that Spark can send it to all workers; 0 for none.
 
     Raises:
-        InvalidQuery: the query is none.
+        InvalidQuery: the query is invalid.
         RelayUnavailable: the relay does not answer.
         IncompleteAnswer: a relay is missing, and that is not wanted.
     """

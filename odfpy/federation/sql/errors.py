@@ -6,7 +6,7 @@ from odfpy.errors import UsageError
 
 
 class InvalidFragment(UsageError, code="E777"):
-    """A part of a question has something that not every source understands in the same way, or is too large."""
+    """A part of a question has something whose meaning differs between data sources, or is too large."""
 
 
 class InvalidTransformation(UsageError, code="E778"):

@@ -59,10 +59,10 @@ def name_from_json(json: Any) -> str:
     """The name that JSON says.
 
     Raises:
-        InvalidFragment: it is none.
+        InvalidFragment: it is invalid.
     """
     if not isinstance(json, str) or not 0 < len(json) <= MAX_NAME_LENGTH:
-        raise InvalidFragment("A name in a fragment is none")
+        raise InvalidFragment(f"Malformed fragment: expected a name of 1 to {MAX_NAME_LENGTH} characters")
     return _text(json)
 
 
@@ -84,7 +84,7 @@ class _Reader:
                 return cast(self.read(value, depth + 1), plain(type_from_json(dtype)))
             case [str(operator), *arguments] if operator in OPERATORS:
                 return call(operator, *(self.read(one, depth + 1) for one in arguments))
-        raise InvalidFragment("An expression of a fragment is none")
+        raise InvalidFragment("Malformed fragment: expected an expression")
 
 
 def _value_to_json(value: Any) -> Any:
@@ -109,20 +109,20 @@ def _constant(dtype: pa.DataType, value: Any) -> Constant:
     if kind == "bool" and isinstance(value, bool):
         return Constant(value, dtype)
     if kind not in _VALUES or not isinstance(value, str) or len(value) > MAX_TEXT_LENGTH or dtype == UNKNOWN:
-        raise InvalidFragment("A constant of a fragment is none")
+        raise InvalidFragment(f"Malformed fragment: invalid constant of type {dtype}")
     try:
         return Constant(_VALUES[kind](value, dtype), dtype)
     except (ValueError, ArithmeticError) as error:
-        raise InvalidFragment("A constant of a fragment is none") from error
+        raise InvalidFragment(f"Malformed fragment: invalid constant of type {dtype}") from error
 
 
 def _text(value: str, _: Any = None) -> str:
     if "\0" in value:
-        raise InvalidFragment("A text of a fragment has a character 0")
+        raise InvalidFragment("Malformed fragment: a string contains a NUL character")
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise InvalidFragment("A text of a fragment is none") from error
+        raise InvalidFragment("Malformed fragment: invalid characters in a string") from error
     return value
 
 

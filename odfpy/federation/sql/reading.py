@@ -42,7 +42,7 @@ def read_text(text: object, column: FindColumn, flavor: Flavor = PLAIN) -> Expre
         flavor: of the text.
 
     Raises:
-        InvalidFragment: it is no expression, or has something that the grammar has not.
+        InvalidFragment: it is not an expression, or has something that the grammar has not.
     """
     from sqlglot import exp, parse
     from sqlglot.errors import SqlglotError
@@ -106,7 +106,7 @@ class _Reader:
             self._check(node, OWN[name])
             return reader(node)  # type: ignore[no-any-return]
         if name not in OPERATORS:
-            raise InvalidFragment(f"Not every source has {_short(name.upper())} in the same way")
+            raise InvalidFragment(f"{_short(name.upper())} is not supported: its meaning differs between data sources")
         operator, parts = OPERATORS[name]
         self._check(node, parts)
         parts_of = [node.args.get(part) for part in parts]
@@ -134,7 +134,9 @@ class _Reader:
             return arguments
         kinds = {kind_of(one.dtype) for one in arguments}
         if "text" in kinds and kinds & {"int", "decimal", "float"}:
-            raise InvalidFragment("Not every source compares texts with numbers in the same way")
+            raise InvalidFragment(
+                "Comparing texts with numbers is not supported: its meaning differs between data sources"
+            )
         if self._flavor.decimals_beat_doubles and {"decimal", "float"} <= kinds:
             return [self._rounded(one) if kind_of(one.dtype) == "float" else one for one in arguments]
         return arguments
@@ -142,13 +144,17 @@ class _Reader:
     def _alike(self, values: list[Expression]) -> list[Expression]:
         """Values of which one is taken, if every engine makes the same type of them."""
         if {"decimal", "float"} <= {kind_of(one.dtype) for one in values} and self._flavor.is_query:
-            raise InvalidFragment("Not every source has doubles beside decimal numbers in the same way")
+            raise InvalidFragment(
+                "Doubles beside decimal numbers are not supported: their meaning differs between data sources"
+            )
         return self._compared(values)
 
     @staticmethod
     def _rounded(one: Expression) -> Expression:
         if not isinstance(one, Constant) or not isinstance(one.value, float) or abs(one.value) >= 10**15:
-            raise InvalidFragment("Not every source compares doubles with decimal numbers in the same way")
+            raise InvalidFragment(
+                "Comparing doubles with decimal numbers is not supported: its meaning differs between data sources"
+            )
         return Constant(round(Decimal(repr(one.value)), 15), pa.decimal128(30, 15))
 
     def _narrow(self, one: Expression) -> Expression:
@@ -161,7 +167,9 @@ class _Reader:
         harmless = HARMLESS.get(type(node).__name__, ())
         for key, value in node.args.items():
             if value and key not in parts and key not in harmless:
-                raise InvalidFragment(f"Not every source has {type(node).__name__.upper()} with {key.upper()}")
+                raise InvalidFragment(
+                    f"{type(node).__name__.upper()} with {key.upper()} is not supported: not every data source has it"
+                )
 
     # --- Leaves ---
 
@@ -169,7 +177,7 @@ class _Reader:
         from sqlglot import exp
 
         if not all(isinstance(part, exp.Identifier) for part in node.parts):
-            raise InvalidFragment("Not every source has *")
+            raise InvalidFragment("* is not supported: not every data source has it")
         return self._column(node)
 
     def _literal(self, node: Any) -> Expression:
@@ -266,7 +274,7 @@ class _Reader:
     def _extract(self, node: Any) -> Expression:
         part = str(node.this.name).lower()
         if part not in ("year", "month", "day"):
-            raise InvalidFragment(f"Not every source has EXTRACT({_short(part)}) in the same way")
+            raise InvalidFragment(f"EXTRACT({_short(part)}) is not supported: its meaning differs between data sources")
         found = call(part, self.read(node.expression))
         return self._as_in_query(part, [], found) if self._flavor.is_query else found
 
@@ -293,7 +301,7 @@ class _Reader:
             start = self.read(node.this)
             moved = moved_date(start.value, node.expression, sign) if isinstance(start, Constant) else None
             if moved is None:
-                raise InvalidFragment("Not every source has intervals in the same way")
+                raise InvalidFragment("Intervals are not supported: their meaning differs between data sources")
             return Constant(moved, start.dtype)
         arguments = [self.read(node.this), self.read(node.expression)]
         operator = "add" if sign > 0 else "sub"
@@ -304,7 +312,7 @@ class _Reader:
         """The call that sqlglot puts around the arguments of functions of dates."""
         value = self.read(node.this)
         if kind_of(value.dtype) not in ("date", "time"):
-            raise InvalidFragment("Not every source has dates in texts in the same way")
+            raise InvalidFragment("Dates in texts are not supported: their meaning differs between data sources")
         return value
 
     def _year(self, node: Any) -> Expression:
@@ -320,9 +328,9 @@ class _Reader:
         kinds = {kind_of(left.dtype), kind_of(right.dtype)}
         zero = not isinstance(right, Constant) or not right.value
         if kinds == {"int"} and self._flavor.whole_division:
-            raise InvalidFragment("Not every source divides whole numbers in the same way")
+            raise InvalidFragment("Dividing whole numbers is not supported: its meaning differs between data sources")
         if self._flavor.zero_fails and zero:
-            raise InvalidFragment("Not every source fails where something is divided by zero")
+            raise InvalidFragment("Division by zero is not supported: not every data source fails for it")
         if "decimal" in kinds and "float" not in kinds:
             return self._exact_quotient(left, right)
         return call("div", left, right)
@@ -333,7 +341,7 @@ class _Reader:
         power = len(str(right.value)) - 1 if isinstance(right, Constant) and type(right.value) is int else 0
         exact = power > 0 and isinstance(right, Constant) and right.value == 10**power
         if digits is None or not exact or power > digits or kind_of(left.dtype) != "decimal":
-            raise InvalidFragment("Not every source divides decimal numbers in the same way")
+            raise InvalidFragment("Dividing decimal numbers is not supported: its meaning differs between data sources")
         scale = left.dtype.scale + digits
         precision = min(MAX_DIGITS, left.dtype.precision - left.dtype.scale + scale)
         if scale > MAX_DIGITS or precision - scale < left.dtype.precision - left.dtype.scale:
@@ -355,14 +363,14 @@ class _Reader:
         text_of = kinds[1] == "text" and kinds[0] in ("int", "date", "text")
         coarser = kinds == ("decimal", "decimal") and old.scale > new.scale
         if coarser or ("text" in kinds and not text_of) or kinds == ("float", "decimal"):
-            raise InvalidFragment(f"Not every source casts {old} to {new} in the same way")
+            raise InvalidFragment(f"Casting {old} to {new} is not supported: its meaning differs between data sources")
 
     def type_of(self, node: Any) -> pa.DataType:
         """The type that a cast names."""
         kind = node.this.name if hasattr(node.this, "name") else ""
         sizes = [int(one.name) for one in node.expressions if one.name.isdecimal()]
         if len(sizes) != len(node.expressions) or node.args.get("nested"):
-            raise InvalidFragment("Not every source has this type")
+            raise InvalidFragment("This type is not supported: not every data source has it")
         if kind == "DECIMAL":
             precision, scale = (*sizes, 0)[:2] if sizes else (0, 0)
             if 1 <= precision <= MAX_DIGITS and scale <= precision:
@@ -373,4 +381,4 @@ class _Reader:
             return pa.timestamp(self._flavor.time_unit)
         elif kind in TYPES and not sizes:
             return TYPES[kind]
-        raise InvalidFragment(f"Not every source has the type {_short(str(kind))}")
+        raise InvalidFragment(f"The type {_short(str(kind))} is not supported: not every data source has it")

@@ -56,7 +56,7 @@ def split(sql: str, entities: Mapping[str, pa.Schema], dialect: str = "datafusio
         prefix: names of fragments begin with it; a number comes after it.
 
     Raises:
-        InvalidQuery: it is no query, or names what is not there.
+        InvalidQuery: it is not a query, or names what is not there.
         UnsupportedQuery: it reads an entity in a way that cannot travel.
     """
     if dialect not in QUERIES:

@@ -106,7 +106,7 @@ def type_from_json(text: object) -> pa.DataType:
         InvalidFragment: it names none.
     """
     if not isinstance(text, str) or len(text) > _MAX_LENGTH:
-        raise InvalidFragment("A fragment has a type that is none")
+        raise InvalidFragment("Malformed fragment: unknown type")
     if text in _SIMPLE:
         return _SIMPLE[text]
     try:
@@ -118,5 +118,5 @@ def type_from_json(text: object) -> pa.DataType:
             schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text[6:], validate=True)))
             return to_arrow(from_arrow(schema)).field(0).type
     except (OdfError, ValueError, TypeError, IndexError, KeyError, OSError, RecursionError) as error:
-        raise InvalidFragment("A fragment has a type that is none") from error
-    raise InvalidFragment("A fragment has a type that is none")
+        raise InvalidFragment("Malformed fragment: unknown type") from error
+    raise InvalidFragment("Malformed fragment: unknown type")

@@ -47,7 +47,7 @@ def bytes_of(message: bytes, wanted: int) -> bytes:
     """A field of bytes; empty if the message does not have it.
 
     Raises:
-        FlightFailed: it is no message.
+        FlightFailed: it is not a message.
     """
     found = dict(_fields(message)).get(wanted, b"")
     return found if isinstance(found, bytes) else b""
@@ -57,7 +57,7 @@ def number_of(message: bytes, wanted: int) -> int | None:
     """A field of a number of 64 bits with a sign; None if the message does not have it.
 
     Raises:
-        FlightFailed: it is no message.
+        FlightFailed: it is not a message.
     """
     found = dict(_fields(message)).get(wanted)
     return (found ^ 1 << 63) - (1 << 63) if isinstance(found, int) else None
@@ -93,9 +93,9 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
                 yield tag >> 3, varint()
                 continue
             if kind not in {_FIXED_64, _BYTES, _FIXED_32}:
-                raise FlightFailed(f"The server says what is no message of Flight SQL: a field of kind {kind}")
+                raise FlightFailed(f"The server sent a malformed Flight SQL message: a field of kind {kind}")
             length = varint() if kind == _BYTES else {_FIXED_64: 8, _FIXED_32: 4}[kind]
             yield tag >> 3, message[place : place + length]
             place += length
     except IndexError as error:
-        raise FlightFailed("The server says what is no message of Flight SQL: it ends too early") from error
+        raise FlightFailed("The server sent a malformed Flight SQL message: it ends too early") from error

@@ -1,6 +1,6 @@
 """Fetching: from a source to the bytes of new inputs (ODF specification, "FetchStep").
 
-An input is whatever is committed by itself. Nothing new is no input at all.
+An input is whatever is committed by itself. Nothing new is not an input at all.
 """
 
 from __future__ import annotations

@@ -99,6 +99,6 @@ def _require(value: str, patterns: Patterns, what: str, setting: str, *names: st
 
 def _refused(what: str, setting: str, value: str) -> SourceOutOfBounds:
     return SourceOutOfBounds(
-        f"The source wants {what}, and {setting} does not have it",
+        f"The source uses {what}, which {setting} does not allow",
         hint=f"`odf config get {setting}` shows what sources may use; to add it, set it with {value} as well.",
     )

@@ -70,7 +70,7 @@ def files_taken_in(step: FetchFilesGlob, context: FetchContext, last: str) -> li
 
 
 def dangling_links(step: FetchFilesGlob, context: FetchContext) -> list[str]:
-    """Names of the links that match and lead nowhere, so that they are no files; errors as above."""
+    """Names of the links that match and lead nowhere, so that they are not files; errors as above."""
     return sorted(file.name for file in _paths(step, context) if file.path.is_symlink() and not file.path.exists())
 
 

@@ -171,7 +171,7 @@ class ObjectSource:
         """Version and size of the object, as the store has it now."""
         info = self.files.info(self.path)
         if info.get("type", "file") != "file":
-            raise FetchError(f"{self.shown} is no object, but a folder", hint="Name one object.")
+            raise FetchError(f"{self.shown} is not an object, but a folder", hint="Name one object.")
         etag = info.get("ETag") or info.get("etag")
         modified = _time_of(info)
         size = int(info["size"])
@@ -194,7 +194,8 @@ class ObjectSource:
         except Exception as error:  # noqa: BLE001 (each library has errors of its own)
             if isinstance(error, PermissionError) or getattr(error, "status_code", None) in _FORBIDDEN:
                 raise FetchError(
-                    f"{self.shown}: may not be read", hint="Check the credentials, and whether they allow this object."
+                    f"{self.shown}: no permission to read it",
+                    hint="Check the credentials, and whether they allow this object.",
                 ) from None
             name = type(error).__name__
             failure = FetchInterrupted if name in _PASSING or isinstance(error, TimeoutError) else FetchError

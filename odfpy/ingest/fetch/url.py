@@ -100,7 +100,7 @@ def check_url(text: str, shown: str) -> None:
         shown: what to call it.
 
     Raises:
-        FetchError: it is none, or of a scheme that is not known, or a file of another machine.
+        FetchError: it is invalid, or of a scheme that is not known, or a file of another machine.
     """
     from odfpy.ingest.fetch.object_store import STORES
 
@@ -137,15 +137,15 @@ def split_url(url: str, shown: str) -> SplitResult:
     """The parts of a URL, whose templates are expanded.
 
     Raises:
-        FetchError: it is none.
+        FetchError: it is invalid.
     """
     try:
         parts = urlsplit(url)
         parts.port  # noqa: B018  (checks it)
     except ValueError:
-        raise FetchError(f"{shown} is no URL") from None
+        raise FetchError(f"{shown} is not a URL") from None
     if not parts.scheme:
-        raise FetchError(f"{shown} is no URL", hint="Write a file as file:folder/name.csv or file:///folder/name.csv.")
+        raise FetchError(f"{shown} is not a URL", hint="Write a file as file:folder/a.csv or file:///folder/a.csv.")
     return parts
 
 
@@ -156,7 +156,7 @@ def _check_is_here(url: SplitResult, shown: str) -> None:
             hint="Write file:folder/name.csv for a file below the workspace, file:///folder/name.csv for any other.",
         )
     if "%00" in url.path or "\0" in url.path:
-        raise FetchError(f"{shown} is no name of a file", hint="%00 cannot be part of one.")
+        raise FetchError(f"{shown} is not a name of a file", hint="%00 cannot be part of one.")
 
 
 def _fetch_file(step: FetchUrl, url: SplitResult, shown: str, context: FetchContext) -> Iterator[FetchedFile]:
@@ -168,7 +168,7 @@ def _fetch_file(step: FetchUrl, url: SplitResult, shown: str, context: FetchCont
     except OSError as error:
         raise FetchError(f"Cannot read {shown}: {error.strerror}", hint=f"It stands for {path}.") from error
     if not path.is_file():
-        raise FetchError(f"{shown} is no file", hint="Use FilesGlob to take in the files of a folder.")
+        raise FetchError(f"{shown} is not a file", hint="Use FilesGlob to take in the files of a folder.")
     # Rounded as the reference does: states that it wrote must be recognized.
     modified = Timestamp.from_millis((nanos + NANOS_PER_MILLI // 2) // NANOS_PER_MILLI)
     if known_last_modified(context.known_state) == modified:

@@ -179,7 +179,7 @@ def _json_columns(step: ReadStep, sample: Sample) -> FoundColumns:
             _require_storable(field)
         except Misfit as misfit:
             where = "" if misfit.path == name else f" in {misfit.path}"
-            reason = f"record {misfit.row + 1} has {misfit.shown}{where}, which is no {misfit.wanted}"
+            reason = f"record {misfit.row + 1} has {misfit.shown}{where}, which is not a valid {misfit.wanted}"
             left_out.append(SkippedField(name, reason))
             continue
         except SchemaError as error:

@@ -46,7 +46,7 @@ def _readings(text: bytes) -> Iterator[ReadCsv]:
     if b'"' not in text:
         yield from _even(text, "'")
     if not _OPENING.search(text):
-        yield from _even(text, "")  # quotes that are no quotes: inches, for one
+        yield from _even(text, "")  # quotes that are not quotes: inches, for one
 
 
 def _alone(text: bytes) -> Iterator[ReadCsv]:

@@ -78,7 +78,7 @@ def find_format(sample: Sample, scratch: Path) -> FoundFormat:
     """
     head = sample.head(SAMPLE_BYTES + 1)
     if not head.strip(b"\0 \t\r\n\xef\xbb\xbf"):
-        raise IngestError(f"{sample.name} has nothing in it, from which nothing can be inferred")
+        raise IngestError(f"{sample.name} is empty, so that nothing can be inferred")
     if head.startswith(b"PAR1"):
         return FoundFormat(ReadParquet(), sample)
     if head.startswith(b"PK\x03\x04"):
@@ -117,13 +117,13 @@ def _encoding(head: bytes, name: str, *, is_whole: bool) -> tuple[str | None, tu
     """The encoding to name in the read step, None for UTF-8, and remarks.
 
     Raises:
-        IngestError: it is no text.
+        IngestError: it is not text.
     """
     for mark, encoding in _MARKS:
         if head.startswith(mark):
             return encoding, ()
     if b"\0" in head:
-        raise IngestError(f"{name} is no text, and no other format that odf knows", hint=_KNOWN)
+        raise IngestError(f"{name} is neither text nor another format that odf knows", hint=_KNOWN)
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head, final=is_whole)
     except UnicodeDecodeError as error:
@@ -188,7 +188,7 @@ def _json_step(text: bytes, name: str, *, is_whole: bool) -> ReadStep | None:
 
 
 def _refuse_other_items(document: str, name: str) -> None:
-    """Refuse an array of something else than objects; what is no JSON may be CSV."""
+    """Refuse an array of something else than objects; what is not JSON may be CSV."""
     try:
         json.loads(document)
     except (ValueError, RecursionError):

@@ -82,7 +82,7 @@ def names_events(name: str) -> bool:
 
 
 def _may_be_key(column: Column, values: pa.ChunkedArray) -> bool:
-    """Return whether values are there and compare exactly; amounts of money are no names of anything."""
+    """Return whether values are there and compare exactly; amounts of money are not names of anything."""
     kinds = odf.Float16 | odf.Float32 | odf.Float64 | odf.List | odf.Struct | odf.Map | odf.Bool | odf.Binary
     return not values.null_count and not isinstance(column.plain, kinds) and not is_money(column.name)
 

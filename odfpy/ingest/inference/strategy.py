@@ -72,7 +72,7 @@ def _chosen(
         first = columns[0].name if columns else None
         return next((key.columns for key in keys if len(key.columns) > 1 or key.columns[0] == first), None)
     if event_time.nulls:
-        return None  # what may be null is no part of a key
+        return None  # what may be null is not part of a key
     time = event_time.column.name
     with_time = [key.columns for key in keys if time in key.columns and len(key.columns) > 1]
     alone = [key.columns[0] for key in keys if len(key.columns) == 1 and key.columns[0] != time]

@@ -80,7 +80,7 @@ def guess_type(texts: pa.ChunkedArray, name: str = "") -> InferredType:
     if _all(texts, r"^[+-]?[0-9]+$"):
         return InferredType(odf.String(), "text, since some numbers are beyond Int64")
     if _all(texts, r"^[+-]?[0-9.]*,[0-9]+$"):
-        return InferredType(odf.String(), "text: decimal commas are no numbers here; replace them in `preprocess`")
+        return InferredType(odf.String(), "text: decimal commas are not numbers here; replace them in `preprocess`")
     return InferredType(odf.String())
 
 

@@ -47,10 +47,10 @@ def decompress(step: PrepDecompress, source: Path, target: Path, name: str, limi
         magic = packed.read(2)
         if magic != _GZIP:
             raise PrepareError(
-                f"{name} is no gzip file",
+                f"{name} is not a gzip file",
                 hint="It is a zip file; say `format: Zip`."
                 if magic == b"PK"
-                else "Perhaps it is not packed at all, or the server has unpacked it already.",
+                else "Perhaps it is not compressed, or the server has already decompressed it.",
             )
         size = packed.seek(0, 2)
         packed.seek(0)

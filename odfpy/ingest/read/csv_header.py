@@ -1,7 +1,7 @@
 """Detection of headers in CSV files, where the first row, or all of them, might be lost in silence.
 
 A file without anything in it has no header. Of one that has rows but no header, the first row would be taken for it:
-that is so where its values fit the types of the schema, for names of columns are no numbers and no days. Years
+that is so where its values fit the types of the schema, for names of columns are not numbers or days. Years
 do not count on their own, since they may be names of columns; nor do numbers that count the columns, such as those of
 hours; nor do texts, so that a file of texts only cannot be told apart.
 """
@@ -61,7 +61,7 @@ def require_header(
     if first is None:
         if may_be_empty:
             return
-        raise HeaderMissing(f"{name} has nothing in it, not even the header", hint=_HINT)
+        raise HeaderMissing(f"{name} is empty, without even a header", hint=_HINT)
     if first.cells[0].lstrip().startswith("{") and first.cells[-1].rstrip().endswith("}"):
         raise HeaderMissing(f"{name} has no header: its first line is a JSON object", hint=_OF_JSON)
     if schema is not None and _is_row(first.cells, to_arrow(schema), keys, step):

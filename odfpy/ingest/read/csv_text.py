@@ -2,7 +2,7 @@
 
 A value is quoted if its first character is the quote. In a quoted value the quote is written twice or after the
 escape character, the escape character after itself; before any other character it stands for itself, as it does in
-values without quotes. Lines end with LF, CR or CRLF. Empty lines are no records.
+values without quotes. Lines end with LF, CR or CRLF. Empty lines are not records.
 """
 
 from __future__ import annotations

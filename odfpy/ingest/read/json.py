@@ -52,7 +52,7 @@ def read_ndjson(step: ReadNdJson, schema: DataSchema | None, path: Path, name: s
         part: the part to read; all of the file by default.
 
     Raises:
-        BadValue: a record is no JSON object, or a value does not fit; the message names the line where it begins.
+        BadValue: a record is not a JSON object, or a value does not fit; the message names the line where it begins.
         IngestError: the file cannot be read.
         InvalidValue: an option of the step cannot be used.
     """
@@ -100,7 +100,7 @@ def read_json(step: ReadJson, schema: DataSchema | None, path: Path, name: str, 
         part: the part to read; all of the file by default.
 
     Raises:
-        BadValue: the file is no JSON, has no such array, or a value does not fit; the message names the line.
+        BadValue: the file is not JSON, has no such array, or a value does not fit; the message names the line.
         IngestError: the file cannot be read.
         InvalidValue: an option of the step cannot be used.
     """
@@ -144,7 +144,7 @@ def json_schema(step: ReadJson | ReadNdJson, path: Path, name: str) -> pa.Schema
         name: what messages call the file.
 
     Raises:
-        BadValue: a record is no JSON object, or no type fits all values of a column; the message names the line.
+        BadValue: a record is not a JSON object, or no type fits all values of a column; the message names the line.
         IngestError: the file cannot be read.
         InvalidValue: an option of the step cannot be used.
     """

@@ -111,7 +111,7 @@ class JsonArray:
         """The items in a piece of the file that `cut_at_item` has cut.
 
         Raises:
-            BadValue: the piece is no JSON, or has something that is no object.
+            BadValue: the piece is not JSON, or has something that is not an object.
             Incomplete: the array ends in the piece, but the piece is not the last.
         """
         piece.check_utf8()
@@ -176,7 +176,7 @@ class ArrayParser(Parser):
 
     def _other(self, taken: str, key: str, start: int) -> int:
         if key == taken:
-            raise self._error(start, f"key {key!r} is there twice")
+            raise self._error(start, f"key {key!r} occurs twice")
         return self._value(start)[1]
 
     def _rest_of_object(self, at: int, take: Callable[[str, int], int]) -> int:

@@ -111,7 +111,7 @@ class _Values:
         kind: of all of them, None while there is none.
         has_fractions: whether some are numbers other than integers.
         too_large: the first integer beyond Int64, with its row.
-        inexact: the first integer that is no Float64, with its row.
+        inexact: the first integer that is not a valid Float64, with its row.
     """
 
     path: str

@@ -68,7 +68,7 @@ def parse_series(piece: Piece) -> Records:
     """All objects of a series.
 
     Raises:
-        BadValue: a record is no JSON, or no object; the message names its line.
+        BadValue: a record is not JSON, or not an object; the message names its line.
         Incomplete: the piece ends within a record and is not the last.
     """
     return Parser(piece).series()
@@ -78,7 +78,7 @@ def parse_array(piece: Piece, keys: Sequence[str]) -> Records:
     """All objects of the array that the document is, or has under these keys.
 
     Raises:
-        BadValue: the document is no JSON, has no such array, or an item is no object.
+        BadValue: the document is not JSON, has no such array, or an item is not an object.
     """
     return Parser(piece).array(keys)
 
@@ -122,7 +122,7 @@ class Parser:
         """Keep the object at a position; returns where it ends."""
         value, end = self._value(at)
         if not isinstance(value, dict):
-            raise self._error(at, f"{shorten(self._text[at:end])} is no object", "Each record is a JSON object.")
+            raise self._error(at, f"{shorten(self._text[at:end])} is not an object", "Each record is a JSON object.")
         self._objects.append(value)
         self._starts.append(at)
         return end
@@ -133,7 +133,7 @@ class Parser:
         except json.JSONDecodeError as error:
             if not self._piece.is_last and error.pos >= len(self._text.rstrip()) - 1:
                 raise Incomplete from error
-            raise self._error(at, f"this is no JSON: {error.msg[:1].lower()}{error.msg[1:]}") from error
+            raise self._error(at, f"this is not JSON: {error.msg[:1].lower()}{error.msg[1:]}") from error
         except RecursionError as error:
             raise self._error(at, "values are nested too deeply") from error
 
@@ -141,13 +141,13 @@ class Parser:
         """Walk to the array below the keys and keep its items; returns where the value at the position ends."""
         if not keys:
             return self._items(at, path)
-        self._expect(at, "{", f"{_say(path)} is no object", "Correct `subPath`.")
+        self._expect(at, "{", f"{_say(path)} is not an object", "Correct `subPath`.")
 
         def take(key: str, start: int) -> int:
             if key != keys[0]:
                 return self._value(start)[1]
             if self._found:
-                raise self._error(start, f"key {key!r} is there twice")
+                raise self._error(start, f"key {key!r} occurs twice")
             return self._descend(start, keys[1:], [*path, key])
 
         return self._members(at, take)
@@ -174,7 +174,7 @@ class Parser:
         return self._expect(
             at,
             "[",
-            f"{_say(path)} is no array",
+            f"{_say(path)} is not an array",
             "Name the array of records with `subPath`, or read the file as NdJson.",
         )
 
@@ -211,7 +211,7 @@ class Parser:
 
 
 def members_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The members of an object by key; `REPEATED` stands for the values of a key that is there twice."""
+    """The members of an object by key; `REPEATED` stands for the values of a key that occurs twice."""
     members = dict(pairs)
     if len(members) < len(pairs):
         counts = Counter(key for key, _ in pairs)

@@ -62,7 +62,7 @@ class Misfit(Exception):
             )
         formats = "`dateFormat`" if self.wanted == "Date" else "`timestampFormat`"
         return BadValue(
-            f"{place}: column {shorten(self.path)} has {shorten(self.shown)}, which is no {self.wanted}",
+            f"{place}: column {shorten(self.path)} has {shorten(self.shown)}, which is not a valid {self.wanted}",
             hint=f"Correct the input, or say how it is written with {formats}."
             if self.wanted in ("Date", "Timestamp")
             else "Correct the input, or give the column a type that can hold such values.",

@@ -220,7 +220,7 @@ class _Reader:
             return False
         name = ".".join(part.name for part in table.parts)
         if any(cte.alias == name for cte in select.root().find_all(exp.CTE)):
-            return False  # that is no dataset
+            return False  # that is not a dataset
         if any(one.find(exp.Explode, exp.Unnest, exp.Anonymous) for one in select.selects):
             return False
         found = {_column_of(key, select, table) for key in keys}

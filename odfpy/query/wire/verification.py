@@ -34,7 +34,7 @@ _GONE: Final = "Pull the dataset, or ask somebody who has it."
 
 
 class MalformedAnswer(MalformedData, code="E721"):
-    """A file or text is no answer with a proof."""
+    """A file or text is not an answer with a proof."""
 
 
 class VerificationFailed(IntegrityError, code="E722"):
@@ -108,10 +108,10 @@ class CommittedAnswer:
         try:
             tree = load_exact(data)
         except AmbiguousJson as error:
-            raise MalformedAnswer(f"This is no answer with a proof: {error}", hint=_expected()) from error
+            raise MalformedAnswer(f"This is not an answer with a proof: {error}", hint=_expected()) from error
         except (ValueError, RecursionError) as error:
             what = "it ends too early" if _is_cut(data, error) else "it is not JSON"
-            raise MalformedAnswer(f"This is no answer with a proof: {what}", hint="Get the file once more.") from error
+            raise MalformedAnswer(f"This is not an answer with a proof: {what}", hint="Get the file again.") from error
         if sub_queries is not None and isinstance(tree, dict):
             tree.setdefault("subQueries", sub_queries)
         return cls.parse(tree)
@@ -120,7 +120,7 @@ class CommittedAnswer:
     def parse(cls, tree: Any) -> CommittedAnswer:
         """The same from a tree of JSON."""
         if not isinstance(tree, dict):
-            raise MalformedAnswer("This is no answer with a proof: it is not an object", hint=_expected())
+            raise MalformedAnswer("This is not an answer with a proof: it is not an object", hint=_expected())
         version = tree.get("version", VERSION)
         if type(version) is not int:
             raise MalformedAnswer(f"version: expected a whole number, not {version!r}", hint=_expected())
@@ -132,7 +132,7 @@ class CommittedAnswer:
         missing = [part for part in _PARTS if part not in tree]
         if missing:
             raise MalformedAnswer(
-                f"This is no answer with a proof: it has no {', no '.join(missing)}", hint=_expected()
+                f"This is not an answer with a proof: it has no {', no '.join(missing)}", hint=_expected()
             )
         unknown = [part for part in tree if part not in (*_PARTS, *_OPTIONAL)]
         if unknown:
@@ -161,8 +161,8 @@ class CommittedAnswer:
         self.commitment.check(self.request, self.sub_queries, self.proof)
         if signer is not None and self.proof.signer != signer:
             raise WrongSigner(
-                f"The answer is signed by {self.proof.signer}, and not by {signer}",
-                hint="Ask whom you have it from which key is theirs.",
+                f"The answer is signed by {self.proof.signer}, not by {signer}",
+                hint="Ask whoever gave it to you for their key.",
             )
         if self.output is not None and hash_of(self.output) != self.commitment.output_hash:
             raise InvalidCommitment("OutputHash", "commitment.outputHash doesn't match the hash of output object")

@@ -131,7 +131,7 @@ def _enter_in_bucket(url: str, entry: IndexEntry) -> None:
         except Conflict:
             continue  # somebody else has entered a dataset meanwhile, which must stay
         return
-    raise OdfError(f"{without_user(url)}/{INDEX_FILE}: others write to it all the time")
+    raise OdfError(f"{without_user(url)}/{INDEX_FILE}: others keep writing to it")
 
 
 def _folder_at(url: str) -> Path:
@@ -152,7 +152,7 @@ def _written(index: Index) -> bytes:
 
 
 def _parsed(data: bytes) -> Index | None:
-    """The entries, None for what is no index: it may be anybody's file."""
+    """The entries, None for what is not an index: it may be anybody's file."""
     try:
         tree = json.loads(data)
     except (ValueError, RecursionError):

@@ -67,7 +67,7 @@ def unpack(batch: BlocksBatch, limits: ArchiveLimits) -> list[tuple[Multihash, b
     """The blocks of an archive, in its order; nothing is known of them but their size.
 
     Raises:
-        ProtocolViolation: it is no such archive, or a larger one than is allowed.
+        ProtocolViolation: it is not such an archive, or a larger one than is allowed.
     """
     if (batch.media_type, batch.encoding) != (MEDIA_TYPE, ENCODING):
         raise ProtocolViolation(f"Blocks come as {batch.media_type[:80]!r}, {batch.encoding[:80]!r}: not known here")
@@ -107,7 +107,7 @@ def _entries(stream: BinaryIO, limits: ArchiveLimits) -> Iterator[tuple[Multihas
         yield name, data
     # Zeros unpack from next to nothing: without a bound, a small archive could keep the reader busy for long.
     if stream.read(_MAX_END).strip(b"\0") or stream.read(1):
-        raise ProtocolViolation("The archive of blocks goes on after its end")
+        raise ProtocolViolation("The archive of blocks continues after its end")
 
 
 def _read_header(header: bytes) -> tuple[Multihash, int]:

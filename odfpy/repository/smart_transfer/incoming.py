@@ -40,7 +40,7 @@ class Incoming:
         dropped: blocks that would not be in the chain any more, oldest first.
         came: all blocks that came, also those that the chain has.
         came_base: what the chain amounts to where these begin.
-        objects: the files that all blocks speak of that came, also those that are there already.
+        objects: the files that all blocks speak of that came, also those that already exist.
     """
 
     blocks: tuple[EncodedBlock, ...]
@@ -128,7 +128,7 @@ def _require_same_dataset(blocks: list[EncodedBlock], here: list[HashedBlock], c
     theirs, ours = validate([blocks[0].hashed]), sum_up(here[:1])
     if (theirs.dataset_id, theirs.kind) != (ours.dataset_id, ours.kind):
         raise ForeignDataset(
-            f"The dataset there is {theirs.dataset_id}, which is another one than {ours.dataset_id}",
+            f"The dataset there is {theirs.dataset_id}, not {ours.dataset_id}",
             hint="Check the address, or transfer it under another name.",
         )
 
@@ -155,7 +155,7 @@ def require_files(incoming: Incoming, layout: DatasetLayout, came: Collection[Mu
         IntegrityError: a file is missing, or has another size, or its footer says something else than its block.
     """
     for item in incoming.missing(layout):
-        raise IntegrityError(f"File {item.name} of block {item.block} has not come")
+        raise IntegrityError(f"File {item.name} of block {item.block} has not arrived")
     check_slices((block.hashed for block in incoming.blocks), incoming.base, layout, came)
 
 

@@ -206,5 +206,5 @@ def _headers_of(place: TransferUrl) -> dict[str, str]:
     headers = {row.name: row.value for row in place.headers if row.name.lower() not in _STEERING}
     for name, value in headers.items():
         if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
-            raise ProtocolViolation(f"The server wants a header to be sent that is none: {name[:100]!r}")
+            raise ProtocolViolation(f"The server asks for an invalid header to be sent: {name[:100]!r}")
     return headers

@@ -268,7 +268,7 @@ class PushStrategy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """The address to put an object; one that is there already has none."""
+    """The address to put an object; one that already exists has none."""
 
     object_file: ObjectFile
     push_strategy: PushStrategy

@@ -282,7 +282,7 @@ def blocks_after(
         chain: the chain.
         head: the last block.
         begin_after: the block before the first one, None for the beginning.
-        force: whether all blocks are wanted if that is no ancestor.
+        force: whether all blocks are wanted if that is not an ancestor.
 
     Returns:
         None when the other one is not among the ancestors, unless all are to be overwritten.

@@ -112,7 +112,7 @@ def take_signatures(
             elif hashed is not None:
                 given.take(file.path, file.text.encode("utf-8", "replace"), hashed)
             else:
-                raise MalformedSignature(f"{file.path[:200]!r} is no place for signatures of this push")
+                raise MalformedSignature(f"{file.path[:200]!r} is not a place for signatures of this push")
     given.require(target.side, newest.hash if newest is not None else None)
     return given
 

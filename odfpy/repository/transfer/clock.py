@@ -36,7 +36,7 @@ def require_past(time: Timestamp | None, known: Timestamp | None, clock: Timesta
 
     Args:
         time: of the last of them, which is the greatest.
-        known: of the last block that is there already: if that is of the future too, it was taken in on purpose.
+        known: of the last block that already exists: if that is of the future too, it was taken in on purpose.
         clock: the time here; None where any time is allowed.
         where: the place that they come from, for the message.
 

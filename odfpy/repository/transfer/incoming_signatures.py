@@ -127,7 +127,7 @@ class IncomingSignatures:
             raise MalformedSignature(f"Revocations of more than {MAX_KEYS} keys", hint="Ask whoever runs the server.")
 
     def _there(self, side: SideFiles, path: str, kind: str, hashed: HashedBlock) -> SignedBlock | None:
-        """Return what is there already; what is damaged, or of an earlier head, counts for nothing."""
+        """Return what already exists; what is damaged, or of an earlier head, counts for nothing."""
         data = side.read(path, MAX_SIZE)
         with suppress(OdfError):
             if data is not None:

@@ -46,7 +46,7 @@ def linked_in(
         with_removed: whether those rows are wanted too.
 
     Raises:
-        IntegrityError: a row links to something that is no hash or cannot be checked, or two say different sizes.
+        IntegrityError: a row links to something that is not a hash or cannot be checked, or two say different sizes.
     """
     for item in () if choice.is_empty else slices:
         sizes = _sizes_in(item, reader, choice, with_removed=with_removed)
@@ -109,7 +109,7 @@ def _odd_names(texts: Iterable[str], item: LinkedSlice) -> Iterator[Multihash]:
             name = Multihash.parse(text)
         except InvalidValue as error:
             raise IntegrityError(
-                f"{_where(item)}: a row links to something that is no hash: {text[:80]!r}", hint=WITHOUT
+                f"{_where(item)}: a row links to something that is not a hash: {text[:80]!r}", hint=WITHOUT
             ) from error
         algorithm = ALGORITHMS.get(name.code)
         if algorithm is None or algorithm.new is None:

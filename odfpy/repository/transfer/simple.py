@@ -59,7 +59,7 @@ class TransferResult:
         new_head: head of the target now.
         num_blocks: blocks that came.
         num_records: rows in them.
-        num_objects: data files and checkpoints that were copied; those that were there already do not count.
+        num_objects: data files and checkpoints that were copied; those that already existed do not count.
         num_bytes: their size.
         num_dropped: blocks that are not in the target's chain any more; only `force` does that.
         num_dropped_records: rows in them.

@@ -21,7 +21,7 @@ def check_slices(
 ) -> None:
     """Check the footers of the slices that some blocks bring, where they are on this machine.
 
-    A file that is no Parquet at all is left to whoever reads it, and will not.
+    A file that is not Parquet at all is left to whoever reads it, and will not.
 
     Args:
         blocks: as they follow each other, oldest first.

@@ -148,7 +148,7 @@ class PushedModel(BaseModel):
 
     model_config = _like({"outcome": "pushed", "record": _RECORD})
 
-    outcome: Annotated[str, Field(description="pushed; known: it was there already; refused.")]
+    outcome: Annotated[str, Field(description="pushed; known: it already existed; refused.")]
     record: RecordModel | None = None
     error: FaultModel | None = None
 
@@ -203,12 +203,12 @@ def tree_of(record: FileRecord, url: str) -> dict[str, Any]:
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Refusals as the OpenAPI lists them."""
     why = {
-        400: "The question makes no sense: NoArgs, NoWhat, NoWorkInterval, InvalidWorkInterval, InvalidTime,"
+        400: "The question is invalid: NoArgs, NoWhat, NoWorkInterval, InvalidWorkInterval, InvalidTime,"
         " InvalidCursor or InvalidLookback.",
         401: "An access token is needed.",
         403: "Not allowed for this token.",
         404: "NoSuchFile: there is none, or its bytes have been removed; or there is no such archive for this token.",
-        408: "The bytes do not come.",
+        408: "Timed out waiting for the request body.",
         409: "Somebody else sends the file or writes to the archive, or the offset is another one.",
         413: "This is too large.",
         415: "Nothing reads what comes in this type.",

@@ -44,7 +44,7 @@ def unpack(source: Source, scratch: Path, most: int) -> dict[Multihash, Path]:
         The files by their hashes.
 
     Raises:
-        MalformedBatch: that is no such body, or it ends too early.
+        MalformedBatch: that is not such a body, or it ends too early.
         WrongContent: the bytes of a file have another hash.
         UploadTooLarge: there are too many.
         CannotCopy: there is no room.

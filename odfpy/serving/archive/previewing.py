@@ -112,7 +112,7 @@ def picture(served: ReadableArchive, id: FileId) -> Response:  # noqa: A002 - th
         begun, told = _look(served.archive, record, MAX_PICTURE)
     problem = _problem_of_picture(begun, told)
     if told.media_type is None or problem is not None:
-        raise Refused(404, problem or "The file is no picture")
+        raise Refused(404, problem or "The file is not a picture")
     return Response(begun.data, media_type=told.media_type, headers=_PICTURE_HEADERS)
 
 
@@ -211,7 +211,7 @@ def _of_parquet(archive: LocalArchive, record: FileRecord, folder: Path, control
         return _nothing("It breaks the reader of Parquet files, or takes too much memory")
     except (ResultTooLarge, InvalidQuery, MalformedData, EngineError) as error:
         is_large = isinstance(error, ResultTooLarge)
-        return _nothing("Its rows are too large for a page" if is_large else "It is no Parquet file that can be read")
+        return _nothing("Its rows are too large for a page" if is_large else "It is not a readable Parquet file")
     rows = laid_out(table.slice(0, MAX_ROWS), DataFormat.ARRAY_OF_ARRAYS)
     return {
         "kind": "table",

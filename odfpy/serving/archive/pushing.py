@@ -78,7 +78,7 @@ class Pushing:
                 size, opened = path.stat().st_size, lambda: path.open("rb")
             else:
                 raise ObjectNotFound(
-                    f"{file}: its bytes have not come yet", hint=f"Send {name} first, then the record."
+                    f"{file}: its bytes have not arrived yet", hint=f"Send {name} first, then the record."
                 )
             known = self._contents[name] = Content(path, size, uploads.hash_of(name, opened), name, 0)
         return known

@@ -25,7 +25,7 @@ def refusal(status: int, code: str, message: str, headers: Mapping[str, str] | N
 
 
 def bad_request(code: str, message: str) -> Refused:
-    """A question that makes no sense."""
+    """An invalid question."""
     return refusal(BAD_REQUEST, code, message)
 
 

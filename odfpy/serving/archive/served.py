@@ -116,10 +116,10 @@ class Archives:
         """The archive that a dataset is.
 
         Raises:
-            Refused: it is none.
+            Refused: it is invalid.
         """
         if not self._is_archive(dataset):
-            raise no_archive(f"{dataset.handle} is no archive of files")
+            raise no_archive(f"{dataset.handle} is not an archive of files")
         known = self._open.get(dataset.folder)
         if known is None or known.name != str(dataset.handle):  # it may have been given another name
             root = dataset.workspace_folder.root
@@ -242,4 +242,4 @@ def _at_the_root(connection: HTTPConnection, caller: Caller) -> StoredDataset:
         raise no_archive(f"There are several archives here: {names}\nAsk for /NAME/v0/archive/...")
     if caller.token is None:
         raise unauthorized_error("There is no public archive here; others need an access token")
-    raise no_archive("There is no archive here, or not for this token")
+    raise no_archive("Archive not found, or this token may not read it")

@@ -1,7 +1,7 @@
 """Files on their way into an archive, that are in no record yet.
 
     <object>.part       what has come of a file; its size says where to go on
-    <object>            a file that has come whole, checked against its name and flushed
+    <object>            a complete file, checked against its name and flushed
 
 They are named by the hash that they will have: what is cut off by a client or by the end of the server goes on from
 there, and two who send the same file send it once. A record takes the file out of here into the dataset. What nobody
@@ -101,11 +101,11 @@ class Uploads:
         self._swept = 0.0
 
     def path(self, name: Multihash) -> Path:
-        """Return where a file is that has come whole."""
+        """Return where a complete file is."""
         return self._folder / str(name)
 
     def has(self, name: Multihash) -> bool:
-        """Return whether a file has come whole; it is kept for a while longer then."""
+        """Return whether a file is complete; it is kept for a while longer then."""
         try:
             os.utime(self.path(name))
         except FileNotFoundError:

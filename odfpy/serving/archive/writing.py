@@ -5,7 +5,7 @@
     /v0/archive/objects             POST: many small files in one body (`object_batch`)
     /v0/archive/records             POST: records, all good ones in one commit
 
-All of it can be repeated: bytes are known by their hash, and a record that is there already changes nothing.
+All of it can be repeated: bytes are known by their hash, and a record that already exists changes nothing.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def _as_refusals() -> Iterator[None]:
     except CannotCopy as error:
         raise refusal(507, "NoRoom", error.message) from error
     except ClientDisconnect as error:
-        raise bad_request("InvalidUpload", "The file has not come whole") from error
+        raise bad_request("InvalidUpload", "The request body ended early") from error
     except (OdfError, OSError) as error:
         if is_full(error):
             raise refusal(507, "NoRoom", "The server has no room for the files; none of them was archived") from error

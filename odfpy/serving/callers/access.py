@@ -144,13 +144,13 @@ async def caller(connection: HTTPConnection, text: _Text) -> Caller:
     """Return who asks.
 
     Raises:
-        HTTPException: 401, a token is shown that is none, or not any more.
+        HTTPException: 401, the token is unknown or has expired.
     """
     if text is None:
         return Caller()
     found = await run_in_threadpool(find_caller, text, registry_of(connection).storages)
     if found is None or found.token is None:
-        raise unauthorized_error("This access token is not known here, or it has ended")
+        raise unauthorized_error("Unknown or expired access token")
     connection.scope.setdefault("state", {})["token_name"] = found.token.name
     return found
 
@@ -184,7 +184,7 @@ def readable(connection: HTTPConnection, caller: AnyCaller) -> StoredDataset:
         return dataset
     if caller.token is None:
         raise unauthorized_error("There is no public dataset of that name; others need an access token")
-    raise HTTPException(404, "There is no dataset of that name, or not for this token")
+    raise HTTPException(404, "Dataset not found, or this token may not read it")
 
 
 def is_readable(dataset: StoredDataset, caller: Caller) -> bool:
@@ -230,7 +230,7 @@ def writable(connection: HTTPConnection, caller: AnyCaller) -> DatasetPlace:
         raise unauthorized_error(_NEEDS.format(Scope.WRITE.value))
     dataset = _dataset_at(connection)
     if dataset is not None and dataset.workspace_folder is not caller.storage:
-        raise HTTPException(404, "There is no dataset of that name, or not for this token")
+        raise HTTPException(404, "Dataset not found, or this token may not read it")
     _require(caller, Scope.WRITE, caller.storage)
     return DatasetPlace(caller, alias_in(connection), caller.storage, dataset)
 
@@ -260,7 +260,7 @@ def alias_in(connection: HTTPConnection) -> DatasetAlias:
     """The name of the dataset in the path.
 
     Raises:
-        HTTPException: 404, it is no name.
+        HTTPException: 404, it is not a name.
     """
     path: dict[str, Any] = connection.path_params
     text = f"{path['account']}/{path['name']}" if "account" in path else path["name"]

@@ -53,4 +53,4 @@ def warning(workspace: Workspace) -> str | None:
         return None
     if workspace.config.section(EngineSection).serve_unconfined:
         return f"queries of strangers for Spark run without a whole sandbox ({why}), as {UNCONFINED} says"
-    return f"queries for Spark are answered for tokens of the scope admin only: there is no whole sandbox ({why})"
+    return f"queries for Spark need a token of the scope admin: the engine is not fully sandboxed ({why})"

@@ -43,7 +43,7 @@ class ReachableObjects:
         return self._speaks_of(layout, kind, name) or (kind is ObjectKind.DATA_SLICE and self._links_to(layout, name))
 
     def has_link(self, layout: DatasetLayout, name: Multihash) -> bool:
-        """Return whether an object is no slice, and rows link to it.
+        """Return whether an object is not a slice, and rows link to it.
 
         Raises:
             OdfError: the head or a block is missing or damaged.
@@ -75,7 +75,7 @@ class ReachableObjects:
 
 
 class _Links:
-    """The objects that rows of one dataset link to, read when somebody asks for one that is no slice.
+    """The objects that rows of one dataset link to, read when somebody asks for one that is not a slice.
 
     It has a lock of its own: whoever asks for a block does not wait until many slices have been read.
     """

@@ -117,7 +117,7 @@ class Tokens:
     def _require_new(self, name: str) -> None:
         if any(known.name == name for known in self.list()):
             raise AlreadyExists(
-                f"An access token {name!r} is there already", hint=f"First run `odf token revoke {name}`."
+                f"An access token {name!r} already exists", hint=f"First run `odf token revoke {name}`."
             )
 
     def list(self) -> list[AccessToken]:

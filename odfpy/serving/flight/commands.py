@@ -42,7 +42,7 @@ def refuse_transaction(request: Any) -> None:
 
 
 def no_rows(command: Any, hint: str) -> NotSupported | ReadOnly:
-    """The error for a command that is no query.
+    """The error for a command that is not a query.
 
     Args:
         command: a message.

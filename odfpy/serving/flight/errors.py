@@ -49,11 +49,11 @@ _MAX_LENGTH: Final = 1500
 
 
 class FlightSqlError(OdfError, code="E730"):
-    """A call of Flight SQL makes no sense."""
+    """An invalid Flight SQL call."""
 
 
 class WrongMessage(FlightSqlError, code="E731"):
-    """Bytes are no message of Flight SQL, or no ticket or handle of this server."""
+    """Bytes are not a message of Flight SQL, or not a ticket or handle of this server."""
 
 
 class UnknownStatement(FlightSqlError, code="E732"):

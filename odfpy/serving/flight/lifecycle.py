@@ -50,7 +50,7 @@ def serving_flight(
     except (pa.ArrowException, OSError) as error:
         raise CannotServe(
             f"Cannot listen at {host}, port {port}, for Flight SQL",
-            hint="Is another server there already? Choose another port with --flight-port.",
+            hint="Is another server already running there? Choose another port with --flight-port.",
         ) from error
     url = f"{scheme}://{place}:{server.port}"
     log("listening", url=url)

@@ -81,7 +81,7 @@ def parse(name: str, data: bytes) -> Any:
     """The message that some bytes are.
 
     Raises:
-        WrongMessage: they are none of that name.
+        WrongMessage: they are not of that name.
     """
     try:
         return _classes()[name].FromString(data)

@@ -83,7 +83,7 @@ def _type(place: exp.Literal, columns: Mapping[str, pa.DataType]) -> pa.DataType
 
 
 def _type_of(one: exp.Expr, columns: Mapping[str, pa.DataType]) -> pa.DataType | None:
-    """The type of something that is no parameter, where it is plain to see."""
+    """The type of something that is not a parameter, where it is plain to see."""
     from sqlglot import exp
 
     match one:

@@ -163,7 +163,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
             with self.running.working():
                 return fl.RecordBatchStream(metadata(command, DatasetTables(call.resolver), call.dialect))
         if name_of(command) != "TicketStatementQuery":
-            raise WrongMessage(f"{name_of(command)} is no ticket", hint="Take tickets as GetFlightInfo gives them.")
+            raise WrongMessage(f"{name_of(command)} is not a ticket", hint="Take tickets as GetFlightInfo gives them.")
         batches = self._run(context, call, Ticket.parse(command.statement_handle))
         return fl.GeneratorStream(batches.schema, batches)
 
@@ -215,7 +215,7 @@ class FlightSqlServer(fl.FlightServerBase):  # type: ignore[misc]
             writer: the stream to the client.
         """
         del context, descriptor, reader, writer
-        raise NotSupported("Nothing is exchanged here", hint="Flight SQL does without DoExchange.")
+        raise NotSupported("DoExchange is not supported", hint="Flight SQL does not need it.")
 
     # --- Actions ---
 
@@ -343,7 +343,7 @@ def _command(descriptor: Any) -> Any:
         return unwrap(descriptor.command)
     parts = [part.decode("utf-8", "replace") for part in descriptor.path or []]
     if not parts:
-        raise WrongMessage("The descriptor names nothing", hint="Give it the name of a dataset as path.")
+        raise WrongMessage("The descriptor is empty", hint="Give it the name of a dataset as path.")
     name = dialect_named(DEFAULT_DIALECT).quoted("/".join(parts))
     return message("CommandStatementQuery", query=f"SELECT * FROM {name}")  # noqa: S608
 

@@ -160,14 +160,14 @@ class Sessions:
             now = session.caller.renewed()
             if now is None:
                 self.end(session)
-                raise Unauthenticated("The access token of this session has ended", hint=_HINT)
+                raise Unauthenticated("The access token of this session is no longer valid", hint=_HINT)
             session.caller = now
         return session
 
     def _of_token(self, text: str) -> FlightSession:
         caller = find_caller(text, self._storages)
         if caller is None:
-            raise Unauthenticated("This access token is not known here, or it has ended", hint=_HINT)
+            raise Unauthenticated("Unknown or expired access token", hint=_HINT)
         return FlightSession(caller)
 
 

@@ -111,7 +111,7 @@ class Ticket:
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, InvalidValue) as error:
             raise WrongMessage(
-                "This is no ticket of this server", hint="Take tickets as GetFlightInfo gives them."
+                "This is not a ticket of this server", hint="Take tickets as GetFlightInfo gives them."
             ) from error
 
 
@@ -138,8 +138,8 @@ def _unpacked(text: str) -> tuple[Any, ...]:
     try:
         data = base64.b64decode(text, validate=True)
     except binascii.Error as error:
-        raise WrongMessage("This is no ticket of this server") from error
-    return values_of(as_arrow(lambda: _first_batch(data), "This is no ticket of this server"))
+        raise WrongMessage("This is not a ticket of this server") from error
+    return values_of(as_arrow(lambda: _first_batch(data), "This is not a ticket of this server"))
 
 
 def _first_batch(data: bytes) -> pa.RecordBatch:

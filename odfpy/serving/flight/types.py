@@ -15,9 +15,9 @@ class _Type:
     Attributes:
         name: in SQL.
         number: of `XdbcDataType`.
-        size: digits, characters or bytes at most; None where that is no question.
+        size: digits, characters or bytes at most; None where that is not a question.
         quotes: what stands around a constant.
-        radix: of the size of a number, None for what is no number.
+        radix: of the size of a number, None for what is not a number.
         scale: greatest scale of an exact number.
         generic: the number of the class of types, where it differs.
         subcode: which type of that class.

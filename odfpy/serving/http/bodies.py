@@ -29,7 +29,7 @@ class BodyReader:
         """The next bytes: a piece of them, whatever `size` says; nothing at the end.
 
         Raises:
-            HTTPException: 408, it does not come.
+            HTTPException: 408, no more of it arrives in time.
             ClientDisconnect: the client has gone.
         """
         del size
@@ -42,5 +42,5 @@ class BodyReader:
                 while len(piece) < _PIECE and (chunk := await anext(self._chunks, b"")):
                     piece += chunk
         except TimeoutError as error:
-            raise HTTPException(408, "The object does not come") from error
+            raise HTTPException(408, "Timed out waiting for the request body") from error
         return bytes(piece)

@@ -43,7 +43,7 @@ class OverBudget(OdfError, code="E460"):
 
 @dataclass(frozen=True, slots=True)
 class BudgetHolder:
-    """Whose bytes are counted together.
+    """The party that memory is charged to: a token or an address.
 
     Attributes:
         name: of a token, or the address of somebody without one.
@@ -108,7 +108,7 @@ class MemoryBudget:
                 )
             if size > 0 and self._total[who.has_token] + size > limit.total:
                 raise OverBudget(
-                    "The server takes in as much as it has memory for", hint="Try again in a moment.", is_own=False
+                    "The server has no memory left for more requests", hint="Try again in a moment.", is_own=False
                 )
             self._taken[who] += size
             self._total[who.has_token] += size

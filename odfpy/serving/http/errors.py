@@ -59,7 +59,7 @@ def add_handlers(app: FastAPI) -> None:
 def _as_response(connection: HTTPConnection, error: Exception) -> Response:
     del connection
     assert isinstance(error, Refused)  # noqa: S101 - it is asked about no others
-    # In ASCII: what came from the client may be no text at all.
+    # In ASCII: what came from the client may not be text at all.
     body = json.dumps({"message": error.message, **(error.more or {})})
     return Response(body, error.status, dict(error.headers or {}), media_type="application/json")
 
@@ -101,7 +101,7 @@ def _refuse(connection: HTTPConnection, error: Exception) -> Response:
 def _in_words(connection: HTTPConnection, problem: Any) -> str:
     place = problem["loc"]
     if problem["type"] == "json_invalid":
-        return f"The body is no JSON: {problem['ctx']['error']}, at character {place[-1] + 1}"
+        return f"The body is not JSON: {problem['ctx']['error']}, at character {place[-1] + 1}"
     if problem["type"] == "model_attributes_type" and "json" not in connection.headers.get("Content-Type", ""):
         return "The body is not taken for JSON\nSet the header Content-Type: application/json."
     return f"{'.'.join(map(str, place))}: {problem['msg']}"

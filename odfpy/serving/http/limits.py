@@ -58,10 +58,10 @@ class BoundedBodies:
         text = token_in(connection)
         if text is None:
             most = self._settings.max_stranger_body
-            raise HTTPException(413, f"The body has more than {most} bytes, which is as much as it may have here")
+            raise HTTPException(413, f"The body is larger than the limit of {most} bytes")
         found = await run_in_threadpool(find_caller, text, self._storages)
         if found is None or found.token is None:
-            raise unauthorized_error("This access token is not known here, or it has ended")
+            raise unauthorized_error("Unknown or expired access token")
         held.pass_to(BudgetHolder.of_token(found.token.name))
         return self._settings.max_body
 
@@ -104,7 +104,7 @@ class _Body:
         if self._count > self._most and not self._is_known:
             self._most, self._is_known = await self._bounds.most(self._connection, self._held), True
         if self._count > self._most:
-            raise HTTPException(413, f"The body has more than {self._most} bytes, which is as much as it may have")
+            raise HTTPException(413, f"The body is larger than the limit of {self._most} bytes")
         self._held.grow(len(piece) + weight_of_json(piece))  # the pieces, and what is made of all of them
 
 

@@ -47,7 +47,7 @@ class GuardedProtocol(H11Protocol):
         self._wait()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have come; while they are no whole head of a request, the clock that is running goes on."""
+        """Bytes have come; while they are not a whole head of a request, the clock that is running goes on."""
         if self.transport.is_closing():
             return
         super().data_received(data)

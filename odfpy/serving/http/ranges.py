@@ -36,7 +36,7 @@ def is_known(request: Request, tag: str) -> bool:
 def span_of(request: Request, tag: str, size: int) -> tuple[int, int] | None:
     """The bytes that are asked for, from and up to; None for all of them.
 
-    What is no single range of bytes is not regarded, as RFC 9110 allows: a client that asks for many small ranges gets
+    Anything but a single range of bytes is ignored, as RFC 9110 allows: a client that asks for many small ranges gets
     the file once, not a part of it for each.
 
     Args:
@@ -79,7 +79,7 @@ async def pieces(stream: BinaryIO, count: int) -> AsyncIterator[bytes]:
 def streamed(
     request: Request, open_at: Callable[[int], BinaryIO], size: int, tag: str, headers: Mapping[str, str]
 ) -> Response:
-    """Answer with bytes that are no file of this machine as they are.
+    """Answer with bytes that are not a file of this machine as they are.
 
     Args:
         request: may ask for a range.

@@ -112,8 +112,8 @@ class FlightSql:
             data: the command.
 
         Raises:
-            WrongMessage: it is none.
-            OdfError: it is no query that can be answered.
+            WrongMessage: it is invalid.
+            OdfError: it is not a query that can be answered.
         """
         command = unwrap(data)
         if is_metadata(command):
@@ -130,7 +130,7 @@ class FlightSql:
 
         Raises:
             WrongMessage: it has none.
-            OdfError: it is no query that can be answered.
+            OdfError: it is not a query that can be answered.
         """
         command = unwrap(descriptor.command)
         if is_metadata(command):
@@ -171,8 +171,8 @@ class FlightSql:
             ticket: the ticket.
 
         Raises:
-            WrongMessage: it is none.
-            TicketRefused: it is none of this relay, has ended, or is somebody else's.
+            WrongMessage: it is invalid.
+            TicketRefused: it is not of this relay, has ended, or is somebody else's.
             IncompleteAnswer: a relay is missing, and that is not permitted.
             OdfError: the query cannot be answered.
         """
@@ -183,7 +183,7 @@ class FlightSql:
                     metadata(command, EntityTables(self._client(caller).entities(_PLANNING)), DEFAULT_DIALECT)
                 )
         if name_of(command) != "TicketStatementQuery":
-            raise WrongMessage(f"{name_of(command)} is no ticket", hint="Take tickets as GetFlightInfo gives them.")
+            raise WrongMessage(f"{name_of(command)} is not a ticket", hint="Take tickets as GetFlightInfo gives them.")
         return self._run(context, caller, self._tickets.open(command.statement_handle, caller))
 
     def _run(self, context: Any, caller: Identity, ticket: SqlTicket) -> Any:
@@ -314,7 +314,7 @@ def cancelled_query(body: bytes) -> tuple[bytes, bytes]:
         body: of the action CancelQuery.
 
     Raises:
-        WrongMessage: it is none.
+        WrongMessage: it is invalid.
     """
     info = expect(unwrap(body), "ActionCancelQueryRequest").info
     return info, wrap(message("ActionCancelQueryResult", result=CANCELLED))

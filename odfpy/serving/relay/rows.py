@@ -15,7 +15,7 @@ Item: TypeAlias = "pa.RecordBatch | tuple[pa.RecordBatch, bytes]"
 
 
 class StatedRows:
-    """The batches of a stream, and at the end, with an empty one, a statement about them.
+    """The batches of a stream, followed by one empty batch whose metadata is the signed statement.
 
     Rights may end in the middle of it, wherever the rows are from: each batch is looked at.
 

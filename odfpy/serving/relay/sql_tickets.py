@@ -65,7 +65,7 @@ class SqlTickets:
             caller: who shows it.
 
         Raises:
-            TicketRefused: it is none of this relay, has ended, or is somebody else's.
+            TicketRefused: it is not of this relay, has ended, or is somebody else's.
         """
         tree = self._seal.open(handle.decode("ascii", "replace"), _USE)
         if tree is None:

@@ -118,7 +118,7 @@ def _require_inputs(storage: Storage, caller: Caller, ids: list[DatasetId]) -> N
         except OdfError:  # it is not here, or damaged
             is_known = False
         if not is_known:
-            raise Refused(400, "An input of the dataset is not on this server, or not for this token")
+            raise Refused(400, "An input of the dataset is not on this server, or this token may not read it")
 
 
 def _model(transform: SetTransform, found: AnalyzeResponseSuccess) -> AnalysisModel:

@@ -204,7 +204,7 @@ def dataset_as_of(request: Request, dataset: StoredDataset, block: str | None) -
         block: hash of the block.
 
     Raises:
-        Refused: 400 or 404, it is no hash, or of no block of the dataset.
+        Refused: 400 or 404, it is not a hash, or of no block of the dataset.
     """
     if block is None:
         return dataset

@@ -75,7 +75,7 @@ class TokenInfo(BaseModel):
 
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     401: {"description": "An access token is needed."},
-    404: {"description": "There is no such dataset, or not for this token."},
+    404: {"description": "Dataset not found, or this token may not read it."},
 }
 
 
@@ -186,7 +186,7 @@ def metrics(request: Request) -> Response:
     return Response(request.app.state.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-@server.get("/token", responses={401: {"description": "The token is none, or not any more."}})
+@server.get("/token", responses={401: {"description": "Unknown or expired access token."}})
 def token(caller: AnyCaller) -> TokenInfo:
     """Return what the token of the request is good for."""
     if caller.token is None:
@@ -199,7 +199,7 @@ def token(caller: AnyCaller) -> TokenInfo:
     "/datasets",
     responses={
         200: {"headers": {TOTAL: {"description": "Datasets on all pages.", "schema": {"type": "integer"}}}},
-        401: {"description": "The token is none, or not any more."},
+        401: {"description": "Unknown or expired access token."},
     },
 )
 def datasets(
@@ -217,10 +217,10 @@ def datasets(
     kind: Annotated[DatasetKind | None, Query(description="Only those of this kind.")] = None,
     ids: Annotated[
         list[str] | None,
-        Query(alias="id", max_length=_MAX_IDS, description="Only those with these ids; can be repeated."),
+        Query(alias="id", max_length=_MAX_IDS, description="Only those with these ids; repeatable."),
     ] = None,
     sort: Annotated[Order, Query(description="Order; a hyphen before it for descending.")] = Order.NAME,
-    limit: Annotated[int, Query(ge=1, le=1000, description="Datasets at most.")] = 100,
+    limit: Annotated[int, Query(ge=1, le=1000, description="Maximum number of datasets.")] = 100,
     offset: Annotated[int, Query(ge=0, le=1_000_000, description="Datasets to leave out first.")] = 0,
 ) -> list[DatasetInfo]:
     """The datasets that the caller may read. A header tells how many there are on all pages."""

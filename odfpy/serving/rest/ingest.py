@@ -220,7 +220,7 @@ def _format(content_type: str) -> str | None:
     if kind not in FORMATS or charset not in ("utf-8", "utf8", "us-ascii"):
         what = f"the encoding {charset}" if kind in FORMATS else f"the type {kind!r}"
         known = ", ".join(FORMATS)
-        raise Refused(415, f"Nothing reads {what}\nSet the header Content-Type to one of: {known}, in UTF-8.")
+        raise Refused(415, f"Unsupported format: {what}\nSet the header Content-Type to one of: {known}, in UTF-8.")
     return FORMATS[kind]
 
 
@@ -230,7 +230,7 @@ def _packing(content_encoding: str) -> str | None:
         return None
     if name not in _PACKINGS:
         raise Refused(
-            415, f"Nothing unpacks {name!r}\nSet the header Content-Encoding to gzip or zstd, or leave it out."
+            415, f"Unsupported encoding: {name!r}\nSet the header Content-Encoding to gzip or zstd, or leave it out."
         )
     return _PACKINGS[name]
 
@@ -253,9 +253,9 @@ async def _spooled(request: Request, path: Path) -> tuple[Path, str]:
                 with anyio.fail_after(settings.patience):
                     piece = await _piece(pieces)
             except TimeoutError as error:
-                raise HTTPException(408, "The data does not come") from error
+                raise HTTPException(408, "Timed out waiting for the request body") from error
             except ClientDisconnect as error:
-                raise HTTPException(400, "The data has not come whole") from error
+                raise HTTPException(400, "The request body ended early") from error
             if not piece:
                 return path, digest.hexdigest()
             size += len(piece)
@@ -291,5 +291,5 @@ def _unpacked(path: Path, packing: str, most: int) -> tuple[Path, str]:
                     raise Refused(413, f"More than {most} bytes come out of the data\nSend it in parts.")
                 _write(file, digest, piece)
     except OSError as error:
-        raise Refused(400, f"The body is no {packing}, or ends too early") from error
+        raise Refused(400, f"The body is not valid {packing}, or ends too early") from error
     return target, digest.hexdigest()

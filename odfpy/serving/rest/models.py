@@ -37,7 +37,7 @@ AnySchemaFormat = Annotated[SchemaFormat, _spelled(SchemaFormat), Field(descript
 MaybeSchemaFormat = Annotated[AnySchemaFormat | None, Field(description="How the schema is written, if it is wanted.")]
 Records = Annotated[int, Field(description="Rows of the changelog, corrections among them.")]
 Skipped = Annotated[int, Field(ge=0, le=MAX_ROWS, description="Rows to leave out first.")]
-Rows = Annotated[int, Field(ge=0, le=MAX_ROWS, description="Rows at most.")]
+Rows = Annotated[int, Field(ge=0, le=MAX_ROWS, description="Maximum number of rows.")]
 
 
 class DatasetStateModel(BaseModel):
@@ -145,7 +145,7 @@ class VerdictModel(BaseModel):
 
     ok: bool
     signer: Annotated[
-        SignerModel | None, Field(description="Whom the proof names, if asked for; null if that is no key.")
+        SignerModel | None, Field(description="Whom the proof names, if asked for; null if that is not a key.")
     ] = None
     error: ProblemModel | None = None
 
@@ -161,11 +161,11 @@ class RefusalModel(BaseModel):
 def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Refusals as the OpenAPI lists them."""
     why = {
-        400: "The question makes no sense; the message says why.",
+        400: "The question is invalid; the message says why.",
         401: "An access token is needed, or this one has ended.",
         403: "Not allowed for this token.",
-        404: "There is no such dataset or block, or not for this token.",
-        408: "What is sent does not come.",
+        404: "Dataset or block not found, or this token may not read it.",
+        408: "Timed out waiting for the request body.",
         409: "Somebody else is writing to the dataset.",
         413: "This is too large.",
         415: "Nothing reads what comes in this type or packing.",

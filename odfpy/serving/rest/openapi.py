@@ -27,7 +27,7 @@ _TAGS: Final = [
 ]
 
 _REFUSAL: Final = {"application/json": {"schema": {"$ref": "#/components/schemas/RefusalModel"}}}
-_OF_BODIES: Final = {"400": "The body is no text, or has not come whole.", "413": "The body is too large."}
+_OF_BODIES: Final = {"400": "The body is not text, or ended early.", "413": "The body is too large."}
 _OF_FASTAPI: Final = ("HTTPValidationError", "ValidationError")
 _FOR_A_TOKEN: Final = ("/token", "/platform/token/validate", "/metrics/datasets")
 

@@ -53,7 +53,7 @@ _ANSWERS = {
     **answers(400, 401, 404, 413, 422, 429, 503),
 }
 _NOT_OK: dict[str, Any] = {
-    "description": "It is not what was signed, or does not come out again; or the request makes no sense (`message`).",
+    "description": "It is not what was signed, or cannot be reproduced; or the request is invalid (`message`).",
     "model": VerdictModel | RefusalModel,
 }
 
@@ -194,4 +194,4 @@ def _json(text: str) -> Any:
     except AmbiguousJson as error:
         raise Refused(400, f"datasets: {error}") from error
     except (ValueError, RecursionError) as error:
-        raise Refused(400, "datasets is no JSON") from error
+        raise Refused(400, "datasets is not JSON") from error

@@ -78,9 +78,7 @@ async def sign_in(request: Request, response: Response, body: SignInModel) -> Se
         raise HTTPException(400, "Send either accessToken, or login and password")
     caller = await run_in_threadpool(find_caller, text, registry_of(request).storages)
     if caller is None or caller.token is None:
-        raise unauthorized_error(
-            "This access token is not known here, or it has ended" if body.login is None else WRONG_LOGIN
-        )
+        raise unauthorized_error("Unknown or expired access token" if body.login is None else WRONG_LOGIN)
     begin_session(request, response, text, is_secure=_is_secure(request))
     response.headers["Cache-Control"] = "no-store"
     request.scope.setdefault("state", {})["token_name"] = caller.token.name

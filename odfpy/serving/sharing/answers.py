@@ -238,7 +238,7 @@ def _opened(question: TableQuestion, token: str | None, what: str, use: str) -> 
         return None
     found = question.state.seal.open(token, use)
     if not isinstance(found, dict):
-        raise SharingError(400, f"{what}Token is none that this server gave for this question")
+        raise SharingError(400, f"{what}Token was not issued by this server for this request")
     return found
 
 

@@ -70,7 +70,7 @@ async def query_body(request: Request) -> QueryBody:
     """Read the body of a query, whatever type it is said to be of: the protocol leaves the header out.
 
     Raises:
-        SharingError: 400, it is no such body.
+        SharingError: 400, it is not such a body.
     """
     text = await request.body()
     try:
@@ -90,9 +90,9 @@ def instant(name: str, text: str) -> Timestamp:
         text: in ISO 8601.
 
     Raises:
-        SharingError: 400, it is none.
+        SharingError: 400, it is invalid.
     """
     try:
         return Timestamp.parse(text)
     except InvalidValue as error:
-        raise SharingError(400, f"{name} is no time such as 2022-01-01T00:00:00Z: {text}") from error
+        raise SharingError(400, f"{name} is not a time such as 2022-01-01T00:00:00Z: {text}") from error

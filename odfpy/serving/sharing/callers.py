@@ -49,7 +49,7 @@ async def caller(connection: HTTPConnection) -> SharingCaller:
     found = await run_in_threadpool(find, state, text)
     if found is None:
         state.guesses.wrong(address)
-        raise SharingError(401, "This token is not known here, or it has ended; ask the publisher for a new profile")
+        raise SharingError(401, "Unknown or expired token: ask the publisher for a new profile")
     state.guesses.right(address, text)
     connection.scope.setdefault("state", {})["token_name"] = found.name
     return found

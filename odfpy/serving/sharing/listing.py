@@ -145,7 +145,7 @@ def _after(request: Request, state: SharingState, token: str | None, *, parts: i
         return ()
     found = state.seal.open(token, _use(request))
     if not isinstance(found, list) or len(found) not in (0, parts):
-        raise SharingError(400, "pageToken is none that this server gave for this list")
+        raise SharingError(400, "pageToken was not issued by this server for this list")
     return tuple(map(str, found))
 
 

@@ -33,7 +33,7 @@ _ID_SCHEMES: Final = ("parquet", "delta")
 
 @dataclass(frozen=True)
 class TableQuestion:
-    """A question about a table that the caller may see something of.
+    """A request for a shared table of which the caller may read at least some cells.
 
     Attributes:
         request: the request.

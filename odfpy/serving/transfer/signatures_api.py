@@ -90,7 +90,7 @@ def _block_at(path: str, layout: DatasetLayout, has: Callable[[Multihash], bool]
     """The block that a file of signatures is of."""
     block = layout.refs.get(HEAD) if path == HEAD_PATH else signed_block_of(path)
     if block is None:
-        raise HTTPException(400, f"{path} is no place for signatures")
+        raise HTTPException(400, f"{path} is not a place for signatures")
     if not has(block):
         raise HTTPException(404, f"{path}: there is no such block")
     return layout.chain.block(block)
@@ -105,7 +105,7 @@ def _block_at(path: str, layout: DatasetLayout, has: Callable[[Multihash], bool]
         **_ANSWERS,
         200: with_example({"block": HASH}),
         412: {"description": "It is at another block."},
-        428: {"description": "The request does not say where it should be."},
+        428: {"description": "The request has neither If-Match nor If-None-Match."},
     },
 )
 def move_reference(
@@ -179,18 +179,18 @@ def _require_one_meaning(new: ReferenceName, layout: DatasetLayout) -> None:
         HTTPException: it has.
     """
     if layout.refs.get(new.other.reference) is not None:
-        raise HTTPException(400, f"There is a {new.other} already, and its name cannot be that of a {new.prefix} too")
+        raise HTTPException(400, f"The {new.other} already exists, and its name cannot be that of a {new.prefix} too")
 
 
 def _stays(tag: ReferenceName) -> HTTPException:
-    return HTTPException(403, f"{tag} is there already; moving it needs the scope admin")
+    return HTTPException(403, f"{tag} already exists; moving it needs the scope admin")
 
 
 def _expected(if_match: str | None, if_none_match: str | None) -> Multihash | None:
     if if_match is None and if_none_match is not None and if_none_match.strip() == "*":
         return None
     if if_match is None or if_none_match is not None:
-        raise HTTPException(428, 'Say where it is: If-Match: "<hash>", or If-None-Match: *')
+        raise HTTPException(428, 'Precondition required: send If-Match: "<hash>" or If-None-Match: *')
     return _hash(if_match.strip().strip('"'))
 
 

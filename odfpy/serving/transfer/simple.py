@@ -49,7 +49,7 @@ _OBJECT_ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {"description": "The object.", "content": {"application/octet-stream": {}}},
     206: {"description": "A part of it.", "content": {"application/octet-stream": {}}},
     304: {"description": "The client has it."},
-    400: {"description": "The range makes no sense."},
+    400: {"description": "The range is invalid."},
     416: {"description": "The object is shorter than that."},
 }
 

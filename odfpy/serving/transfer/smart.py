@@ -280,7 +280,7 @@ _PUT_ANSWERS = {
     **_ANSWERS,
     200: {"description": "The server has it."},
     400: {"description": "Another object came."},
-    408: {"description": "The object does not come."},
+    408: {"description": "Timed out waiting for the request body."},
     409: {"description": "The bytes do not follow those that have come."},
 }
 
@@ -343,11 +343,11 @@ async def put_object(request: Request, grant: Granted) -> Response:
     try:
         await anyio.to_thread.run_sync(insert, limiter=_limiter(request, "putting", _PUTTING))
     except PartElsewhere as error:
-        raise HTTPException(409, "The object does not go on there; HEAD tells where") from error
+        raise HTTPException(409, "The object cannot be continued there; HEAD tells where") from error
     except (HashMismatch, ObjectTooLarge) as error:
         raise HTTPException(400, f"This is not the object {grant.name} of {grant.size} bytes") from error
     except ClientDisconnect as error:
-        raise HTTPException(400, "The object has not come whole") from error
+        raise HTTPException(400, "The request body ended early") from error
     return Response(status_code=200)
 
 

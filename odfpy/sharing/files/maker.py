@@ -109,7 +109,7 @@ class FileMaker:
         return ServedFile(key, size, path) if size else None
 
     def has(self, file: TableFile, schema: pa.Schema, view: View) -> bool:
-        """Return whether the file for a view is there already; see `served`."""
+        """Return whether the file for a view already exists; see `served`."""
         return self.path(_key(file, schema, view, None)).exists()
 
     def path(self, key: str) -> Path:

@@ -58,7 +58,7 @@ def arrow_schema(text: str) -> pa.Schema:
     """The columns of a `schema_string`.
 
     Raises:
-        SchemaError: it is none.
+        SchemaError: it is invalid.
     """
     try:
         return pa.schema(_fields(json.loads(text)))

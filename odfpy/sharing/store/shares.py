@@ -47,7 +47,7 @@ class Shares:
         with self._database.writing() as connection:
             known = connection.scalar(sa.select(SHARES.c.name).where(SHARES.c.folded == folded(name)))
             if known is not None:
-                raise AlreadyExists(f"There is a share {known!r} already", hint="`odf share show` shows what is in it.")
+                raise AlreadyExists(f"The share {known!r} already exists", hint="`odf share show` shows what is in it.")
             row = {"id": share.id, "name": name, "folded": folded(name), "comment": comment}
             connection.execute(sa.insert(SHARES).values(row))
         return share
@@ -65,7 +65,7 @@ class Shares:
         with self._database.writing() as connection:
             share = self._share_row(connection, path.share)
             if self._schema_row(connection, share.id, path.schema) is not None:
-                raise AlreadyExists(f"There is a schema {path} already", hint="`odf share show` shows what is in it.")
+                raise AlreadyExists(f"The schema {path} already exists", hint="`odf share show` shows what is in it.")
             self._insert_schema(connection, share.id, path.schema)
 
     def add_table(self, path: SharePath, source: TableSource, comment: str = "") -> SharedTable:
@@ -99,7 +99,7 @@ class Shares:
             schema_id = self._insert_schema(connection, share.id, path.schema) if schema is None else schema.id
             if self._table_row(connection, path) is not None:
                 raise AlreadyExists(
-                    f"There is a table {path} already",
+                    f"The table {path} already exists",
                     hint=f"First run `odf share remove {path}`, or take another name.",
                 )
             connection.execute(sa.insert(SHARED_TABLES).values(schema_id=schema_id, **row))

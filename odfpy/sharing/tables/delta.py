@@ -131,7 +131,7 @@ class DeltaTable(NumberedTable):
         stored = (field.get("metadata") or {}).get(_PHYSICAL)
         if stored is not None and stored != field.get("name"):
             raise CannotShare(
-                f"The Delta table {self._folder} calls the column {field.get('name')!r} otherwise in its files, "
+                f"The Delta table {self._folder} stores the column {field.get('name')!r} under another name, "
                 f"{stored!r} (column mapping)",
                 hint="Write it anew without column mapping, and share that.",
             )
@@ -283,7 +283,7 @@ class DeltaTable(NumberedTable):
             linked = log.is_symlink()
         except OSError as error:
             raise CannotShare(
-                f"{self._folder} is no Delta table: {reason(error)}",
+                f"{self._folder} is not a Delta table: {reason(error)}",
                 hint="Name the folder that `_delta_log` is in.",
             ) from error
         if linked:
@@ -292,7 +292,7 @@ class DeltaTable(NumberedTable):
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Turn errors of the library into ours, also the panics of its Rust, which are no `Exception`."""
+        """Turn errors of the library into ours, also the panics of its Rust, which are not an `Exception`."""
         try:
             yield
         except OdfError:

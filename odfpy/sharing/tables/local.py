@@ -85,7 +85,7 @@ class LocalFolder:
             )
         if not stat.S_ISREG(stamp.st_mode):
             raise CannotShare(
-                f"The table in {self.path} has a file that is none: {os.fspath(name)!r} is a folder, pipe or device",
+                f"The table in {self.path} may only contain files: {os.fspath(name)!r} is a folder, pipe or device",
                 hint="Remove it from the folder.",
             )
         return LocalFile(path, stamp.st_size, stamp.st_mtime_ns)
@@ -126,7 +126,7 @@ class LocalFolder:
         return found, newest
 
     def _listed(self, entry: os.DirEntry[str]) -> LocalFile:
-        """A file in a folder that is no link; looking each one's path up again would take longer than all the rest."""
+        """A file in a folder, not a link; looking each one's path up again would take longer than all the rest."""
         stamp = entry.stat(follow_symlinks=False)
         if stat.S_ISREG(stamp.st_mode):
             return LocalFile(Path(entry.path), stamp.st_size, stamp.st_mtime_ns)

@@ -68,7 +68,7 @@ class TableOpener:
 
 
 def open_files(kind: SourceKind, location: str) -> ReadableTable:
-    """A table of files that are no dataset.
+    """A table of files that are not a dataset.
 
     Args:
         kind: what it is.

@@ -35,7 +35,7 @@ def partition_scalars(values: Mapping[str, str | None], types: Mapping[str, pa.D
         types: of the columns.
 
     Raises:
-        CannotShare: a text is no such value.
+        CannotShare: a text is not such a value.
     """
     return {name: _scalar(name, values[name], kind) for name, kind in types.items() if name in values}
 
@@ -51,6 +51,6 @@ def _scalar(name: str, text: str | None, kind: pa.DataType) -> pa.Scalar:
         return pa.scalar(text).cast(kind)
     except (pa.ArrowException, ValueError) as error:
         raise CannotShare(
-            f"The partition column {name!r} has the value {text!r}, which is no {kind}",
+            f"The partition column {name!r} has the value {text!r}, which is not a valid {kind}",
             hint="Repair the table where it is written.",
         ) from error

@@ -142,7 +142,7 @@ class BucketFolder:
             url: of the folder; nothing is asked yet.
 
         Raises:
-            CannotShare: it is no URL of a folder, or the library of the store is not installed.
+            CannotShare: it is not a URL of a folder, or the library of the store is not installed.
         """
         with _asking(url):
             self._place = parse_place(url)
@@ -274,7 +274,7 @@ def is_remote(location: str | os.PathLike[str]) -> bool:
 
 
 def store_url(location: str) -> str | None:
-    """A location as URL of an object store, however other programs write that; None if it is no such place."""
+    """A location as URL of an object store, however other programs write that; None if it is not such a place."""
     scheme, separator, rest = location.partition("://")
     kind = _SAME_STORE.get(scheme.lower(), scheme)
     container, _, key = rest.partition("/")

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class VisibleTable(NumberedTable):
-    """A table with other versions: that before any data, and then one for each change that shows.
+    """A shared table restricted to the rows a caller may see; only versions that change such rows count.
 
-    The hash of a block is one of all rows, so these versions have none.
+    A block hash covers all rows, so these versions have none.
     """
 
     def __init__(self, table: ReadableTable, shows: Callable[[TableFile], bool]) -> None:

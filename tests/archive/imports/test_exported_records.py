@@ -84,13 +84,13 @@ def test_times_and_sizes_may_be_missing_and_empty_lines_are_none(tmp_path: Path)
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("{", "no JSON"),
-        ("[]", "no JSON object"),
-        ("null", "no JSON object"),
+        ("{", "not JSON"),
+        ("[]", "not a JSON object"),
+        ("null", "not a JSON object"),
         ({}, "leads to no object"),
         (PLAIN | {"url": "s3://datalake"}, "leads to no object"),
         (PLAIN | {"url": 5}, "leads to no object"),
-        (PLAIN | {"metadata": None}, "no JSON object"),
+        (PLAIN | {"metadata": None}, "not a JSON object"),
         (PLAIN | {"metadata": METADATA | {"what": "A B"}}, "what"),
         (PLAIN | {"metadata": {name: value for name, value in METADATA.items() if name != "id"}}, "id is missing"),
         (PLAIN | {"create_time": "soon"}, "create_time"),
@@ -98,9 +98,9 @@ def test_times_and_sizes_may_be_missing_and_empty_lines_are_none(tmp_path: Path)
         (PLAIN | {"size": 1.5}, "size"),
         (PLAIN | {"create_time": float("inf")}, "create_time"),
         (PLAIN | {"size": float("nan")}, "size"),
-        (typed(PLAIN)["M"] | {"size": {"N": "many"}}, "no number"),
+        (typed(PLAIN)["M"] | {"size": {"N": "many"}}, "not a number"),
         (typed(PLAIN)["M"] | {"metadata": {"M": {"start": 5}}}, "form of DynamoDB"),
-        ("[" * 100_000, "no JSON"),
+        ("[" * 100_000, "not JSON"),
     ],
 )
 def test_a_wrong_line_is_told_and_others_are_read(tmp_path: Path, line: Any, told: str) -> None:

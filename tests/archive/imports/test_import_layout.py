@@ -184,7 +184,7 @@ def test_many_are_one_commit_within_limits(lake: Lake, store: FolderArchive, scr
         (b"hello", metadata(b"hello", id=None), "id is missing"),
         (b"hello", metadata(b"hello", id="another"), "the id another"),
         (b"hello", metadata(b"hello", version=1), "version"),
-        (b"hello", "{", "no JSON"),
+        (b"hello", "{", "not JSON"),
         (b"hello", None, "no metadata"),
     ],
 )

@@ -221,7 +221,7 @@ def test_workers_push_at_the_same_time(queue: QueueFolder, store: FolderArchive,
 
 @pytest.mark.parametrize("limits", [{"workers": 0}, {"workers": -1}, {"files": 0}])
 def test_nobody_works_with_no_workers(limits: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="has to be 1 at least"):
+    with pytest.raises(UsageError, match="must be at least 1"):
         UploadLimits(**limits)
 
 

@@ -90,7 +90,7 @@ def test_a_copy_of_a_bucket_is_imported_by_its_records(odf: Odf, place: Path, tm
         (("{}",), "nothing says what is in it"),
         (("{}", "--what", "x", "--where", "y"), "--start is missing"),
         (("{}", "--what", "x", "--start", "now"), "--where is missing"),
-        (("{}", "--what", "(~x", "--where", "y", "--start", "now"), "no regular expression"),
+        (("{}", "--what", "(~x", "--where", "y", "--start", "now"), "not a regular expression"),
         (("s3://lake", "--what", "x"), "are for folders"),
         (("{}", "--records", "x", "--what", "x"), "are for folders"),
         (("{}/nowhere", "--what", "x", "--where", "y", "--start", "now"), "No such folder"),

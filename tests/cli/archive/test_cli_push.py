@@ -30,7 +30,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_name_that_is_not_utf_8_wants_another_path(place: Path) -> None:
-    """In a process of its own: the lock has the command line in it, which is no text."""
+    """In a process of its own: the lock has the command line in it, which is not text."""
     name = b"bad\xff.log"
     (place / "a.log").rename(place / name.decode("utf-8", "surrogateescape"))
     command = [sys.executable, "-m", "odfpy", "archive", "push", name, *WORDS, *LONG_AGO]

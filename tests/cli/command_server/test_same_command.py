@@ -164,7 +164,7 @@ def shell(servers: CommandServers, workspace: Path, line: str) -> list[Done]:
 def test_the_shell_sees_the_same(servers: CommandServers, workspace: Path, line: str) -> None:
     (workspace / "rows").write_text(ROW.replace("9", "1"))
     alone, served = shell(servers, workspace, line)
-    if "ingest" in line:  # the second time, the row is there already
+    if "ingest" in line:  # the second time, the row already exists
         alone, served = (Done(one.code, one.out, one.err.partition(":")[0]) for one in (alone, served))
     if "&" in line:  # whichever of them writes first
         alone, served = (replace(one, out="\n".join(sorted(one.out.splitlines()))) for one in (alone, served))

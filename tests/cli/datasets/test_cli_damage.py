@@ -199,7 +199,7 @@ def test_a_damaged_file_of_a_repository(case: str, odf: Odf, workspace: Path) ->
 
 
 CONFIGURATIONS = {
-    "not YAML": ("a: [", ["not YAML", "Mend the file"]),
+    "not YAML": ("a: [", ["not YAML", "Correct the file"]),
     "no mapping": ("- a", ["No setting"]),
     "an unknown key": ("engine: {memry: 2g}", ["engine.memry", "Did you mean engine.memory?"]),
     "another type": ("fetch: {timeout: soon}", ["fetch.timeout", "a whole number", "'soon'"]),

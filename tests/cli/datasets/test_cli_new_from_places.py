@@ -30,20 +30,20 @@ def test_the_name_is_that_of_the_file(odf: Odf, folder: Path):
     text = (folder / "rates-2024.yaml").read_text()
     assert "name: rates-2024\n" in text
     assert 'url: "file:data/rates-2024.csv.gz"' in text, "a file of the workspace is named from its folder"
-    assert odf("new", "--from", "data/rates-2024.csv.gz").says.startswith("error: rates-2024.yaml is there already")
+    assert odf("new", "--from", "data/rates-2024.csv.gz").says.startswith("error: rates-2024.yaml already exists")
     assert (folder / "rates-2024.yaml").read_text() == text
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--from", "a_b.csv"], "'a_b' is no name of a dataset"),
+        (["--from", "a_b.csv"], "'a_b' is not a name of a dataset"),
         (["x", "--from", "gone.csv"], "There is no file gone.csv"),
         (["x", "--from", "gone/*.csv"], "The folder of 'gone/*.csv' is not there"),
-        (["x", "--from", ""], "--from wants a file"),
+        (["x", "--from", ""], "--from must be a file"),
         (["x", "--from", "a" * 5000], "There is no file aaaa"),
         (["x", "--from", "https:" + "a" * 5000], "Not an http or https URL"),
-        (["--from", "/"], "is no name of a dataset"),
+        (["--from", "/"], "is not a name of a dataset"),
         (["x", "--from", "empty"], "No file in"),
         (["x", "--from", "gopher://x/a.csv"], "nothing is known of the scheme gopher:"),
         (["x", "--from", "file:gone.csv"], "Cannot read file:gone.csv"),

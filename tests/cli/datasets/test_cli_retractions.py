@@ -60,7 +60,7 @@ def test_a_dry_run_sees_a_file_without_a_header(odf: Odf, state: Path) -> None:
     state.write_text("")
     told = odf("pull", "com.example.state", "--dry-run")
     assert (told.code, told.out) == (1, "com.example.state: would fail\n")
-    assert "nothing in it, not even the header (E408)" in told.says
+    assert "is empty, without even a header (E408)" in told.says
 
 
 def test_a_dry_run_sees_a_file_without_anything_in_it(odf: Odf, workspace: Path) -> None:

@@ -66,7 +66,7 @@ def test_a_program_reads_a_line_for_each_file(workspace: Path) -> None:
 def test_a_watch_takes_nothing_else(more: list[str], odf: Odf, workspace: Path) -> None:
     refused = odf("ingest", "com.example.rates", "--watch", ".", *more)
     assert refused.code == 2
-    assert "--watch goes with neither" in refused.says
+    assert "--watch cannot be combined with" in refused.says
 
 
 def test_a_folder_that_is_not_there(odf: Odf, workspace: Path) -> None:

@@ -72,7 +72,10 @@ def test_a_folder_with_something_in_it(odf, tmp_path: Path) -> None:
     (tmp_path / "stock").mkdir()
     assert odf("clone", STOCK).code == 0, "an empty folder will do"
     done = odf("clone", STOCK)
-    assert (done.code, done.says.splitlines()[0]) == (1, "error: stock is there already, and is no empty folder (E116)")
+    assert (done.code, done.says.splitlines()[0]) == (
+        1,
+        "error: stock already exists, and is not an empty folder (E116)",
+    )
     (tmp_path / "file").write_text("")
     assert odf("clone", STOCK, "file").code == 1
     (tmp_path / "empty").mkdir()

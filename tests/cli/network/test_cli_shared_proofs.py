@@ -20,7 +20,7 @@ ROWS = pa.table({"id": [2, 1], "name": ["b", "a"]})
 
 @pytest.fixture
 def profile(tmp_path: Path, odf: Odf, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The profile of a recipient of `sales.eu.folder`, in a folder that is no workspace, with the rows they have read."""
+    """The profile of a recipient of `sales.eu.folder`, in a folder outside a workspace, with the rows they have read."""
     publisher, recipient = tmp_path / "publisher", tmp_path / "recipient"
     workspace = Workspace.init(publisher)
     recipient.mkdir()
@@ -58,12 +58,12 @@ def test_by_a_profile_and_later_from_the_saved_proof(odf: Odf, profile: Path) ->
     ("arguments", "code", "says"),
     [
         (["acme.share#sales.eu.folder"], 2, "nothing here to compare"),
-        (["acme.share#sales.eu"], 2, "no table"),
+        (["acme.share#sales.eu"], 2, "not a table"),
         (["acme.share#sales.eu.else"], 2, "no such share, schema or table"),
         (["acme.share#sales.eu.folder", "--version", "7"], 2, "no version 7"),
         (["acme.share#sales.eu.folder", "--rows", "none.parquet"], 1, "No such file: none.parquet"),
         (["none.share#sales.eu.folder"], 1, "No such file: none.share"),
-        (["rows.parquet#sales.eu.folder"], 2, "no profile file"),
+        (["rows.parquet#sales.eu.folder"], 2, "not a profile file"),
         (["rows.parquet"], 1, "not JSON"),
         (["proof.json", "--version", "1"], 2, "are for shared tables"),
     ],

@@ -1,4 +1,4 @@
-"""Charts say where things are: labels stand below the places that they name, and a single row is no chart."""
+"""Charts say where things are: labels stand below the places that they name, and a single row is not a chart."""
 
 from __future__ import annotations
 

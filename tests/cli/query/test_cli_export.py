@@ -192,10 +192,10 @@ def test_what_is_there_is_left_alone_unless_it_was_exported(odf: Odf, workspace:
     Path("mine.csv").write_text("mine")
     Path("folder").mkdir()
     Path("folder/mine").write_text("mine")
-    assert "is there already" in odf("export", NAME, "--to", "mine.csv").says
+    assert "already exists" in odf("export", NAME, "--to", "mine.csv").says
     assert "is a folder" in odf("export", NAME, "--to", "folder").says
     cut = ["export", NAME, "--to", "folder", "--rows-per-file", "1"]
-    assert "is there already" in odf(*cut).says
+    assert "already exists" in odf(*cut).says
     assert "is not a folder that was exported" in odf(*cut, "--overwrite").says
     assert (Path("mine.csv").read_text(), Path("folder/mine").read_text()) == ("mine", "mine")
     assert odf("export", NAME, "--to", "mine.csv", "--overwrite").code == 0
@@ -271,9 +271,9 @@ def test_exported_files_are_checked(odf: Odf, workspace: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ([NAME], "Where to?"),
-        (["--to", "x"], "Either a dataset or a query"),
-        ([NAME, "-c", "select 1", "--to", "x"], "Either a dataset or a query"),
+        ([NAME], "Missing option --to"),
+        (["--to", "x"], "A dataset cannot be combined with a query"),
+        ([NAME, "-c", "select 1", "--to", "x"], "A dataset cannot be combined with a query"),
         (["-c", "select 1", "--current", "--to", "x"], "A query says itself"),
         ([NAME, "--current", "--as-of", "2024-01-01", "--to", "x"], "Either the current state or an earlier one"),
         ([NAME, "--as-at", "v9", "--to", "x"], "has no block, tag or branch 'v9'"),
@@ -285,20 +285,20 @@ def test_exported_files_are_checked(odf: Odf, workspace: Path) -> None:
         ([NAME, "--to", "x.csv", "--compression-level", "3"], "--compression-level is for Parquet"),
         ([NAME, "--to", "x.csv", "--row-group-size", "3"], "--row-group-size is for Parquet"),
         ([NAME, "--to", "x.parquet", "--no-header"], "are for CSV, not for parquet"),
-        ([NAME, "--to", "x.csv", "--delimiter", "ab"], "--delimiter wants one character that no number has"),
+        ([NAME, "--to", "x.csv", "--delimiter", "ab"], "--delimiter must be one character that no number has"),
         ([NAME, "--to", "x", "--partition-by", "nam"], "Did you mean name?"),
         ([*DF, "-c", "select 1 as a", "--to", "x", "--partition-by", "a"], "none is left for the files"),
         ([NAME, "--to", "nowhere/x.csv"], "Cannot write nowhere/x.csv: No such file or directory"),
-        ([NAME, "--to", ""], "Where to?"),
-        ([NAME, "--to", "-", "--partition-by", "name"], "Standard output takes one file"),
-        ([NAME, "--to", "-", "-o", "json"], "Standard output takes one file"),
+        ([NAME, "--to", ""], "Missing option --to"),
+        ([NAME, "--to", "-", "--partition-by", "name"], "Standard output takes a single file"),
+        ([NAME, "--to", "-", "-o", "json"], "Standard output takes a single file"),
         ([NAME, "--to", "x/"], "x/ would be a folder"),
-        ([NAME, "--to", "s3://bucket/x.csv"], "s3://bucket/x.csv is no place on this machine"),
+        ([NAME, "--to", "s3://bucket/x.csv"], "s3://bucket/x.csv is not a place on this machine"),
         ([NAME, "--to", "/dev/null", "--overwrite"], "/dev/null is a device"),
-        ([NAME, "--to", "x.json"], "x.json is no name of a Parquet, CSV or NDJSON file"),
-        ([NAME, "--to", "x.csv.bz2"], "x.csv.bz2 is no name of a Parquet"),
-        ([NAME, "--to", "x.parquet.gz"], "x.parquet.gz is no name of a Parquet"),
-        ([NAME, "--to", "x.csv", "--delimiter", "e"], "--delimiter wants one character that no number has"),
+        ([NAME, "--to", "x.json"], "x.json is not a name of a Parquet, CSV or NDJSON file"),
+        ([NAME, "--to", "x.csv.bz2"], "x.csv.bz2 is not a name of a Parquet"),
+        ([NAME, "--to", "x.parquet.gz"], "x.parquet.gz is not a name of a Parquet"),
+        ([NAME, "--to", "x.csv", "--delimiter", "e"], "--delimiter must be one character that no number has"),
         (
             [*DF, "-c", "select 1 as a, [1] as b", "--to", "x", "--partition-by", "b"],
             "cannot be names of folders: b is",
@@ -307,7 +307,7 @@ def test_exported_files_are_checked(odf: Odf, workspace: Path) -> None:
             [*DF, "-c", f"select '{'x' * 300}' as a, 1 as b", "--to", "x", "--partition-by", "a"],
             "a has a value that is",
         ),
-        (["--verify", "x", "--to", "y"], "--verify goes alone"),
+        (["--verify", "x", "--to", "y"], "--verify cannot be combined with other options"),
         ([*DF, "-c", "select interval '1' month as a", "--to", "x.parquet"], "cannot be written as parquet"),
         ([*DF, "-c", "select 1 / 0 as a", "--to", "x.csv"], "ivide by zero"),
     ],

@@ -169,7 +169,7 @@ def test_a_template_can_be_added_as_it_is(odf: Odf, workspace: Path) -> None:
     )
     assert odf("add", "com.example.fresh.yaml").err == "com.example.fresh: root dataset created\n"
     again = odf("new", "com.example.fresh")
-    assert (again.code, "is there already" in again.says) == (1, True)
+    assert (again.code, "already exists" in again.says) == (1, True)
     derivative = odf("new", "com.example.d", "--derivative", "--file", "-").out
     assert "kind: Derivative" in derivative
     text = derivative.replace("com.example.input", "com.example.rates").replace("engine: spark", "engine: datafusion")

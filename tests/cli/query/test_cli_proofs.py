@@ -283,13 +283,13 @@ def test_queries_without_one_answer_get_no_proof(workspace: Path, odf: Odf) -> N
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--commit", ""), "--commit wants a file"),
-        (("--commit", "-"), "--commit wants a file"),
-        (("--commit", "."), "--commit wants a file"),
-        (("--commit", "nowhere/a.json"), "--commit wants a file in a folder that is there"),
-        (("--commit", "a.json", "--plot"), "not with --script, --plot or --png"),
-        (("--timeout", "soon"), "--timeout wants a time, not 'soon'"),
-        (("--timeout", "0"), "--timeout wants a time, not '0'"),
+        (("--commit", ""), "--commit must be a file"),
+        (("--commit", "-"), "--commit must be a file"),
+        (("--commit", "."), "--commit must be a file"),
+        (("--commit", "nowhere/a.json"), "--commit must be a file in an existing folder"),
+        (("--commit", "a.json", "--plot"), "cannot be combined with --script, --plot or --png"),
+        (("--timeout", "soon"), "--timeout must be a time, not 'soon'"),
+        (("--timeout", "0"), "--timeout must be a time, not '0'"),
     ],
 )
 def test_requests_that_make_no_sense(workspace: Path, odf: Odf, arguments: tuple[str, ...], says: str) -> None:

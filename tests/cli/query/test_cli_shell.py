@@ -124,14 +124,14 @@ def test_settings_of_the_shell(workspace: Path) -> None:
         shell.ask("\\format table")
         shell.ask("\\limit 2")
         assert "2\n3\n" not in shell.ask("select value from generate_series(1, 5);")
-        assert "wants a whole number" in shell.ask("\\limit many")
+        assert "must be a whole number" in shell.ask("\\limit many")
         shell.ask("\\limit off")
         shell.ask("\\plot")
         assert "█" in shell.ask("select 'a' as name, 2 as n union all select 'b', 3;")
         shell.ask("\\plot off")
         assert "Wrote chart.png" in shell.ask("\\plot chart.png") + shell.ask("select 'a' as name, 2 as n;")
         assert "█" not in shell.ask("select 'a' as name, 2 as n;")
-        assert "It is on or off" in shell.ask("\\pager perhaps")
+        assert "Must be on or off" in shell.ask("\\pager perhaps")
         assert "Did you mean spark" in shell.ask("\\engine sparc")
         assert "engine is datafusion\n" in shell.ask("\\engine;")
         assert "limit is off\n" in shell.ask("\\limit")
@@ -154,7 +154,7 @@ def test_words_of_other_shells(workspace: Path) -> None:
         shell.wait_for("...> ")
         assert "timing is off" in shell.ask("\\timing", "...> ")
         shell.ask("  '", "...> ")
-        assert "\\n\\d" in shell.ask("\\d' as b;"), "within quotes it is no command"
+        assert "\\n\\d" in shell.ask("\\d' as b;"), "within quotes it is not a command"
         shell.type("exit\n")
         assert shell.wait() == 0
 
@@ -216,7 +216,7 @@ def test_statements_of_a_file(odf: Odf, workspace: Path) -> None:
     assert done.out == '{"a":1}\n'
     assert "x.sql: No field named nope (line 3, column 16)" in done.says
     assert "Two queries were given" in odf(*SHELL, "select 1", "-c", "select 2").says
-    assert "Either --command or --script" in odf(*SHELL, "--script", "x.sql", "-c", "select 1").says
+    assert "--command cannot be combined with --script" in odf(*SHELL, "--script", "x.sql", "-c", "select 1").says
 
 
 # --- Charts ----------------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ def test_from_nothing_to_a_relay_whose_sources_answer(odf: Odf, workspace: Works
     made = odf("relay", "init", "na", "--host", "na.example.com")
     assert "`odf relay apply -f web`" in made.err + made.out
     assert (workspace.odf / "relay" / "ca.key").stat().st_mode & 0o077 == 0
-    assert "has a relay already" in odf("relay", "init", "na").says
+    assert "already has a relay" in odf("relay", "init", "na").says
     dry = odf("relay", "apply", "-f", "web", "--dry-run")
     assert dry.out.splitlines()[:4] == [
         "+ entity customer",
@@ -130,11 +130,11 @@ def test_certificates(odf: Odf, relay: Workspace) -> None:
         (("cert", "new", "ann", "--field", "C=Germany"), "cannot have this subject"),
         (("cert", "new", "ann", "--to", "web/users.yaml"), "web/users.yaml"),
         (("cert", "revoke", "0123456789"), "No certificate begins with"),
-        (("user", "add", "Ann"), "a user or peer 'Ann' already"),
+        (("user", "add", "Ann"), "The user or peer 'Ann' already exists"),
         (("user", "add", "a b"), "Not a name of a user"),
         (("user", "show", "an"), "No user or peer 'an'"),
         (("user", "remove", "bob"), "No user or peer 'bob'"),
-        (("init", "other", "--cert", "x"), "go together"),
+        (("init", "other", "--cert", "x"), "need each other"),
         (("log", "-n", "x"), "--num"),
     ],
 )
@@ -163,7 +163,7 @@ def test_certificates_that_somebody_else_issues(odf: Odf, workspace: Workspace, 
     certificate, key = self_signed(tmp_path)
     given = ("--cert", str(certificate), "--key", str(key), "--ca", str(certificate))
     (tmp_path / "no.key").write_text("nothing")
-    assert "no key in PEM form" in odf("relay", "init", "na", *given[:3], str(tmp_path / "no.key"), *given[4:]).says
+    assert "not a key in PEM form" in odf("relay", "init", "na", *given[:3], str(tmp_path / "no.key"), *given[4:]).says
     assert odf("relay", "init", "na", *given).code == 0
     odf("relay", "apply", "-f", "web")
     assert "has no authority of its own" in odf("relay", "cert", "new", "ann").says
@@ -185,7 +185,7 @@ def test_other_authorities_are_trusted(odf: Odf, relay: Workspace, tmp_path: Pat
     odf("relay", "user", "add", "bob")
     assert odf("relay", "cert", "new", "bob").code == 0  # by its own authority, as before
     assert odf("relay", "log", "-o", "json").json[-1]["action"] == "cert trust"
-    for wrong, says in ((str(other.certificate), "is no authority"), ("nowhere.pem", "Cannot read")):
+    for wrong, says in ((str(other.certificate), "is not an authority"), ("nowhere.pem", "Cannot read")):
         refused = odf("relay", "cert", "trust", wrong)
         assert (refused.code, says in refused.says) == (2, True)
     assert len(RelayIdentity.open(relay.odf).trusted) == 2

@@ -51,7 +51,7 @@ def test_a_table_that_cannot_be_opened_is_not_added(odf: Odf, workspace: Path) -
     for kind, place, says in (
         ("--parquet", "files", "a.parquet"),
         ("--parquet", "nothing", "Cannot open the folder"),
-        ("--delta", "files", "is no Delta table"),
+        ("--delta", "files", "is not a Delta table"),
         ("--iceberg", "tests:eu.nothing", "cannot be read"),
     ):
         outcome = odf("share", "add", "sales.eu.people", kind, place)
@@ -108,7 +108,7 @@ def test_what_does_not_go_together(odf: Odf, workspace: Path, arguments: tuple[s
 
 
 def test_a_recipient_gets_one_file(odf: Odf, workspace: Path) -> None:
-    assert "nobody has said it here" in odf("recipient", "add", "acme").says
+    assert "needs the URL of the server" in odf("recipient", "add", "acme").says
     assert odf("recipient", "list", "-o", "json").json == []  # nothing was half done
     odf("config", "set", "sharing.url", "https://data.example.com")
     assert odf("recipient", "add", "acme", "--attribute", "country=DE", "--expires", "90d").code == 0
@@ -159,7 +159,7 @@ def test_a_profile_that_cannot_be_written_changes_nothing(odf: Odf, workspace: P
         (("grant", "add", "acme", "sales", "--rows", "now() > 1"), "A condition on rows has no NOW()"),
         (("grant", "remove", "7"), "There is no grant 7"),
         (("grant", "remove", "x"), "N"),
-        (("share", "add", "sales.eu.orders"), "is a table, which wants one dataset"),
+        (("share", "add", "sales.eu.orders"), "is a table, which needs one dataset"),
         (("share", "add", "sales", "rates"), "is a share, which has no data of its own"),
         (("share", "add", "sales.eu.rates", "rates"), "No dataset 'rates'"),
         (("schema", "remove", "sales"), "is a share, not a schema"),
@@ -259,11 +259,11 @@ def test_a_password_is_read_from_standard_input(odf: Odf, workspace: Path) -> No
 @pytest.mark.parametrize(
     ("words", "stdin", "says"),
     [
-        (("ann", "--stdin"), b"", "no password in standard input"),
-        (("ann", "--stdin"), b"\xff\xff\xff\xff\xff\xff\xff\xff", "is no text"),
+        (("ann", "--stdin"), b"", "No password in standard input"),
+        (("ann", "--stdin"), b"\xff\xff\xff\xff\xff\xff\xff\xff", "is not text"),
         (("ann", "--stdin"), b"short\n", "8 to 1000 characters"),
-        (("ann", "--stdin", "--remove"), b"", "at once"),
-        (("ann",), PASSWORD.encode(), "Give --stdin"),
+        (("ann", "--stdin", "--remove"), b"", "cannot be combined"),
+        (("ann",), PASSWORD.encode(), "--stdin reads it"),
         (("nobody", "--stdin"), PASSWORD.encode(), "There is no user 'nobody'"),
         (("ann", PASSWORD), b"", "Got unexpected extra argument"),
     ],
@@ -299,7 +299,7 @@ def test_admins_are_named(odf: Odf, workspace: Path) -> None:
     assert odf("user", "show", "ann", "-o", "json").json["admin"] is True
     assert odf("user", "admin", "ann", "off").code == 0
     assert odf("user", "show", "ann", "-o", "json").json["admin"] is False
-    assert "Neither on nor off" in odf("user", "admin", "ann", "maybe").says
+    assert "Must be on or off" in odf("user", "admin", "ann", "maybe").says
     assert odf("user", "admin", "nobody", "on").code == 1
 
 
@@ -315,7 +315,7 @@ def test_a_login_with_a_password(odf: Odf, workspace: Path) -> None:
         assert "as ann with the scope read" in done.err
         token = Credentials().get(server_of(server.url))
         assert ask(f"{server.url}/token", token=token).json["name"] == "ann"
-        assert "at once" in odf("login", server.url, "--user", "ann", "--token", "x").says
+        assert "cannot be combined" in odf("login", server.url, "--user", "ann", "--token", "x").says
         assert odf("login", server.url, "--user", "ann", stdin=b"").code == 2
         odf("user", "password", "ann", "--remove")
         assert ask(f"{server.url}/token", token=token).status == 401

@@ -145,7 +145,7 @@ def test_an_unused_column_of_nulls_makes_no_change_of_a_state(tmp_path: Path) ->
 
 def test_operations_that_are_null_are_refused_by_name(tmp_path: Path) -> None:
     workspace = dataset(tmp_path, "{kind: NdJson}", merge="{kind: UpsertStream, primaryKey: [id]}")
-    with pytest.raises(BadValue, match=r"Column 'op' holds None in row 1, which is no operation type"):
+    with pytest.raises(BadValue, match=r"Column 'op' holds None in row 1, which is not an operation type"):
         take_in(workspace, ndjson, {"id": 1, "op": None})
 
 

@@ -99,7 +99,7 @@ def test_ingests_may_change_lanes(tmp_path: Path) -> None:
         assert str(second.watermark) == "2024-01-01T12:00:00Z"
         file = workspace.root / "wrong.ndjson"
         file.write_text('{"event_time":"2024-01-03T00:00:00Z","id":"x","name":"d"}\n', encoding="utf-8")
-        with pytest.raises(BadValue, match=r"wrong\.ndjson, line 1: column 'id' has 'x', which is no Int64"):
+        with pytest.raises(BadValue, match=r"wrong\.ndjson, line 1: column 'id' has 'x', which is not a valid Int64"):
             list(workspace.ingest("root", [file]))
         workspace.config.set("ingest.lane", "local")
         third = feed(workspace, "root", "1 A", "3 C", day=3)

@@ -96,7 +96,7 @@ def the_warning(result: PullResult) -> DataWarning:
 def test_a_file_with_nothing_in_it_is_no_state(tmp_path: Path, content: str) -> None:
     workspace = cities(tmp_path)
     take_in(workspace, csv(range(3)))
-    with pytest.raises(HeaderMissing, match="state has nothing in it, not even the header"):
+    with pytest.raises(HeaderMissing, match="state is empty, without even a header"):
         take_in(workspace, content)
     with pytest.raises(HeaderMissing):
         take_in(workspace, content, allow_retractions=True)  # it is the file that is wrong

@@ -467,7 +467,7 @@ def test_settings_of_a_dataset_are_not_those_of_a_workspace(tmp_path: Path) -> N
     with pytest.raises(UsageError, match=r"watermark\.lag is a setting of single datasets") as error:
         workspace.config.set("watermark.lag", "1d")
     assert error.value.hint == "Say of which: --dataset NAME."
-    with pytest.raises(UsageError, match=r"engine\.memory is no setting of single datasets"):
+    with pytest.raises(UsageError, match=r"engine\.memory is not a setting of single datasets"):
         own.get("engine.memory")
     with pytest.raises(UsageError, match="not those of a user"):
         own.set("watermark.lag", "1d", for_user=True)

@@ -1,4 +1,4 @@
-"""Objects that rows link to are no garbage, whatever is done to the history; the rest is."""
+"""Objects that rows link to are not garbage, whatever is done to the history; the rest is."""
 
 from __future__ import annotations
 

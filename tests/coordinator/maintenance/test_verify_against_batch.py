@@ -133,7 +133,7 @@ def test_programs_get_every_difference_after_each_transform(
     assert (second["expected"]["n"], second["found"]["n"]) == (2, 3)
     assert {finding["check"] for finding in wrong["findings"]} == {"batch"}
     assert [one["compared"] for one in other["againstBatch"]] == [False] * 3
-    assert other["ok"], "what cannot be compared is no error"
+    assert other["ok"], "what cannot be compared is not an error"
     assert "Not compared with its query run once: it shows `op`" in other["findings"][0]["message"]
 
 

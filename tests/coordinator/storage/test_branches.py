@@ -162,7 +162,7 @@ def test_a_copy_is_pulled_to_a_branch_for_review(workspace: Workspace, tmp_path:
 
 @pytest.mark.parametrize("how", [{"recursive": True}, {"refs": ["./there"]}])
 def test_only_what_is_here_is_pulled_to_a_branch(how: dict, workspace: Workspace):
-    with pytest.raises(UsageError, match="--branch does not go with"):
+    with pytest.raises(UsageError, match="--branch cannot be combined with"):
         list(workspace.pull(**{"refs": ["root"], "branch": "x", **how}))
 
 

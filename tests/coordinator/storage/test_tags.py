@@ -42,7 +42,7 @@ def test_a_name_means_either_a_tag_or_a_branch(workspace: Workspace, tmp_path: P
     more = tmp_path / "more.csv"
     more.write_text("id,name\n3,c\n")
     before = list(workspace.storage.get("root").layout.refs.names())
-    with pytest.raises(AlreadyExists, match="has a tag v1 already"):
+    with pytest.raises(AlreadyExists, match="already has a tag v1"):
         workspace.branches.create("root", ReferenceKind.BRANCH, "v1")
     with pytest.raises(AlreadyExists, match="root@v1 would mean either"):
         list(workspace.ingest("root", [more], branch="v1"))
@@ -50,7 +50,7 @@ def test_a_name_means_either_a_tag_or_a_branch(workspace: Workspace, tmp_path: P
     assert isinstance(pulled.error, AlreadyExists)
     assert list(workspace.storage.get("root").layout.refs.names()) == before
     workspace.branches.create("root", ReferenceKind.BRANCH, "staging")
-    with pytest.raises(AlreadyExists, match="has a branch staging already"):
+    with pytest.raises(AlreadyExists, match="already has a branch staging"):
         workspace.branches.create("root", TAG, "staging")
 
 
@@ -84,7 +84,7 @@ def test_a_tag_is_made_at_any_block_and_deleted(workspace: Workspace):
 
 
 def test_a_tag_is_not_moved(workspace: Workspace):
-    with pytest.raises(AlreadyExists, match="has a tag v1 already"):
+    with pytest.raises(AlreadyExists, match="already has a tag v1"):
         workspace.branches.create("root", TAG, "v1")
     workspace.branches.create("root", TAG, "v1", "3")
     assert names(workspace) == [("v1", 3)]

@@ -149,7 +149,7 @@ def test_files_after_the_last_one_are_new_also_by_another_pattern(workspace: Wor
 
 
 def test_what_is_known_of_one_place_is_not_held_against_another(workspace: Workspace):
-    """The name of the last file is no ETag, and the time of one document says nothing of another one's."""
+    """The name of the last file is not an ETag, and the time of one document says nothing of another one's."""
     put(workspace, "other/1.ndjson", "2 y")
     result = replaced(workspace, polling("{kind: Url, url: 'file:other/1.ndjson'}"))
     assert result.notes == ("the source fetches from another place: the next pull takes in all that is there",)

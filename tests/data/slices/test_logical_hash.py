@@ -443,7 +443,7 @@ def test_missing_and_damaged_files_are_named(tmp_path):
     with pytest.raises(ObjectNotFound, match="nowhere"):
         logical_hash_of_parquet(tmp_path / "nowhere")
     path = tmp_path / "damaged"
-    path.write_bytes(b"PAR1 this is no Parquet file PAR1")
+    path.write_bytes(b"PAR1 this is not a Parquet file PAR1")
     with pytest.raises(IntegrityError, match="damaged"):
         logical_hash_of_parquet(path)
 

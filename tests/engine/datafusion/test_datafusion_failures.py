@@ -65,7 +65,7 @@ def error_of(query: str) -> InvalidQuery:
         ("select id = 1, id [=] true from t", "Int64 = Boolean", "CAST"),
         ("select [not] id from t", "NOT", None),
         ("select side [like] 3 from t", "LIKE", "CAST"),
-        ("select * from t where [side]", "`t.side` is no condition, it is Utf8", "Compare"),
+        ("select * from t where [side]", "`t.side` is not a condition, it is Utf8", "Compare"),
         ("select * from t where id = ['abc']", "'abc' to value of Int64", "try_cast"),
         ("select 'abc' as x, cast(['abc'] as int)", "'abc' to value of Int32", "try_cast"),
         ("select [cast](side as int) from t", "'SELL' to value of Int32", "try_cast"),

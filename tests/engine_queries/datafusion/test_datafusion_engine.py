@@ -155,7 +155,7 @@ def test_an_analysis_names_the_class_and_the_columns_and_warns_when_corrections_
         ("create table x as select 1", "invalid", "DDL not supported"),
         ("insert into a select * from a", "invalid", "DML not supported"),
         ("set x = 1", "invalid", "Statement not supported"),
-        ("explain select event_time from a", "invalid", "Explain is none"),
+        ("explain select event_time from a", "invalid", "allowed, not Explain"),
         ("select id from a", "invalid", "no event time"),
         ("select * from a", "invalid", "`offset`"),
     ],

@@ -53,8 +53,8 @@ def test_log_of_another_event_is_null_where_it_is_tried():
     ("query", "message"),
     [
         (f"select eth_decode_event('{OTHER}', {COLUMNS}) from logs", "the first topic is another one"),
-        (f"select eth_try_decode_event('nothing', {COLUMNS}) from logs", "'nothing' is no signature of an event"),
-        ("select eth_event_selector('nothing') from logs", "'nothing' is no signature of an event"),
+        (f"select eth_try_decode_event('nothing', {COLUMNS}) from logs", "'nothing' is not a signature of an event"),
+        ("select eth_event_selector('nothing') from logs", "'nothing' is not a signature of an event"),
     ],
 )
 def test_what_cannot_be_decoded_is_an_error(query: str, message: str):

@@ -161,7 +161,7 @@ def test_of_a_union_only_the_branch_is_named_that_a_row_came_through(workspace: 
         ("daily", 99, {}, NoSuchRow, "no row of offset 99"),
         ("daily", -1, {}, NoSuchRow, "no row of offset -1"),
         ("daily", 0, {"column": "lst"}, NoSuchColumn, "no column 'lst'"),
-        ("daily", 0, {"depth": -1}, UsageError, "depth of -1"),
+        ("daily", 0, {"depth": -1}, UsageError, "depth must be 0 or more, not -1"),
     ],
 )
 def test_wrong_questions(

@@ -354,7 +354,7 @@ def analyzed(spark, tmp_path):
         ([("rates", ())], "`rates` has no primary key", "primaryKey"),
         ([("rates", ("currency",))], "`rates` has no column `currency`", "`cur`, `rate`"),
         ([("rates", ("event_time",))], "contains the event time", "leave it out"),
-        ([("prices", ("cur",))], "`prices` is no input and no earlier step", "`facts`, `rates`"),
+        ([("prices", ("cur",))], "`prices` is neither an input nor an earlier step", "`facts`, `rates`"),
         ([("rates", ("cur",)), ("rates", ("rate",))], "`rates` is declared twice", "Once"),
     ],
 )
@@ -378,7 +378,7 @@ def test_the_join_of_flink_is_told_in_our_words(analyzed, moment):
     ("step", "message"),
     [
         ("SELECT event_time AS t, cur FROM rates", "`r` has no column `event_time` with times"),
-        ("SELECT event_time, cur, 1 AS valid_to FROM rates", "`r` has a column `valid_to` already"),
+        ("SELECT event_time, cur, 1 AS valid_to FROM rates", "`r` already has a column `valid_to`"),
         ("SELECT max(event_time) AS event_time, cur FROM rates GROUP BY cur", "`r` has no watermark"),
     ],
 )

@@ -176,7 +176,7 @@ def test_a_record_of_somebody_else(sums: Forger, web: ServedWeb, trusted: Author
     name = sums.forge(lambda record: record.update(requester=bob.fingerprint), by=bob)
     assert "for somebody else who has asked" in findings(sums, name, trusted)
     name = sums.forge(lambda record: record.update(software="x"), by=bob)
-    assert "signed by somebody who has not asked" in findings(sums, name, trusted)
+    assert "not signed by whoever asked" in findings(sums, name, trusted)
 
 
 def test_statements_of_a_user_and_of_a_stranger(
@@ -186,7 +186,7 @@ def test_statements_of_a_user_and_of_a_stranger(
     stranger, _ = Authority.new("others")
     relay = credentials(stranger.issue("na", 30, hosts=["localhost"]))
     for forged, why in (
-        (credentials(ann).signed(claims), "somebody who is no relay"),
+        (credentials(ann).signed(claims), "somebody who is not a relay"),
         (relay.signed(claims), "of no authority that is trusted"),
         ("nonsense", "cannot be believed"),
     ):
@@ -245,10 +245,10 @@ def _put(record: Record, key: str, value: str) -> None:
 
 
 def test_what_is_no_answer(kept: Workspace, sums: Forger, trusted: Authorities) -> None:
-    with pytest.raises(UsageError, match="is no answer of a web"):
+    with pytest.raises(UsageError, match="is not an answer of a web"):
         verify(kept, "sums.parts.1", trusted)
     name = sums.forge(lambda record: record.update(version=2))
-    assert "another form than version 1" in findings(sums, name, trusted)
+    assert "not have the form of version 1" in findings(sums, name, trusted)
     name = sums.forge(lambda record: record["datasets"].clear())
     assert "the datasets are not those of the fragments" in findings(sums, name, trusted)
 
@@ -264,7 +264,7 @@ def places(tree: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def mutated(data: st.DataObject, tree: Any) -> Any:
-    """The tree with one change: a value, something that is gone, or something that is there twice."""
+    """The tree with one change: a value, something that is gone, or something that occurs twice."""
     found = copy.deepcopy(tree)
     *way, last = data.draw(st.sampled_from(places(tree)[1:]))
     at = found

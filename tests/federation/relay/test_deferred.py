@@ -235,6 +235,6 @@ def test_the_results_of_one_user_have_a_bound(tmp_path: Path) -> None:
         ]
         maker = relay.server._results._maker
         again = maker.start(kept.detail["ticket"], maker._tickets.reopen(kept.detail["ticket"]))
-        assert again.id == kept.id, "a ticket that is shown again is no result more"
+        assert again.id == kept.id, "a ticket that is shown again is not a result more"
         other = made.asks(made.user("bob"), "alone").later
         assert finished(other, other.start("SELECT id FROM item").query).state == "done"

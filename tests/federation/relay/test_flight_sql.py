@@ -234,7 +234,7 @@ def test_a_plan_is_explained(web: ServedWeb, ann: Issued) -> None:
         ("SELECT * FROM generate_series(1, 100000000000)", "reads entities only"),
         (f"SELECT {'(' * 1001}1{')' * 1001}", "deep"),
         (f"SELECT '{'x' * 65_000}' || '{'x' * 65_000}'", "65,536"),
-        ("SELECT id FROM item WHERE id = ?", "1 parameter, and 0 came"),
+        ("SELECT id FROM item WHERE id = ?", "1 parameter, but 0 were given"),
     ],
 )
 def test_errors_are_told_in_words(web: ServedWeb, ann: Issued, text: str, problem: str) -> None:

@@ -96,7 +96,7 @@ def test_of_other_queries_nothing_is_lost(given: Given, query: str) -> None:
         ({"query": "SELECT nope FROM item"}, InvalidQuery, "nope", ""),
         ({}, UsageError, "neither an entity nor a query", "load"),
         ({"entity": "item", "query": "SELECT 1"}, UsageError, "an entity and a query", "Leave"),
-        ({"query": "SELECT 1", "limit": "5"}, UsageError, "limit does not go with a query", "into"),
+        ({"query": "SELECT 1", "limit": "5"}, UsageError, "limit cannot be combined with a query", "into"),
         ({"entity": "item", "colums": "id"}, UsageError, "no option 'colums'", "columns"),
         ({"entity": "item", "key": None}, UsageError, "key is missing", "option"),
         ({"entity": "item", "relay": "http://na"}, UsageError, "http://na", "grpc"),

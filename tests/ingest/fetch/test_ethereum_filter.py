@@ -55,9 +55,9 @@ def test_filter_is_understood(text: str | None, wanted: LogFilter):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("address = ", "no condition in SQL (line 1"),
-        ("address = X'zz'", "no condition in SQL"),
-        ("1 = 1) or (2 = 2", "no condition in SQL"),
+        ("address = ", "not a condition in SQL (line 1"),
+        ("address = X'zz'", "not a condition in SQL"),
+        ("1 = 1) or (2 = 2", "not a condition in SQL"),
         ("block_number > 1; drop table logs", "not one condition"),
         ("select 1", "a term that a node cannot be asked: SELECT 1"),
         ("true", "a term that a node cannot be asked: TRUE"),
@@ -66,9 +66,9 @@ def test_filter_is_understood(text: str | None, wanted: LogFilter):
         ("not block_number = 5", "a term that a node cannot be asked"),
         ("topic1 is null", "a term that a node cannot be asked"),
         ("block_number = 1 or block_number = 2", "a term that a node cannot be asked"),
-        ("block_number > -1", "which is no whole number"),
-        ("block_number > 1.5", "which is no whole number"),
-        ("block_number > topic0", "which is no whole number"),
+        ("block_number > -1", "which is not a whole number"),
+        ("block_number > 1.5", "which is not a whole number"),
+        ("block_number > topic0", "which is not a whole number"),
         (f"address in (select {sql(A)})", "a term that a node cannot be asked"),
         (f"address = {sql(A)} or topic0 = {sql(T)}", "joins address and topic0 by `or`"),
         (f"address = {sql(A)} or (address = {sql(B)} and topic0 = {sql(T)})", "a term that a node cannot be asked"),
@@ -76,9 +76,9 @@ def test_filter_is_understood(text: str | None, wanted: LogFilter):
         (f"address = {sql(T)}", "The filter compares address with"),
         (f"topic0 = {sql(A)}", "The filter compares topic0 with"),
         ("topic0 = 'Transfer'", "The filter compares topic0 with 'Transfer'"),
-        ("topic0 = eth_event_selector('Transfer')", "'Transfer' is no signature of an event"),
+        ("topic0 = eth_event_selector('Transfer')", "'Transfer' is not a signature of an event"),
         ("topic0 = eth_event_selector(address)", "The filter compares topic0 with"),
-        ("(" * 5000, "no condition in SQL"),
+        ("(" * 5000, "not a condition in SQL"),
     ],
 )
 def test_filter_that_cannot_be_asked_is_refused(text: str, message: str):

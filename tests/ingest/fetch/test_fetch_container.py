@@ -259,7 +259,7 @@ def test_errors_hold_no_secrets_and_no_control_characters(podman: PodmanStandIn,
 
 @pytest.mark.parametrize("image", ["--privileged", "", "two words"])
 def test_image_cannot_be_an_option(image: str, podman: PodmanStandIn, run_fetch: Fetcher):
-    with pytest.raises(InvalidValue, match="is no name of an image"):
+    with pytest.raises(InvalidValue, match="is not a name of an image"):
         run_fetch(FetchContainer(image))
     assert podman.calls == []
 

@@ -228,9 +228,9 @@ def test_chain_must_be_the_one_that_is_meant(node: Node, run_fetch: Fetcher):
     ("url", "message"),
     [
         ("http://127.0.0.1:1/s3cret", "Cannot read http://127.0.0.1:1: Connection refused"),
-        ("wss://node.example.com/s3cret", "wss://node.example.com is no http or https URL"),
-        ("node.example.com", "node.example.com is no http or https URL"),
-        ("https://user:s3cret@", "is no http or https URL | Not an http"),
+        ("wss://node.example.com/s3cret", "wss://node.example.com is not an http or https URL"),
+        ("node.example.com", "node.example.com is not an http or https URL"),
+        ("https://user:s3cret@", "is not an http or https URL | Not an http"),
     ],
 )
 def test_url_that_leads_nowhere(url: str, message: str, run_fetch: Fetcher):
@@ -246,21 +246,21 @@ def test_url_that_leads_nowhere(url: str, message: str, run_fetch: Fetcher):
         ("eth_chainId", (401, b"who are you, s3cret?"), "the node answers 401"),
         ("eth_chainId", (429, b"{}"), "the node answers 429"),
         ("eth_chainId", (500, b""), "the node answers 500"),
-        ("eth_chainId", (500, b'{"error": {"message": "key s3cret is no key"}}'), "refuses eth_chainId: key ***"),
-        ("eth_chainId", (401, b'{"error": {"message": "key s3cret is no key"}}'), "the node answers 401"),
+        ("eth_chainId", (500, b'{"error": {"message": "key s3cret is not a key"}}'), "refuses eth_chainId: key ***"),
+        ("eth_chainId", (401, b'{"error": {"message": "key s3cret is not a key"}}'), "the node answers 401"),
         ("eth_chainId", (302, b""), "the node answers 302"),
-        ("eth_chainId", (200, b"<html>"), "no JSON-RPC"),
-        ("eth_chainId", (200, b"[]"), "no JSON-RPC"),
-        ("eth_chainId", (200, b"{}"), "no JSON-RPC"),
-        ("eth_chainId", (200, b"[" * 100_000), "no JSON-RPC"),
-        ("eth_chainId", (200, b'{"error": {"message": "key s3cret is no key"}}'), "refuses eth_chainId: key *** is"),
+        ("eth_chainId", (200, b"<html>"), "not JSON-RPC"),
+        ("eth_chainId", (200, b"[]"), "not JSON-RPC"),
+        ("eth_chainId", (200, b"{}"), "not JSON-RPC"),
+        ("eth_chainId", (200, b"[" * 100_000), "not JSON-RPC"),
+        ("eth_chainId", (200, b'{"error": {"message": "key s3cret is not a key"}}'), "refuses eth_chainId: key *** is"),
         ("eth_chainId", "one", "the chain id is 'one'"),
         ("eth_chainId", "0x" + "f" * 40, "the chain id is '0xffff"),
         ("eth_getBlockByNumber", None, "does not have a block"),
-        ("eth_getBlockByNumber", "0x1", "a block is no object"),
+        ("eth_getBlockByNumber", "0x1", "a block is not an object"),
         ("eth_getBlockByNumber", {"number": "0x1", "hash": "0x12", "timestamp": "0x1"}, "hash is '0x12'"),
-        ("eth_getLogs", {}, "the logs are no list"),
-        ("eth_getLogs", [1], "a log is no object with topics"),
+        ("eth_getLogs", {}, "the logs are not a list"),
+        ("eth_getLogs", [1], "a log is not an object with topics"),
         ("eth_getLogs", [{"topics": ["0x" + "00" * 32] * 5}], "a log has 5 topics"),
         ("eth_getLogs", [{"topics": [], "blockNumber": None}], "blockNumber is 'None'"),
     ],
@@ -280,7 +280,7 @@ def test_node_that_is_busy_is_asked_again(node: Node, run_fetch: Fetcher):
     node.put(1, [])
     node.special["eth_chainId"] = lambda: answers.pop(0)
     waits: list[float] = []
-    with pytest.raises(FetchError, match="no JSON-RPC"):
+    with pytest.raises(FetchError, match="not JSON-RPC"):
         run_fetch(step_of(node), pause=waits.append)
     assert [blocks(file) for file in run_fetch(step_of(node), pause=waits.append)] == [[1]]
     assert waits == [1.0, 2.0]
@@ -311,7 +311,7 @@ def test_log_that_is_not_of_the_signature_is_named(node: Node, run_fetch: Fetche
     indexed = "Transfer(address indexed from, address indexed to, uint256 indexed id)"
     node.emit(4, indexed, WHO, WHO, 1)
     with pytest.raises(
-        FetchError, match="log 0 of block 4 is no Transfer of this signature: it has 3 indexed"
+        FetchError, match="log 0 of block 4 is not a valid Transfer of this signature: it has 3 indexed"
     ) as caught:
         run_fetch(step_of(node, signature="Transfer(address indexed from, address indexed to, uint256 value)"))
     assert "Narrow the filter" in str(caught.value.hint)
@@ -416,8 +416,8 @@ def test_pull_of_a_manifest_like_those_of_the_public_repository(node: Node, tmp_
     ("old", "new", "note"),
     [
         ("", "", None),
-        ("block_number > 100", "block_number > now()", "which is no whole number"),
-        ("uint256 amount,", "uint257 amount,", "'uint257' is no type of a parameter"),
+        ("block_number > 100", "block_number > now()", "which is not a whole number"),
+        ("uint256 amount,", "uint257 amount,", "'uint257' is not a type of a parameter"),
         ("event.amount", "event.amounts", "amounts"),
     ],
 )

@@ -146,7 +146,7 @@ def test_event_time_from_the_path(
         (EventTimeFromPath(r"(x)?a"), FetchError, "it does not match the pattern"),
         (EventTimeFromPath(r"(a)", "%Y"), FetchError, "Not a time in the format %Y: 'a'"),
         (EventTimeFromPath(r"a\.csv"), InvalidValue, "has no group"),
-        (EventTimeFromPath(r"(a"), InvalidValue, "is no regular expression"),
+        (EventTimeFromPath(r"(a"), InvalidValue, "is not a regular expression"),
         (EventTimeFromPath(r"(a)", "%Q"), FetchError, "'%Q', which is not known"),
     ],
 )

@@ -359,7 +359,7 @@ def test_tls(tmp_path: Path, reader: Reader, monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"port": 70000}, "70000 is no port"),
+        ({"port": 70000}, "70000 is not a port"),
         ({"topics": ()}, "needs at least one topic"),
         ({"topics": (MqttTopicSubscription("a/#/b"),)}, "topics of the source cannot be subscribed to"),
     ],

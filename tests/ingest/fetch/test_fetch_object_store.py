@@ -86,7 +86,7 @@ def test_missing_object(run_fetch: Fetcher, bucket: Any, url: str):
 
 def test_folder_is_no_object(run_fetch: Fetcher, bucket: Any):
     bucket.pipe("data/in/a.csv", b"x")
-    with pytest.raises(FetchError, match="is no object, but a folder"):
+    with pytest.raises(FetchError, match="is not an object, but a folder"):
         run_fetch(FetchUrl("s3://data/in"))
 
 
@@ -99,7 +99,7 @@ def test_object_is_read_without_credentials_if_everybody_may(
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert run_fetch(FetchUrl("s3://data/public.csv"))[0].path.read_bytes() == b"x"
-    with pytest.raises(FetchError, match="may not be read"):
+    with pytest.raises(FetchError, match="no permission to read it"):
         run_fetch(FetchUrl("s3://data/private.csv"))
 
 
@@ -237,7 +237,7 @@ class Refusing(MemoryFileSystem):
 
 
 def test_refusal_is_told_as_such_and_without_the_words_of_the_library(fetch_from):
-    with pytest.raises(FetchError, match=r"^memory:a.csv: may not be read$") as caught:
+    with pytest.raises(FetchError, match=r"^memory:a.csv: no permission to read it$") as caught:
         fetch_from(Refusing())
     assert caught.value.__cause__ is None
 

@@ -88,11 +88,11 @@ def test_event_times_of_a_file(run_fetch: Fetcher, tmp_path: Path):
     ("url", "message"),
     [
         ("file:nowhere.csv", "Cannot read file:nowhere.csv: No such file or directory"),
-        ("file:.", "file:. is no file"),
+        ("file:.", "file:. is not a file"),
         ("file://folder/a.csv", "file://folder/a.csv names a file on another machine"),
-        ("folder/a.csv", "folder/a.csv is no URL"),
-        ("http://[::1/", "http://[::1/ is no URL"),
-        ("http://host:99999/", "http://host:99999/ is no URL"),
+        ("folder/a.csv", "folder/a.csv is not a URL"),
+        ("http://[::1/", "http://[::1/ is not a URL"),
+        ("http://host:99999/", "http://host:99999/ is not a URL"),
     ],
 )
 def test_url_that_leads_to_no_file(run_fetch: Fetcher, url: str, message: str):

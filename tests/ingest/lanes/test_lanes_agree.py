@@ -188,7 +188,7 @@ CSV = ReadCsv(null_value="NULL", schema=SIMPLE)
         "quotes are not closed",
         "an item does not fit",
         "a comma is missing",
-        "text is no time",
+        "text is not a time",
         "columns are in other places",
     ],
 )

@@ -141,14 +141,14 @@ def test_encrypted_file(prepared: Prepare):
         (ZIP, b"", "error page"),
         (ZIP, ROWS, "error page"),
         (ZIP, gzip.compress(ROWS), "format: Gzip"),
-        (GZIP, b"", "unpacked it already"),
-        (GZIP, ROWS, "unpacked it already"),
+        (GZIP, b"", "already decompressed it"),
+        (GZIP, ROWS, "already decompressed it"),
         (GZIP, zipped({"a": b""}), "format: Zip"),
     ],
     ids=["zip of nothing", "zip of rows", "zip of gzip", "gzip of nothing", "gzip of rows", "gzip of zip"],
 )
 def test_file_that_is_not_packed(prepared: Prepare, step: PrepDecompress, content: bytes, hint: str):
-    with pytest.raises(PrepareError, match=r"^input is no (zip|gzip) file$") as caught:
+    with pytest.raises(PrepareError, match=r"^input is not a (zip|gzip) file$") as caught:
         prepared(step, content=content)
     assert hint in (caught.value.hint or "")
 

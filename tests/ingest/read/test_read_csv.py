@@ -261,7 +261,7 @@ def test_inferred_types(
 # --- Errors that say where ---
 
 BAD_LINES = [
-    ("1,x\n2.5,y\n", "input, line 2: column 'a' has '2.5', which is no Int64"),
+    ("1,x\n2.5,y\n", "input, line 2: column 'a' has '2.5', which is not a valid Int64"),
     ('1,"x\ny"\n\n,y\n', "input, line 4: column 'a' has no value, but Int64 is required"),
     ("1,x\r1,\r", "input, line 2: column 'b' has no value, but String is required"),
     ("1,x\n2\n", "input, line 2: 1 value for 2 columns"),

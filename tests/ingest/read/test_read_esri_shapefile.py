@@ -99,12 +99,12 @@ def test_whole_numbers_with_zeros_after_the_point_are_integers(read_input: Reade
 
 
 BAD = [
-    (("n", "N", 8, 0), b"     x12", Int64(), "'n' has 'x12', which is no Int64"),
-    (("n", "N", 8, 0), b"     1.5", Int64(), "'n' has '1.5', which is no Int64"),
-    (("n", "N", 8, 2), b"     1,5", Float64(), "'n' has '1,5', which is no Float64"),
-    (("d", "D", 8, 0), b"20230229", Date(), "'d' has '2023-02-29', which is no Date"),
-    (("d", "D", 8, 0), b"2023    ", Date(), "'d' has '2023', which is no Date"),
-    (("l", "L", 1, 0), b"x", Bool(), "'l' has 'x', which is no Bool"),
+    (("n", "N", 8, 0), b"     x12", Int64(), "'n' has 'x12', which is not a valid Int64"),
+    (("n", "N", 8, 0), b"     1.5", Int64(), "'n' has '1.5', which is not a valid Int64"),
+    (("n", "N", 8, 2), b"     1,5", Float64(), "'n' has '1,5', which is not a valid Float64"),
+    (("d", "D", 8, 0), b"20230229", Date(), "'d' has '2023-02-29', which is not a valid Date"),
+    (("d", "D", 8, 0), b"2023    ", Date(), "'d' has '2023', which is not a valid Date"),
+    (("l", "L", 1, 0), b"x", Bool(), "'l' has 'x', which is not a valid Bool"),
 ]
 
 
@@ -315,7 +315,7 @@ TWO = {**files("null", [(None, ONE)], name="a"), **files("null", [(None, ONE)], 
 @pytest.mark.parametrize(
     ("content", "sub_path", "message"),
     [
-        (b"x", None, "input is no zip file"),
+        (b"x", None, "input is not a zip file"),
         (zipped({"readme.txt": b""}), None, "There is no shapefile in input"),
         (zipped(TWO), None, "There are 2 shapefiles in input: 'a.shp', 'b.shp'"),
         (zipped(TWO), "c.*", "There is no shapefile in input under the subPath 'c.*'"),
@@ -349,7 +349,7 @@ def test_file_that_is_cut_off(read_input: Reader, suffix: str):
 @pytest.mark.parametrize(("at", "count"), [(4, 1), (4, 3)])
 def test_more_or_fewer_attributes_than_shapes(read_input: Reader, at: int, count: int):
     content = files("point", [((1, 2), ONE), ((3, 4), ONE)])
-    with pytest.raises(IngestError, match=r"goes on after|cut off"):
+    with pytest.raises(IngestError, match=r"continues after|cut off"):
         read_input(ReadEsriShapefile(), patched(content, "dbf", at, struct.pack("<i", count)))
     other = files("point", [((1, 2), ONE)])
     with pytest.raises(IngestError, match="has 1 shapes and 2 rows of attributes"):

@@ -66,7 +66,7 @@ def test_properties_are_typed_as_json_is(read_features: Any):
     )
     assert str(table.to_pylist()[0]["day"]) == "2024-02-29"
     assert table.to_pylist()[0]["tags"] == ["a", None]
-    with pytest.raises(BadValue, match="column 'day' has '2023-02-29', which is no Date"):
+    with pytest.raises(BadValue, match="column 'day' has '2023-02-29', which is not a valid Date"):
         read_features(feature("{}"), feature('{"day": "2023-02-29"}'), schema=schema)
 
 
@@ -87,7 +87,7 @@ def test_without_a_schema_columns_are_inferred_in_alphabetical_order(read_featur
 
 
 def test_what_has_no_common_type_is_named(read_features: Any):
-    with pytest.raises(BadValue, match=r"^input, line \d: column 'a' has '\"x\"', which is no number as in"):
+    with pytest.raises(BadValue, match=r"^input, line \d: column 'a' has '\"x\"', which is not a valid number as in"):
         read_features(feature('{"a": 1}'), "\n" + feature('{"a": "x"}'))
 
 
@@ -148,24 +148,24 @@ def test_fast_and_slow_way_to_a_text_agree(read_input: Reader, value: dict[str, 
     assert numbers_as_floats == json.loads(json.dumps(value), parse_int=float)
 
 
-# --- What is no GeoJSON ---
+# --- What is not GeoJSON ---
 
 NO_FEATURE = [
-    ("[1]", ".* is no object"),
-    ('{"type": "Point", "coordinates": [1, 2]}', "this is 'Point' and no Feature"),
-    ('{"properties": {}, "geometry": null}', "this has no type and no Feature"),
+    ("[1]", ".* is not an object"),
+    ('{"type": "Point", "coordinates": [1, 2]}', "this is 'Point', not a Feature"),
+    ('{"properties": {}, "geometry": null}', "this has no type, not a Feature"),
     ('{"type": "Feature", "properties": {}}', "the feature has no `geometry`"),
     ('{"type": "Feature", "geometry": null}', "the feature has no `properties`"),
-    (feature("[]"), "the properties of the feature are no object"),
-    (feature(geometry='"x"'), "the geometry of the feature is no object"),
-    (feature(geometry='{"a": 1, "a": 2}'), "the geometry has no exact text: a key is there twice"),
+    (feature("[]"), "the properties of the feature are not an object"),
+    (feature(geometry='"x"'), "the geometry of the feature is not an object"),
+    (feature(geometry='{"a": 1, "a": 2}'), "the geometry has no exact text: a key occurs twice"),
     (feature(geometry='{"a": [1e400]}'), "the geometry has no exact text: a number is not finite"),
     (feature(geometry='{"a": NaN}'), "the geometry has no exact text: a number is not finite"),
     (feature(more=',"geometry":null'), "the feature has 'geometry' twice"),
     (feature('{"geometry": 1}'), "the feature has a property 'geometry'"),
-    (feature('{"id": 1, "id": 2}'), "column 'id' has 'two values', which is no Int64"),
-    (feature('{"id": 1.5}'), "column 'id' has '1.5', which is no Int64"),
-    (feature(geometry='{"a": "\\ud800"}'), "column 'geometry' has .*, which is no String"),
+    (feature('{"id": 1, "id": 2}'), "column 'id' has 'two values', which is not a valid Int64"),
+    (feature('{"id": 1.5}'), "column 'id' has '1.5', which is not a valid Int64"),
+    (feature(geometry='{"a": "\\ud800"}'), "column 'geometry' has .*, which is not a valid String"),
     ('{"type": "Feature", "properties": {} "geometry": null}', "a comma or the end of the object is missing"),
     ('{"type": "Feature", properties: {}, "geometry": null}', "a key in quotes is missing"),
 ]  # fmt: skip
@@ -189,24 +189,24 @@ def test_what_is_no_feature_is_named(
 
 
 NO_COLLECTION = [
-    ("[]", "the document is no object"),
+    ("[]", "the document is not an object"),
     ("{}", "the document has no `features`"),
     ('{"type": "FeatureCollection"}', "the document has no `features`"),
     ('{"features": []}', "the document has no `type`"),
     ('{"features": [], "type": "Feature"}', "the document is of the type 'Feature'"),
     (feature(), "the document is of the type 'Feature'"),
-    ('{"type": "FeatureCollection", "type": "FeatureCollection", "features": []}', "key 'type' is there twice"),
-    ('{"type": "FeatureCollection", "features": [], "features": []}', "key 'features' is there twice"),
-    ('{"type": "FeatureCollection", "features": {}}', "`features` is no array"),
-    ('{"type": "FeatureCollection", "features": [', "'' is no object"),
+    ('{"type": "FeatureCollection", "type": "FeatureCollection", "features": []}', "key 'type' occurs twice"),
+    ('{"type": "FeatureCollection", "features": [], "features": []}', "key 'features' occurs twice"),
+    ('{"type": "FeatureCollection", "features": {}}', "`features` is not an array"),
+    ('{"type": "FeatureCollection", "features": [', "'' is not an object"),
     ('{"type": "FeatureCollection", "features": [' + feature(), "a comma or the end of the array is missing"),
-    ('{"type": "FeatureCollection", "features": [' + feature() + ",]}", "'\\]}' is no object"),
-    ('{"type": "FeatureCollection", "features": [,' + feature() + "]}", ".* is no object"),
+    ('{"type": "FeatureCollection", "features": [' + feature() + ",]}", "'\\]}' is not an object"),
+    ('{"type": "FeatureCollection", "features": [,' + feature() + "]}", ".* is not an object"),
     ('{"type": "FeatureCollection", "features": []', "a comma or the end of the object is missing"),
     ('{"type": "FeatureCollection", "features": [],}', "a comma before the end of the object"),
     (collection() + "x", "something follows after the end of the document"),
     (collection() + collection(), "something follows after the end of the document"),
-    (collection(feature(), feature())[:-30], "this is no JSON|a comma"),
+    (collection(feature(), feature())[:-30], "this is not JSON|a comma"),
 ]  # fmt: skip
 
 
@@ -304,7 +304,7 @@ def test_large_collection_is_read_in_pieces(read_input: Reader):
     assert table.schema.field("x").type == pa.float64()
     assert table.column("id").to_pylist() == list(range(30_000))
     assert table.column("geometry").num_chunks > 1
-    with pytest.raises(BadValue, match=r"^input, line 29992: column 'id' has '1.5', which is no Int64"):
+    with pytest.raises(BadValue, match=r"^input, line 29992: column 'id' has '1.5', which is not a valid Int64"):
         read_input(
             ReadGeoJson(schema=optional(id=Int64(), y=Float64())),
             collection("\n,".join([*features[:29_991], feature('{"id": 1.5}')])),

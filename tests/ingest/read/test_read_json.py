@@ -104,38 +104,38 @@ FITS: list[tuple[DataType, str, Any]] = [
 ]
 
 DOES_NOT_FIT: list[tuple[DataType, str, str]] = [
-    (Bool(), "1", "column 'v' has '1', which is no Bool"),
-    (Bool(), '"true"', "column 'v' has '\"true\"', which is no Bool"),
-    (Int64(), "9223372036854775808", "column 'v' has '9223372036854775808', which is no Int64"),
-    (Int64(), "1.5", "column 'v' has '1.5', which is no Int64"),
-    (Int64(), "1e999999999", "column 'v' has '1e999999999', which is no Int64"),
-    (Int64(), "true", "column 'v' has 'true', which is no Int64"),
-    (Int8(), "128", "column 'v' has '128', which is no Int8"),
-    (Int8(), '" 1"', "column 'v' has ' 1', which is no Int8"),
-    (Float64(), "1e400", "column 'v' has '1e400', which is no Float64"),
-    (Float32(), "1e39", "column 'v' has '1e39', which is no Float32"),
-    (Decimal(10, 2), "1.005", "column 'v' has '1.005', which is no Decimal(10, 2)"),
-    (Decimal(10, 2), "100000000", "column 'v' has '100000000', which is no Decimal(10, 2)"),
-    (Decimal(10, 2), "1e-77", "column 'v' has '1e-77', which is no Decimal(10, 2)"),
-    (Decimal(10, 2), "NaN", "column 'v' has 'NaN', which is no Decimal(10, 2)"),
-    (String(), "1", "column 'v' has '1', which is no String"),
-    (String(), '{"a": [1]}', "column 'v' has '{\"a\": [1]}', which is no String"),
-    (String(), '"\\ud800"', "column 'v' has '\"\\\\ud800\"', which is no String"),
-    (Date(), '"2024-02-30"', "column 'v' has '2024-02-30', which is no Date"),
-    (Date(), "19723", "column 'v' has '19723', which is no Date"),
-    (Timestamp(), '"yesterday"', "column 'v' has 'yesterday', which is no Timestamp"),
-    (Timestamp(), "1.5", "column 'v' has '1.5', which is no Timestamp"),
-    (Timestamp(), "99999999999999999", "column 'v' has '99999999999999999', which is no Timestamp"),
-    (List(Int64()), "{}", "column 'v' has '{}', which is no List"),
-    (List(Int64()), '[1, "x"]', "column 'v[]' has 'x', which is no Int64"),
+    (Bool(), "1", "column 'v' has '1', which is not a valid Bool"),
+    (Bool(), '"true"', "column 'v' has '\"true\"', which is not a valid Bool"),
+    (Int64(), "9223372036854775808", "column 'v' has '9223372036854775808', which is not a valid Int64"),
+    (Int64(), "1.5", "column 'v' has '1.5', which is not a valid Int64"),
+    (Int64(), "1e999999999", "column 'v' has '1e999999999', which is not a valid Int64"),
+    (Int64(), "true", "column 'v' has 'true', which is not a valid Int64"),
+    (Int8(), "128", "column 'v' has '128', which is not a valid Int8"),
+    (Int8(), '" 1"', "column 'v' has ' 1', which is not a valid Int8"),
+    (Float64(), "1e400", "column 'v' has '1e400', which is not a valid Float64"),
+    (Float32(), "1e39", "column 'v' has '1e39', which is not a valid Float32"),
+    (Decimal(10, 2), "1.005", "column 'v' has '1.005', which is not a valid Decimal(10, 2)"),
+    (Decimal(10, 2), "100000000", "column 'v' has '100000000', which is not a valid Decimal(10, 2)"),
+    (Decimal(10, 2), "1e-77", "column 'v' has '1e-77', which is not a valid Decimal(10, 2)"),
+    (Decimal(10, 2), "NaN", "column 'v' has 'NaN', which is not a valid Decimal(10, 2)"),
+    (String(), "1", "column 'v' has '1', which is not a valid String"),
+    (String(), '{"a": [1]}', "column 'v' has '{\"a\": [1]}', which is not a valid String"),
+    (String(), '"\\ud800"', "column 'v' has '\"\\\\ud800\"', which is not a valid String"),
+    (Date(), '"2024-02-30"', "column 'v' has '2024-02-30', which is not a valid Date"),
+    (Date(), "19723", "column 'v' has '19723', which is not a valid Date"),
+    (Timestamp(), '"yesterday"', "column 'v' has 'yesterday', which is not a valid Timestamp"),
+    (Timestamp(), "1.5", "column 'v' has '1.5', which is not a valid Timestamp"),
+    (Timestamp(), "99999999999999999", "column 'v' has '99999999999999999', which is not a valid Timestamp"),
+    (List(Int64()), "{}", "column 'v' has '{}', which is not a valid List"),
+    (List(Int64()), '[1, "x"]', "column 'v[]' has 'x', which is not a valid Int64"),
     (List(Int64()), "[1, null]", "column 'v[]' has no value, but Int64 is required"),
-    (List(Int64(), 2), "[1]", "column 'v' has '1 items', which is no List of 2 items"),
-    (POINT, "[]", "column 'v' has '[]', which is no Struct"),
+    (List(Int64(), 2), "[1]", "column 'v' has '1 items', which is not a valid List of 2 items"),
+    (POINT, "[]", "column 'v' has '[]', which is not a valid Struct"),
     (POINT, "{}", "column 'v.x' has no value, but Float64 is required"),
-    (List(POINT), '[{"x": 1}, {"x": "y"}]', "column 'v[].x' has 'y', which is no Float64"),
+    (List(POINT), '[{"x": 1}, {"x": "y"}]', "column 'v[].x' has 'y', which is not a valid Float64"),
     (Map(String(), Int64()), '{"a": null}', "column 'v{}' has no value, but Int64 is required"),
     (Int64(), "null", "column 'v' has no value, but Int64 is required"),
-    (Int64(), '1, "v": 2', "column 'v' has 'two values', which is no Int64"),
+    (Int64(), '1, "v": 2', "column 'v' has 'two values', which is not a valid Int64"),
 ]
 
 
@@ -189,14 +189,14 @@ def test_nothing_is_no_rows(read_input: Reader, text: str):
 # --- Places ---
 
 BROKEN = [
-    ('{"a":1}\n{"a":\n', "input, line 2: this is no JSON: expecting value"),
-    ('{"a":1}\n{"a":1\n{"a":2}\n', "input, line 2: this is no JSON: expecting ',' delimiter"),
-    ('{"a":1}\n\n[1]\n', "input, line 3: '[1]' is no object"),
-    ("null\n", "input, line 1: 'null' is no object"),
-    ('{"a":1}\nnull\n', "input, line 2: 'null' is no object"),
-    ('{"a":1} 5\n', "input, line 1: '5' is no object"),
-    ('{"a":1}\n{"a":01}\n', "input, line 2: this is no JSON: expecting ',' delimiter"),
-    ("{'a':1}\n", "input, line 1: this is no JSON: expecting property name enclosed in double quotes"),
+    ('{"a":1}\n{"a":\n', "input, line 2: this is not JSON: expecting value"),
+    ('{"a":1}\n{"a":1\n{"a":2}\n', "input, line 2: this is not JSON: expecting ',' delimiter"),
+    ('{"a":1}\n\n[1]\n', "input, line 3: '[1]' is not an object"),
+    ("null\n", "input, line 1: 'null' is not an object"),
+    ('{"a":1}\nnull\n', "input, line 2: 'null' is not an object"),
+    ('{"a":1} 5\n', "input, line 1: '5' is not an object"),
+    ('{"a":1}\n{"a":01}\n', "input, line 2: this is not JSON: expecting ',' delimiter"),
+    ("{'a':1}\n", "input, line 1: this is not JSON: expecting property name enclosed in double quotes"),
 ]
 
 
@@ -247,18 +247,18 @@ def test_empty_array_is_no_rows(read_input: Reader, either_way: None, step: Read
 @pytest.mark.parametrize(
     ("sub_path", "text", "message"),
     [
-        (None, "{}", "input, line 1: the document is no array"),
-        (None, '[\n{"x": 1},\n2]', "input, line 3: '2' is no object"),
-        (None, '[\n{"x": 1},\n{"x": "y"}]', "input, line 3: column 'x' has 'y', which is no Int64"),
+        (None, "{}", "input, line 1: the document is not an array"),
+        (None, '[\n{"x": 1},\n2]', "input, line 3: '2' is not an object"),
+        (None, '[\n{"x": 1},\n{"x": "y"}]', "input, line 3: column 'x' has 'y', which is not a valid Int64"),
         (None, '[{"x": 1}', "input, line 1: a comma or the end of the array is missing"),
         (None, '[{"x": 1}] 2', "input, line 1: something follows after the end of the document"),
         (None, '[{"x": 1}], "y": [2]', "input, line 1: something follows after the end of the document"),
-        (None, "[{'x': 1}]", "input, line 1: this is no JSON: expecting property name enclosed in double quotes"),
-        ("a", "[]", "input, line 1: the document is no object"),
+        (None, "[{'x': 1}]", "input, line 1: this is not JSON: expecting property name enclosed in double quotes"),
+        ("a", "[]", "input, line 1: the document is not an object"),
         ("a", "{}", "input, line 1: there is nothing under 'a'"),
         ("a.b", '{"a": {"c": []}}', "input, line 1: there is nothing under 'a.b'"),
-        ("a.b", '{"a":\n {"b": null}}', "input, line 2: 'a.b' is no array"),
-        ("a", '{"a": [], "a": []}', "input, line 1: key 'a' is there twice"),
+        ("a.b", '{"a":\n {"b": null}}', "input, line 2: 'a.b' is not an array"),
+        ("a", '{"a": [], "a": []}', "input, line 1: key 'a' occurs twice"),
         ("a", '{"a": [] "b": 1}', "input, line 1: a comma or the end of the object is missing"),
         ("a", '{"a": []} {"a": []}', "input, line 1: something follows after the end of the document"),
     ],
@@ -302,13 +302,16 @@ def test_inferred_types(read_input: Reader, either_way: None, values: list[str],
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (["1", '"x"'], "input, line 2: column 'v' has '\"x\"', which is no number as in the records before it"),
-        (["[1]", "{}"], "input, line 2: column 'v' has '{}', which is no array as in the records before it"),
-        (["{}"], "input, line 1: column 'v' has '{}', which is no Struct with members"),
-        (["9223372036854775808"], "input, line 1: column 'v' has '9223372036854775808', which is no Int64"),
+        (
+            ["1", '"x"'],
+            "input, line 2: column 'v' has '\"x\"', which is not a valid number as in the records before it",
+        ),
+        (["[1]", "{}"], "input, line 2: column 'v' has '{}', which is not a valid array as in the records before it"),
+        (["{}"], "input, line 1: column 'v' has '{}', which is not a valid Struct with members"),
+        (["9223372036854775808"], "input, line 1: column 'v' has '9223372036854775808', which is not a valid Int64"),
         (
             ["1.5", "9007199254740993"],
-            "input, line 2: column 'v' has '9007199254740993', which is no Float64 without loss",
+            "input, line 2: column 'v' has '9007199254740993', which is not a valid Float64 without loss",
         ),
     ],
 )
@@ -448,7 +451,7 @@ def test_large_array_is_read_in_pieces(read_input: Reader, sub_path: str | None)
     inferred = read_input(ReadJson(sub_path=sub_path), document(',{"x": 1.5}'))
     assert inferred.schema == pa.schema([("i", pa.int64()), ("s", pa.string()), ("x", pa.float64())])
     assert inferred.num_rows == 100_001
-    with pytest.raises(BadValue, match=r"^input, line 100002: column 'i' has 'x', which is no Int64"):
+    with pytest.raises(BadValue, match=r"^input, line 100002: column 'i' has 'x', which is not a valid Int64"):
         read_input(step, document(',\n{"i": "x"}'))
     with pytest.raises(BadValue, match=r"^input, line 100001: something follows after|^input, line 100001: a comma or"):
         read_input(step, document() + "]")

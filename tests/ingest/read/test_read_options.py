@@ -168,5 +168,5 @@ def test_a_byte_order_mark_within_a_file_is_not_overlooked(
 ):
     set_piece_size(monkeypatch, piece_size)
     assert read_input(ReadCsv(), "\ufeffabcdef\n\ufeffx\n").column(0).to_pylist() == ["abcdef", "\ufeffx"]
-    with pytest.raises(BadValue, match="line 2: this is no JSON"):
+    with pytest.raises(BadValue, match="line 2: this is not JSON"):
         read_input(ReadNdJson(schema=optional(a=Int64())), '\ufeff{"a": 1}\n\ufeff{"a": 2}')

@@ -132,20 +132,24 @@ EXACT: list[tuple[pa.Array, DataType, list[Any]]] = [
     ),
 ]
 INEXACT: list[tuple[pa.Array, DataType, str]] = [
-    (pa.array([1, 128]), Int8(), "row 2: column 'v' has '128', which is no Int8"),
-    (pa.array([1.0, 1.5]), Int64(), "row 2: column 'v' has '1.5', which is no Int64"),
-    (pa.array([2**53 + 1]), Float64(), "row 1: column 'v' has '9007199254740993', which is no Float64"),
-    (pa.array([1.5, 0.1]), Float32(), "row 2: column 'v' has '0.1', which is no Float32"),
-    (pa.array([1, 2]), Bool(), "row 2: column 'v' has '2', which is no Bool"),
-    (pa.array([Dec("1.005")]), Decimal(10, 2), "row 1: column 'v' has '1.005', which is no Decimal(10, 2)"),
-    (pa.array([12_345]), Decimal(4, 2), "row 1: column 'v' has '12345', which is no Decimal(4, 2)"),
-    (pa.array([naive(2024, 1, 1, 1)]), Date(), "row 1: column 'v' has '2024-01-01 01:00:00', which is no Date"),
+    (pa.array([1, 128]), Int8(), "row 2: column 'v' has '128', which is not a valid Int8"),
+    (pa.array([1.0, 1.5]), Int64(), "row 2: column 'v' has '1.5', which is not a valid Int64"),
+    (pa.array([2**53 + 1]), Float64(), "row 1: column 'v' has '9007199254740993', which is not a valid Float64"),
+    (pa.array([1.5, 0.1]), Float32(), "row 2: column 'v' has '0.1', which is not a valid Float32"),
+    (pa.array([1, 2]), Bool(), "row 2: column 'v' has '2', which is not a valid Bool"),
+    (pa.array([Dec("1.005")]), Decimal(10, 2), "row 1: column 'v' has '1.005', which is not a valid Decimal(10, 2)"),
+    (pa.array([12_345]), Decimal(4, 2), "row 1: column 'v' has '12345', which is not a valid Decimal(4, 2)"),
+    (
+        pa.array([naive(2024, 1, 1, 1)]),
+        Date(),
+        "row 1: column 'v' has '2024-01-01 01:00:00', which is not a valid Date",
+    ),
     (
         pa.array([1], pa.timestamp("ms")),
         Timestamp(TimeUnit.SECOND),
         "row 1: column 'v' has '1970-01-01 00:00:00.001000'",
     ),
-    (pa.array(["x"]), Int64(), "row 1: column 'v' has 'x', which is no Int64"),
+    (pa.array(["x"]), Int64(), "row 1: column 'v' has 'x', which is not a valid Int64"),
 ]
 
 
@@ -230,12 +234,12 @@ def test_values_that_their_type_cannot_have_are_refused(
     write(path, pa.table({"v": column}))
     with pytest.raises(BadValue) as caught:
         read(ReadParquet(), path)
-    assert f"row 2: column {where!r} has {shown!r}, which is no {wanted}" in caught.value.message
+    assert f"row 2: column {where!r} has {shown!r}, which is not a valid {wanted}" in caught.value.message
 
 
 def test_bytes_that_are_no_text_become_nothing_else(path: Path):
     write(path, pa.table({"v": NO_TEXT}))
-    with pytest.raises(BadValue, match="which is no Int64"):
+    with pytest.raises(BadValue, match="which is not a valid Int64"):
         read(ReadParquet(schema=optional(v=Int64())), path)
 
 

@@ -270,7 +270,7 @@ def test_diverged_branches_and_tags_are_moved_by_force_and_the_scope_admin_only(
     other.refs.compare_and_swap(TAG.reference, None, other.on(STAGING).chain.head())
     with pytest.raises(DatasetsDiverged):
         send_reference(other, node.url, STAGING)
-    with pytest.raises(AlreadyExists, match="tag v1 is there already"):
+    with pytest.raises(AlreadyExists, match="tag v1 already exists"):
         send_reference(other, node.url, TAG)
     for name in (TAG, STAGING):
         with pytest.raises(TransferError, match="status 403" if name is TAG else "needs the scope admin"):
@@ -339,11 +339,11 @@ def test_a_node_takes_no_branch_of_the_name_of_a_tag(
     head = node_dataset(node.http).refs.get(HEAD)
     assert head is not None
     node_dataset(node.http).refs.compare_and_swap(STAGING.other.reference, None, head)
-    with pytest.raises(AlreadyExists, match="there is a tag staging already"):
+    with pytest.raises(AlreadyExists, match="the tag staging already exists"):
         send_reference(staged, node.url, STAGING)
     become(Scope.ADMIN)
     push = partial(push_to_node, staged.on(STAGING), node.http, reference=STAGING, force=True)
-    with pytest.raises(TransferError, match="There is a tag staging already"):
+    with pytest.raises(TransferError, match="The tag staging already exists"):
         push()
     monkeypatch.setattr("odfpy.serving.transfer.smart.pushed_reference", lambda *_: (STAGING, True))
     with pytest.raises(TransferError, match="E121 ConcurrentUpdate: tag staging was made"):  # while the push went on

@@ -341,7 +341,7 @@ def test_commit_without_the_objects_is_refused():
     for offered in (files, ()):
         site = Site()
         error = told(site, [*texts, encode(PushObjects(offered, is_truncated=False)), done, encode(Complete())])
-        assert (error.phase, "has not come" in error.error_message) == (PushPhase.COMPLETE_REQUEST, True)
+        assert (error.phase, "has not arrived" in error.error_message) == (PushPhase.COMPLETE_REQUEST, True)
         assert all(layout.refs.get(HEAD) is None for layout in site.staged.values())
 
 

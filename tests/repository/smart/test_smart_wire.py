@@ -168,7 +168,7 @@ def test_objects_go_in_several_rounds(node: str, here: DatasetLayout, tmp_path: 
 
 
 def test_node_asks_how_the_uploads_go(node: str, here: DatasetLayout, monkeypatch: pytest.MonkeyPatch):
-    """Also when a question is on its way as the client says that all is there: what it hears then is no confirmation."""
+    """Also when a question is on its way as the client says that all is there: what it hears then does not confirm that."""
     monkeypatch.setattr(pushes, "PING_EVERY", 0.001)
     monkeypatch.setattr(serve_push, "PING_EVERY", 0.001)
     monkeypatch.setattr(serve_push, "_MAX_SILENT_PINGS", 1_000_000)

@@ -79,7 +79,7 @@ def test_files_are_found_by_time_place_and_job(looked: Looked) -> None:
     [
         ({"start": "yesterday-ish"}, "yesterday-ish"),
         ({"start": "2024-03-02", "end": "2024-03-01"}, "ends before it starts"),
-        ({"work_id": "a", "start": "2024-01-01"}, "do not go together"),
+        ({"work_id": "a", "start": "2024-01-01"}, "cannot be combined"),
         ({"cursor": "nonsense"}, "Not a cursor"),
     ],
 )

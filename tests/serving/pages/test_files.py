@@ -227,7 +227,7 @@ def test_bytes_that_were_changed_are_found(reader: Visit, look: Callable[[str], 
     page = look("changed.txt")
     expect(page.get_by_role("alert")).to_contain_text("not those that were archived")
     page.get_by_role("button", name="Check the bytes").click()
-    expect(page.get_by_role("alert").last).to_contain_text("The bytes did not come as a whole")
+    expect(page.get_by_role("alert").last).to_contain_text("The download ended early")
 
 
 def test_a_file_can_be_downloaded(look: Callable[[str], Page], records: Mapping[str, FileRecord]) -> None:
@@ -291,7 +291,7 @@ def test_letters_of_other_scripts_and_long_names_have_room(look: Callable[[str],
         ("bomb.log.gz", "these are its first bytes"),
         ("bytes.bin", "these are its first bytes"),
         ("empty.txt", "the file is empty"),
-        ("no.parquet", "It is no Parquet file that can be read"),
+        ("no.parquet", "It is not a readable Parquet file"),
         ("damaged.parquet", "Parquet"),
         ("huge.png", "The picture is too large"),
         ("wide.parquet", "The first 60 of 1,000 columns."),

@@ -78,7 +78,7 @@ def test_a_pull_that_failed_is_asked_for_again_by_those_who_may(
     page = writer.go(f"datasets/{LOUD}")
     writer.expect("409")
     page.get_by_role("button", name="Pull now").click()
-    expect(page.get_by_role("alert")).to_contain_text("No scheduler works: start odf run")
+    expect(page.get_by_role("alert")).to_contain_text("No scheduler is running: start odf run")
     with scheduling(workspace):
         page.get_by_role("button", name="Pull now").click()
         expect(page.get_by_text("The pull begins.")).to_be_visible()
@@ -137,7 +137,7 @@ def test_a_schedule_is_changed_by_those_who_may_write(writer: Visit, reader: Vis
     expect(page.get_by_role("button", name="Pause")).to_be_visible()
     writer.expect("409")
     page.get_by_role("button", name="Verify now").click()
-    expect(page.get_by_role("alert")).to_contain_text("No scheduler works")
+    expect(page.get_by_role("alert")).to_contain_text("No scheduler is running")
     with scheduling(workspace):
         page.get_by_role("button", name="Verify now").click()
         expect(page.get_by_role("status")).to_have_text("The verify begins.")

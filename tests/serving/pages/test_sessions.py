@@ -37,7 +37,7 @@ def test_signing_in_with_a_token_leads_back_to_the_page(nobody: Visit, served: S
     page.get_by_role("main").get_by_role("link", name="Sign in").click()
     page.get_by_label("Access token").fill("odf_wrong")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("not known here")
+    expect(page.get_by_role("alert")).to_contain_text("Unknown or expired")
     token = served.tokens["reader"]
     assert token
     page.get_by_label("Access token").fill(token)

@@ -119,7 +119,7 @@ def test_nothing_differs_from_itself(server: DatasetServer) -> None:
 @pytest.mark.parametrize(
     ("query", "status", "words"),
     [
-        ("old=2001-01-01", 404, "was not there yet"),
+        ("old=2001-01-01", 404, "did not exist yet"),
         ("old=zzz", 404, "no block, tag or branch 'zzz'"),
         ("old=f1620" + "0" * 64, 404, "has no block"),
         ("old=1-2-3", 400, "Not a time"),

@@ -103,7 +103,7 @@ def summary(workspace: Workspace, name: str = "files") -> LinkedObjects:
 
 
 def objects_in(workspace: Workspace, name: str = "files") -> set[Multihash]:
-    """The objects of a dataset that are no slices."""
+    """The objects of a dataset that are not slices."""
     dataset = workspace.storage.get(name)
     events = [hashed.block.event for hashed in dataset.chain.iter_blocks()]
     slices = {event.new_data.physical_hash for event in events if isinstance(event, AddData) and event.new_data}

@@ -213,7 +213,7 @@ def _number(text: str) -> Decimal | float:
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     keys = Counter(key for key, _ in pairs)
-    return members | {key: AssertionError(f"{key!r} is there twice") for key, count in keys.items() if count > 1}
+    return members | {key: AssertionError(f"{key!r} occurs twice") for key, count in keys.items() if count > 1}
 
 
 _DECODER = json.JSONDecoder(parse_float=_number, object_pairs_hook=_members)

@@ -32,7 +32,7 @@ FIELDS = (("id", "N", 10, 0), ("name", "C", 20, 0))
 
 
 def write_shape(writer: shapefile.Writer, kind: str, shape: Any) -> None:
-    """Write a shape with the method of the writer for its kind; None is no shape."""
+    """Write a shape with the method of the writer for its kind; None is not a shape."""
     if shape is None:
         writer.null()
     elif kind.startswith("point"):

@@ -41,7 +41,7 @@ def run(notebook: Any, folder: Path) -> Any:
     for _ in range(_TRIES - 1):
         try:
             return _run(deepcopy(notebook), docs)
-        except RuntimeError:  # the kernel has not started; what fails in a cell is no such error
+        except RuntimeError:  # the kernel has not started; what fails in a cell is not such an error
             continue
     return _run(notebook, docs)
 

@@ -1,6 +1,6 @@
 """Commands in children that die before any change of files.
 
-As `Zygote`, for commands that are no pulls: a command is an expression over `workspace`.
+As `Zygote`, for commands that are not pulls: a command is an expression over `workspace`.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ export function Acts(properties: Properties) {
         : `${name} may do all that you can do on these pages, such as to grant data to anybody. Tokens that write, files outside of the workspace and repositories need an access token with the scope admin.`;
       const turn = async () => {
         await change("PATCH", path, { isAdmin: !isAdmin });
-        return isAdmin ? `${name} is no admin any more.` : `${name} is an admin.`;
+        return isAdmin ? `${name} is no longer an admin.` : `${name} is an admin.`;
       };
       return asked(isAdmin ? `Make ${name} no admin` : `Make ${name} an admin`, words, turn);
     }

@@ -75,7 +75,7 @@ export function SharesTab() {
         list={tables}
         noun="table"
         columns={["Table", "Shows", "Comment", ACTIONS]}
-        empty={<p>A table shows a dataset, or files that are no dataset.</p>}
+        empty={<p>A table shows a dataset, or files that are not a dataset.</p>}
         tools={
           <button type="button" class="primary" onClick={() => open({ what: "add table" })}>
             Add a table

@@ -35,7 +35,7 @@ export function GetTab({ dataset }: TabProperties) {
       />
       <p class="dim">
         {isDerived && "To verify it is to compute it again, from what it is derived from: the copy has that, too. "}
-        In a workspace that is there already: <code>{`odf pull ${server}/${name}`}</code>
+        In a workspace that already exists: <code>{`odf pull ${server}/${name}`}</code>
       </p>
       <h2>The current state</h2>
       <Snippet label="Python: odfpy, to pandas" text={`import odfpy\n\nodf = odfpy.connect("${server}")\nframe = odf["${name}"].current().to_pandas()`} />

@@ -83,7 +83,7 @@ function CheckBytes({ file, path }: { file: ArchivedFile; path: string }) {
     try {
       setResult(await (isHere ? hashedHere(file, path, setDone) : hashedThere(file, path)));
     } catch (problem) {
-      setError(problem instanceof ApiError ? problem : new ApiError(0, "The bytes did not come as a whole."));
+      setError(problem instanceof ApiError ? problem : new ApiError(0, "The download ended early."));
     } finally {
       setDone(undefined);
     }

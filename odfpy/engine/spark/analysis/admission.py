@@ -67,7 +67,7 @@ def admit(parsed: Node, source: SourceText, tables: Collection[str], refusal: _R
         refusal: how functions are refused that reach out.
 
     Raises:
-        InvalidQuery: it is no query, or names what there is not; the message shows the place.
+        InvalidQuery: it is not a query, or names what there is not; the message shows the place.
     """
     _Admission(source, frozenset(tables), refusal).look_at(parsed)
 
@@ -104,7 +104,7 @@ class _Admission:
             raise InvalidQuery(f"{_A_NAME}{self._at(node)}", hint=NO_FILES)
         if name not in QUERY_OPERATORS:
             raise InvalidQuery(
-                f"Only queries are allowed, and {name.rsplit('.', 1)[-1]} is none{self._at(node)}",
+                f"Only queries are allowed, not {name.rsplit('.', 1)[-1]}{self._at(node)}",
                 hint="Write a SELECT; statements such as SET, CREATE, INSERT or scripts are not run.",
             )
         expressions, below = expressions_of(node), children(node)
@@ -185,7 +185,7 @@ class _Admission:
         if name == "analysis.ExpressionWithUnresolvedIdentifier":
             return InvalidQuery(f"{_A_NAME}{self._at(node)}")
         kind = name.rsplit(".", 1)[-1]
-        return InvalidQuery(f"{kind} is no part of a query{self._at(node)}", hint="Write it with other functions.")
+        return InvalidQuery(f"{kind} is not part of a query{self._at(node)}", hint="Write it with other functions.")
 
     # --- Words ---
 

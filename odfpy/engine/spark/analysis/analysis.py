@@ -78,7 +78,7 @@ def analyze_query(
         shown: the query as its author wrote it, with the same places.
 
     Raises:
-        InvalidQuery: it does not parse, is no query, names what is not there, or would run code from elsewhere.
+        InvalidQuery: it does not parse, is not a query, names what is not there, or would run code from elsewhere.
     """
     shown = shown or source
     with spark_errors([shown]):
@@ -127,7 +127,7 @@ def analyzed_step(catalyst: Catalyst, alias: str | None, source: SourceText, kno
 
 
 def check_step(catalyst: Catalyst, step: Step, *, is_last: bool) -> None:
-    """Refuse a step that is no function of its inputs, or asks for what no dataset has.
+    """Refuse a step that is not a function of its inputs, or asks for what no dataset has.
 
     Args:
         catalyst: the session.

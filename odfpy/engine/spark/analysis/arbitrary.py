@@ -262,7 +262,7 @@ class _Flow:
 
 
 def leaves_open(parent: Node | None) -> bool:
-    """Return whether what an expression makes of an array depends on its order; None is no expression."""
+    """Return whether what an expression makes of an array depends on its order; None is not an expression."""
     if parent is None:
         return True
     name = expression_name(parent)

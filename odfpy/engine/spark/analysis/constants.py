@@ -43,7 +43,7 @@ def check_constants(catalyst: Catalyst, parsed: Node, source: SourceText) -> Non
 
     Raises:
         NondeterministicQuery: a value reads the clock, is random...
-        InvalidQuery: a value is no expression of constants.
+        InvalidQuery: a value is not an expression of constants.
     """
     values = [value for plan in _plans(parsed) for value in _values(plan) if not _is_plain(value)]
     if values:
@@ -66,7 +66,7 @@ def check_ranges(plan: Node, source: SourceText) -> None:
 
 
 def check_gaps(catalyst: Catalyst, plan: Node, source: SourceText) -> None:
-    """Refuse sessions that no row is in, since their gap is a constant that is no interval, or none that lasts.
+    """Refuse sessions that no row is in, since their gap is a constant that is not an interval, or none that lasts.
 
     Spark leaves such rows out without a word. It does so with single rows whose gap is NULL or negative, too; there a
     query may mean it.
@@ -86,7 +86,7 @@ def check_gaps(catalyst: Catalyst, plan: Node, source: SourceText) -> None:
             is_made = name == "Alias" and expression_name(session.child()) == "CreateNamedStruct"
             if is_made and is_session(session) and not _lasts(catalyst, session):
                 raise InvalidQuery(
-                    f"The gap of these sessions is no interval that lasts{place(session, source)}",
+                    f"The gap of these sessions is not an interval that lasts{place(session, source)}",
                     hint="Write it as a number with a unit, for example session_window(event_time, '5 minutes').",
                 )
 

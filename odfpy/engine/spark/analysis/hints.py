@@ -127,7 +127,7 @@ class _Found:
         for name in named:
             if name not in self.inputs:
                 known = ", ".join(f"`{one}`" for one in self.inputs)
-                message = f"The hint LATE names `{name}`, which is no input{place(hint, source)}"
+                message = f"The hint LATE names `{name}`, which is not an input{place(hint, source)}"
                 raise InvalidQuery(message, hint=f"There are: {known}.")
         for name in named or self.inputs:
             if self.late.setdefault(name, Late(kind)) is not Late(kind):

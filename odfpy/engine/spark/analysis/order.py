@@ -93,7 +93,7 @@ def _is_exact(data_type: Node, *, mean: bool) -> bool:
 def total_order(build: Builder, child: Node, known: Iterable[Node], given: Iterable[Node] = ()) -> list[Node]:
     """Sort keys that tell all rows of a plan apart that are not the same: the known ones, then all other columns.
 
-    They follow in the order of the schema, ascending, nulls first, text by its bytes. The engine's own columns are no
+    They follow in the order of the schema, ascending, nulls first, text by its bytes. The engine's own columns are not
     part of a row.
 
     Args:

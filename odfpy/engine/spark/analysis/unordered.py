@@ -42,7 +42,7 @@ class Unordered:
 
 
 def in_group(call: Node, groupings: Sequence[Node]) -> Unordered | None:
-    """Why a call of an aggregate function is no function of the rows of its group, or None when it is one.
+    """Why a call of an aggregate function is not a function of the rows of its group, or None when it is one.
 
     Args:
         call: the call.

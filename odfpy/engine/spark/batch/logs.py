@@ -130,7 +130,7 @@ class _Carrying:
             case "Union":
                 parts = [(columns(child), self.carry(child)) for child in children(plan)]
                 return catalyst.union([catalyst.project([*own, *_marks_of(part)], part) for own, part in parts])
-        raise InternalError(f"{operator_name(plan)} is no operator row by row")
+        raise InternalError(f"{operator_name(plan)} is not an operator row by row")
 
     def _project(self, plan: Node) -> Node:
         expressions = selected(plan)

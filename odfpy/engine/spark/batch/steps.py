@@ -187,7 +187,7 @@ class Steps:
 
 def _transform(run: TransformRequest) -> TransformSql:
     if not isinstance(run.transform, TransformSql):
-        raise NotComparable("its transform is no query")
+        raise NotComparable("its transform is not a query")
     return run.transform
 
 

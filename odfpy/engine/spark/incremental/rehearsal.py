@@ -52,7 +52,7 @@ class _NoRows:
     def groups(self, stateful_input: StatefulInput) -> Groups:
         """The partial results of a stateful input that has them."""
         if stateful_input.groups is None:
-            raise TypeError("rows of this stateful input are no groups")
+            raise TypeError("rows of this stateful input are not groups")
         by_value = not stateful_input.groups.is_linear
         made = stateful_input.groups.of_rows(self.rows(stateful_input), by_value=by_value)
         return Groups(stateful_input.groups.with_group_columns(made), by_value)

@@ -27,7 +27,7 @@ class UnsuitableArgument:
 
 
 def unfit(name: str, node: Node) -> UnsuitableArgument | None:
-    """Why an expression is no function of its arguments, or None when it is.
+    """Why an expression is not a function of its arguments, or None when it is.
 
     Args:
         name: of its class, relative to Spark's package of expressions.

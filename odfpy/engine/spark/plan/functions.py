@@ -153,7 +153,7 @@ _INSTEAD: Final = {
     _CLOCK: "Take the time from a column of an input, for example its event time.",
     RANDOM: "A hash of columns, as xxhash64(...), is as scattered and always the same.",
     _VECTOR: "A hash, as sha2(..., 256), is always the same; encrypt what must stay secret before it comes in.",
-    PLACE: "Take a column of the input: where a row lies is no part of it.",
+    PLACE: "Take a column of the input: where a row lies is not part of it.",
     ENVIRONMENT: "Write what is meant as a constant, for example 'UTC'.",
     RUNS_CODE: "Write it with Spark's own functions, or make what it gives another input.",
     READS_FILES: "Make a dataset of what is in the file, and take that as another input.",

@@ -107,7 +107,7 @@ def _way_to(master: str) -> str | None:
             troubles.append(f"{host}:{port}: {getattr(error, 'strerror', None) or error}")
     if not troubles:
         raise EngineUnavailable(
-            f"{master!r} is no address of a cluster",
+            f"{master!r} is not an address of a cluster",
             hint="engine.master is local[*], spark://HOST:PORT, yarn or k8s://https://HOST:PORT.",
         )
     raise EngineUnavailable(
@@ -157,7 +157,7 @@ def read_properties(path: Path) -> dict[str, str]:
         match = _PROPERTY.fullmatch(line)
         if match is None or not match[1].startswith("spark."):
             raise EngineUnavailable(
-                f"{path}, line {number} is no property of Spark",
+                f"{path}, line {number} is not a property of Spark",
                 hint="A line is a name and a value, for example: spark.executor.memory 4g",
             )
         if match[1] in _OURS or (match[1].startswith("spark.sql.") and match[1] not in TUNING):

@@ -105,7 +105,7 @@ def _printed_version(executable: Path, source: str) -> str:
 
 
 def _feature(version: str) -> int:
-    """25 of `25.0.2`, 8 of `1.8.0_392`, 0 of what is no version."""
+    """25 of `25.0.2`, 8 of `1.8.0_392`, 0 of what is not a version."""
     numbers = [int(number) for number in re.findall(r"\d+", version)[:2]]
     if not numbers:
         return 0

@@ -28,12 +28,12 @@ SETTINGS: Final[dict[str, str]] = {
     # Column and table names are what the dataset says, to the letter: with Spark's default, a column that an input
     # gains one day may make the names of a query ambiguous, and a derivative that worked would stop.
     "spark.sql.caseSensitive": "true",
-    # `"..."` is text, `...` in backquotes is a name, and a quoted name is no regular expression.
+    # `"..."` is text, `...` in backquotes is a name, and a quoted name is not a regular expression.
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
     "spark.sql.parser.quotedRegexColumnNames": "false",
     # ${env:HOME} in a query stays as it is written.
     "spark.sql.variable.substitute": "false",
-    # parquet.`/some/path` is no table.
+    # parquet.`/some/path` is not a table.
     "spark.sql.runSQLOnFiles": "false",
     # The plan follows from the query alone, not from how much data came or how it was cut.
     "spark.sql.adaptive.enabled": "false",

@@ -88,7 +88,7 @@ class Annotator:
                 return self._of_two(plan, partial(set_operation, self.ids))
         if not children(plan):
             return self.ids.with_ids(columns(plan), self.ids.none, plan)
-        raise InternalError(f"{name} is no operator that rows are traced through")
+        raise InternalError(f"{name} is not an operator that rows are traced through")
 
     def _as_below(self, plan: Node) -> Node:
         below = self._beside_subqueries(plan, self.annotate(plan.child()))

@@ -113,7 +113,7 @@ class TransformAt:
     def groups(self, stateful_input: StatefulInput) -> Groups:
         """Partial results of a stateful input's rows."""
         if stateful_input.groups is None:
-            raise TypeError("rows of this stateful input are no groups")
+            raise TypeError("rows of this stateful input are not groups")
         made = stateful_input.groups.of_rows(self.rows(stateful_input))
         return Groups(stateful_input.groups.with_group_columns(made), by_value=False)
 

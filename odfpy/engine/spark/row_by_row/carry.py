@@ -82,7 +82,7 @@ class _Carrier:
             case "CTERelationRef":
                 return self._reference(plan)
             case other:
-                raise InternalError(f"{other} is no operator of a query row by row")
+                raise InternalError(f"{other} is not an operator of a query row by row")
 
     def _fanned(self, plan: Node) -> _Carried:
         """Return what is below an operator that makes several rows of one."""

@@ -53,7 +53,7 @@ def taken_conditions(select: Any, relations: Mapping[str, Relation], flavor: Fla
         own = join.this.alias
         if condition is None or join.side in ("FULL", "RIGHT"):
             continue
-        # Afterwards nothing may be left that was no condition before: an inner join without ON is a cross join.
+        # Afterwards nothing may be left that was not a condition before: an inner join without ON is a cross join.
         left = _without(condition, take(lambda alias, own=own: alias == own))  # type: ignore[misc]
         join.set("on", _true() if left is None else left)
 

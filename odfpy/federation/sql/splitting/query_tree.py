@@ -48,7 +48,7 @@ def query_tree(sql: str, entities: Mapping[str, pa.Schema], dialect: str) -> Que
         dialect: of sqlglot.
 
     Raises:
-        InvalidQuery: it is no query, or names what is not there.
+        InvalidQuery: it is not a query, or names what is not there.
         UnsupportedQuery: it reads an entity in a way that cannot travel.
     """
     from sqlglot import exp

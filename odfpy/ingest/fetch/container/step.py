@@ -188,7 +188,7 @@ class _Left:
         """The first bytes of a regular file, one more than a state may have; None if there is nothing of that name.
 
         Raises:
-            FetchError: it is a link, a pipe, a folder: whatever is no regular file.
+            FetchError: it is a link, a pipe, a folder: whatever is not a regular file.
         """
         # O_NONBLOCK: a pipe that nobody writes to would never be open.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
@@ -209,7 +209,7 @@ class _Left:
             os.close(file)
 
     def text(self, name: str, content: bytes) -> str:
-        """Return what a state file holds; a line break at its end, as `echo` writes it, is no part of the state."""
+        """Return what a state file holds; a line break at its end, as `echo` writes it, is not part of the state."""
         try:
             text = content.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError:
@@ -223,7 +223,7 @@ class _Left:
 
     def _no_file(self, name: str) -> FetchError:
         return FetchError(
-            f"The container {self.shown} left something at {name} that is no regular file",
+            f"The container {self.shown} left something at {name} that is not a regular file",
             hint="Links, pipes and folders are not read: they may lead to files of this machine.",
         )
 
@@ -234,7 +234,7 @@ class _Left:
 def _image(step: FetchContainer, context: FetchContext) -> str:
     image = expand(step.image, context.environment)
     if not image or image.startswith("-") or not image.isprintable() or " " in image:
-        raise InvalidValue(f"{step.image!r} is no name of an image", hint="For example ghcr.io/owner/name:1.0.")
+        raise InvalidValue(f"{step.image!r} is not a name of an image", hint="For example ghcr.io/owner/name:1.0.")
     return image
 
 
@@ -242,7 +242,7 @@ def _environment(step: FetchContainer, state: SourceState | None, context: Fetch
     variables = {BATCH_SIZE: str(context.options.batch_size)}
     for variable in step.env or ():
         if not variable.name or not variable.name.isprintable() or set(variable.name) & set("= #"):
-            raise InvalidValue(f"{variable.name!r} is no name of an environment variable")
+            raise InvalidValue(f"{variable.name!r} is not a name of an environment variable")
         template = f"${{{{ env.{variable.name} }}}}" if variable.value is None else variable.value
         variables[variable.name] = expand(template, context.environment)
     if not (variables[BATCH_SIZE].isascii() and variables[BATCH_SIZE].isdecimal()):

@@ -88,7 +88,7 @@ def parse_filter(text: str | None) -> LogFilter:
     except (SqlglotError, RecursionError) as error:
         found: list[dict[str, Any]] = getattr(error, "errors", [])
         where = "".join(f" (line {each.get('line')}, column {each.get('col')})" for each in found[:1])
-        raise InvalidValue(f"The filter is no condition in SQL{where}: {_shorten(text)}", hint=_HINT) from error
+        raise InvalidValue(f"The filter is not a condition in SQL{where}: {_shorten(text)}", hint=_HINT) from error
     if len(conditions) != 1 or conditions[0] is None:
         raise InvalidValue("The filter is not one condition", hint=_HINT)
     wanted = LogFilter()
@@ -176,7 +176,8 @@ def _number(node: exp.Expr) -> int:
     node = node.unnest()
     if isinstance(node, exp.Literal) and not node.is_string and node.name.isdecimal():
         return int(node.name)
-    raise InvalidValue(f"The filter compares {_BLOCK} with {node.sql('sqlite')}, which is no whole number", hint=_HINT)
+    shown = node.sql("sqlite")
+    raise InvalidValue(f"The filter compares {_BLOCK} with {shown}, which is not a whole number", hint=_HINT)
 
 
 def _bytes(node: exp.Expr, column: str) -> bytes:

@@ -99,7 +99,7 @@ class EthereumNode:
         """
         answer = self._ask("eth_getLogs", query)
         if not isinstance(answer, list):
-            raise self._malformed("the logs are no list")
+            raise self._malformed("the logs are not a list")
         first, last = int(query["fromBlock"], 16), int(query["toBlock"], 16)
         logs = sorted(map(self._log, answer), key=lambda log: (log.block_number, log.log_index))
         if logs and not first <= logs[0].block_number <= logs[-1].block_number <= last:
@@ -139,7 +139,7 @@ class EthereumNode:
         if status != HTTPStatus.OK:
             raise self._bad_status(status, wait)
         if not isinstance(tree, dict) or "result" not in tree:
-            raise self._malformed("it is no JSON-RPC")
+            raise self._malformed("it is not JSON-RPC")
         return tree["result"]
 
     def _bad_status(self, status: int, wait: str) -> FetchError:
@@ -152,7 +152,7 @@ class EthereumNode:
 
     def _malformed(self, problem: str) -> FetchError:
         return FetchError(
-            f"{self.shown} gives an answer that makes no sense: {problem}",
+            f"{self.shown} gives a malformed answer: {problem}",
             hint="Check that the URL is that of an Ethereum node's JSON-RPC.",
         )
 
@@ -162,7 +162,7 @@ class EthereumNode:
         if tree is None:
             raise FetchError(f"{self.shown} does not have a block that it should have", hint="Is the node in sync?")
         if not isinstance(tree, dict):
-            raise self._malformed("a block is no object")
+            raise self._malformed("a block is not an object")
         return Block(
             self._integer(tree.get("number"), "number"),
             self._bytes(tree.get("hash"), "hash", _HASH),
@@ -171,7 +171,7 @@ class EthereumNode:
 
     def _log(self, tree: Any) -> Log:
         if not isinstance(tree, dict) or not isinstance(tree.get("topics"), list):
-            raise self._malformed("a log is no object with topics")
+            raise self._malformed("a log is not an object with topics")
         topics = tuple(self._bytes(topic, "topic", _HASH) for topic in tree["topics"])
         if len(topics) > _MAX_TOPICS:
             raise self._malformed(f"a log has {len(topics)} topics")

@@ -148,7 +148,7 @@ def _node(step: FetchEthereumLogs, context: FetchContext) -> EthereumNode:
     scheme = urlsplit(url).scheme
     if scheme not in ("http", "https"):
         raise FetchError(
-            f"{shown} is no http or https URL",
+            f"{shown} is not an http or https URL",
             hint="Most nodes that have a wss: URL have the same with https: as well; see its manual.",
         )
     if step.node_url is not None:
@@ -223,6 +223,7 @@ def _decoded(log: Log, event: EventSignature, shown: str) -> dict[str, object]:
         return event.decode(log.topics, log.data)
     except NotOfThisEvent as error:
         raise FetchError(
-            f"{shown}: log {log.log_index} of block {log.block_number} is no {event.name} of this signature: {error}",
+            f"{shown}: log {log.log_index} of block {log.block_number} is not a valid {event.name} of this signature:"
+            f" {error}",
             hint="Narrow the filter to the contracts that you mean, or leave out `signature`.",
         ) from error

@@ -86,7 +86,7 @@ def _subscription(step: FetchMqtt, context: FetchContext) -> Subscription:
     if context.dataset_id is None:
         raise InternalError("Fetching from MQTT needs the dataset's id")
     if not 0 < step.port < 1 << 16:
-        raise InvalidValue(f"{step.port} is no port", hint="MQTT usually has 1883, or 8883 with TLS.")
+        raise InvalidValue(f"{step.port} is not a port", hint="MQTT usually has 1883, or 8883 with TLS.")
     if not step.topics:
         raise InvalidValue("A Mqtt source needs at least one topic", hint="topics: [{path: sensors/#}]")
     environment = context.environment

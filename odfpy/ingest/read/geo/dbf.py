@@ -9,7 +9,7 @@
 | `D` | Date | spaces, zeros |
 
 Libraries for this format give null for what they cannot read; here it does not fit. Rows that are marked as deleted are
-no rows.
+not rows.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class DbfTable:
             encoding: of its texts, if that is known.
 
         Raises:
-            IngestError: it is no such file, or cut off.
+            IngestError: it is not such a file, or cut off.
         """
         self._file = file
         self._name = name
@@ -106,7 +106,7 @@ class DbfTable:
         file.seek(0)
         header = file.read(_HEADER)
         if len(header) < _HEADER or header[0] & 7 != _VERSION:
-            raise IngestError(f"{name} is no table of the kind that shapefiles have (dBASE III)", hint=_HINT)
+            raise IngestError(f"{name} is not a table of the kind that shapefiles have (dBASE III)", hint=_HINT)
         self.num_rows = int.from_bytes(header[4:8], "little")
         self._start = int.from_bytes(header[8:10], "little")
         self._width = int.from_bytes(header[10:12], "little")
@@ -148,7 +148,7 @@ class DbfTable:
             raise IngestError(f"{self._name} is cut off or damaged", hint=_HINT)
         self._file.seek(end)
         if self._file.read(1) not in (b"", bytes([_END]), b"\0"):
-            raise IngestError(f"{self._name} goes on after the {self.num_rows} rows that it announces", hint=_HINT)
+            raise IngestError(f"{self._name} continues after the {self.num_rows} rows that it announces", hint=_HINT)
 
     def _fields(self, descriptors: bytes) -> list[DbfField]:
         fields: list[DbfField] = []

@@ -45,7 +45,7 @@ def read_geojson(
         part: the part to read; all of the file by default.
 
     Raises:
-        BadValue: the file is no feature collection, or a value does not fit; the message names the line.
+        BadValue: the file is not a feature collection, or a value does not fit; the message names the line.
         IngestError: the file cannot be read.
     """
     file = TextFile(path, name)
@@ -74,7 +74,7 @@ def read_ndgeojson(
         part: the part to read; all of the file by default.
 
     Raises:
-        BadValue: a record is no feature, or a value does not fit; the message names the line where it begins.
+        BadValue: a record is not a feature, or a value does not fit; the message names the line where it begins.
         IngestError: the file cannot be read.
     """
     file = TextFile(path, name)

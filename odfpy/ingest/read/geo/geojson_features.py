@@ -1,7 +1,7 @@
 """The features of GeoJSON documents (RFC 7946) as records: their properties, and their geometry as a text.
 
 A feature has `properties` and a `geometry`; either may be null. What else it has (`id`, `bbox`, members of others) is
-no part of the record, as in the reference implementation. A property that is called `geometry` itself is an error,
+not part of the record, as in the reference implementation. A property that is called `geometry` itself is an error,
 since one of the two would be lost.
 """
 
@@ -44,7 +44,7 @@ def parse_feature_series(piece: Piece) -> Records:
     """All features of a series, one a line or with any white space between them.
 
     Raises:
-        BadValue: a record is no JSON, or no feature; the message names its line.
+        BadValue: a record is not JSON, or not a feature; the message names its line.
         Incomplete: the piece ends within a record and is not the last.
     """
     return _FeatureParser(piece).series()
@@ -78,7 +78,7 @@ class Collection:
         """The features in a piece of the file that `cut_at_item` has cut.
 
         Raises:
-            BadValue: the piece is no JSON, or has something that is no feature.
+            BadValue: the piece is not JSON, or has something that is not a feature.
             Incomplete: the array ends in the piece, but the piece is not the last.
         """
         piece.check_utf8()
@@ -94,7 +94,7 @@ class Collection:
 class _FeatureParser(Parser):
     def _record(self, at: int) -> int:
         """Keep the feature at a position; returns where it ends."""
-        self._expect(at, "{", f"{shorten(self._text[at : at + _SHOWN])} is no object", _FEATURE_HINT)
+        self._expect(at, "{", f"{shorten(self._text[at : at + _SHOWN])} is not an object", _FEATURE_HINT)
         members: dict[str, Any] = {}
 
         def take(key: str, start: int) -> int:
@@ -110,13 +110,13 @@ class _FeatureParser(Parser):
         if members.get("type") != "Feature":
             found = members.get("type")
             what = f"is {shorten(found)}" if isinstance(found, str) else "has no type"
-            raise self._error(at, f"this {what} and no Feature", _FEATURE_HINT)
+            raise self._error(at, f"this {what}, not a Feature", _FEATURE_HINT)
         for key in ("properties", GEOMETRY):
             if key not in members:
                 raise self._error(at, f"the feature has no `{key}`", _FEATURE_HINT)
         properties = members["properties"] if members["properties"] is not None else {}
         if not isinstance(properties, dict):
-            raise self._error(at, "the properties of the feature are no object", _FEATURE_HINT)
+            raise self._error(at, "the properties of the feature are not an object", _FEATURE_HINT)
         if GEOMETRY in properties:
             raise self._error(
                 at,
@@ -140,7 +140,7 @@ class _FeatureParser(Parser):
         if value is None:
             return None, end
         if not isinstance(value, dict):
-            raise self._error(at, "the geometry of the feature is no object", _FEATURE_HINT)
+            raise self._error(at, "the geometry of the feature is not an object", _FEATURE_HINT)
         try:
             return geometry_text(value), end
         except NoText as error:
@@ -154,12 +154,12 @@ class _CollectionParser(_FeatureParser, ArrayParser):
         at = self._skip(0)
         if at == len(self._text):
             return None
-        self._expect(at, "{", "the document is no object", _COLLECTION_HINT)
+        self._expect(at, "{", "the document is not an object", _COLLECTION_HINT)
         keys: list[str] = []
 
         def take(key: str, start: int) -> int:
             if key == "features":
-                raise ArrayBegins(self._expect(start, "[", "`features` is no array", _COLLECTION_HINT))
+                raise ArrayBegins(self._expect(start, "[", "`features` is not an array", _COLLECTION_HINT))
             return self._member(key, start, keys)
 
         try:
@@ -178,7 +178,7 @@ class _CollectionParser(_FeatureParser, ArrayParser):
         """Look at a member of the collection other than the first `features`; returns where its value ends."""
         value, end = self._value(start)
         if key == "features" or (key == "type" and key in keys):
-            raise self._error(start, f"key {key!r} is there twice")
+            raise self._error(start, f"key {key!r} occurs twice")
         if key == "type" and value != "FeatureCollection":
             raise self._error(start, f"the document is of the type {shorten(str(value))}", _COLLECTION_HINT)
         keys.append(key)

@@ -48,7 +48,7 @@ def _text(value: Any) -> str:
         case list() | tuple():
             return "[" + ",".join(map(_text, value)) + "]"
         case Repeated():
-            raise NoText("a key is there twice")
+            raise NoText("a key occurs twice")
         case _:
             return json.dumps(value, ensure_ascii=False)
 

@@ -41,7 +41,7 @@ class Shapes:
         """Find the geometries.
 
         Raises:
-            IngestError: it is no such file, or cut off.
+            IngestError: it is not such a file, or cut off.
         """
         import shapefile
 
@@ -50,7 +50,7 @@ class Shapes:
         file.seek(0)
         header = file.read(_HEADER)
         if len(header) < _HEADER or header[:4] != _MAGIC:
-            raise IngestError(f"{name} is no file of shapes", hint=_HINT)
+            raise IngestError(f"{name} is not a file of shapes", hint=_HINT)
         if self.size < 2 * int.from_bytes(header[24:28], "big"):
             raise IngestError(f"{name} is cut off", hint=_HINT)
         self._file = file

@@ -79,7 +79,7 @@ def admin(request: Request, caller: AnyCaller) -> Admin:
     """Return the admin who asks.
 
     Raises:
-        HTTPException: 401 or 403, they are none.
+        HTTPException: 401 or 403, they are not an admin.
     """
     workspace: Workspace = request.app.state.workspaces[0]
     return Admin(required_admin(caller, workspace), workspace, caller.may(Scope.ADMIN, workspace.storage))
@@ -93,7 +93,7 @@ def required_admin(caller: Caller, workspace: Workspace) -> str:
         workspace: what they want to administer.
 
     Raises:
-        HTTPException: 401 or 403, they are no admin of it.
+        HTTPException: 401 or 403, they are not an admin of it.
     """
     if caller.token is None:
         raise unauthorized_error(f"{_NEEDS}: an access token with the scope admin, or of a user who is an admin")

@@ -103,6 +103,6 @@ def _time(text: str) -> str:
     """A time as a constant of SQL.
 
     Raises:
-        InvalidValue: the text is none.
+        InvalidValue: the text is invalid.
     """
     return f"to_timestamp_millis({Timestamp.parse(text).floor_millis().nanos // NANOS_PER_MILLI})"

@@ -23,7 +23,7 @@ _MAX_NUMBER: Final = 2**31 - 1
 def _checked(text: str) -> str:
     """Return a text that every database takes: no halves of surrogate pairs, which JSON may have, and no NUL."""
     if "\0" in text or any("\ud800" <= sign <= "\udfff" for sign in text):
-        raise ValueError("this is no text")
+        raise ValueError("this is not text")
     return text
 
 
@@ -49,7 +49,7 @@ def lifetime(text: str | None) -> Duration | None:
     """A length of time; None for none.
 
     Raises:
-        InvalidValue: the text is none.
+        InvalidValue: the text is invalid.
     """
     return None if text is None else Duration.parse(text)
 
@@ -101,9 +101,9 @@ PAGED: Final[dict[int | str, dict[str, Any]]] = {
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Refusals of the calls of admins, as the OpenAPI lists them: those that all of them have, and some more."""
     why = {
-        400: "The request makes no sense; the message says why.",
+        400: "The request is invalid; the message says why.",
         404: "There is nothing of that name.",
-        409: "There is one of that name already, or somebody else has changed it at the same time.",
+        409: "It already exists, or somebody else has changed it at the same time.",
     }
     own: dict[int | str, dict[str, Any]] = {
         one: {"description": why[one], "model": RefusalModel} for one in statuses if one in why

@@ -132,7 +132,7 @@ def _asked(request: Request, caller: AnyCaller) -> StoredDataset:
         return found
     if caller.token is None:
         raise unauthorized_error("This needs an admin of the workspace")
-    raise HTTPException(404, "There is no dataset of that name, or not for this token")
+    raise HTTPException(404, "Dataset not found, or this token may not read it")
 
 
 @router.get("/readers", responses={**PAGED, **refusals(404)})

@@ -152,7 +152,7 @@ def source_of(admin: Admin, kind: SourceKind, place: str, shown: SharedView, at:
     """
     if kind is SourceKind.DATASET:
         return shared_dataset(admin.workspace.storage.get(place), shown, at)
-    admin.require_scope("To share a table that is no dataset")
+    admin.require_scope("To share a table that is not a dataset")
     return shared_files(kind, place)
 
 

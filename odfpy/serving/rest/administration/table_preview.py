@@ -133,7 +133,7 @@ async def table_seen(
     share: ShareName,
     schema: SchemaName,
     table: TableName,
-    limit: Annotated[int, Query(ge=0, le=1000, description="Rows at most.")] = 20,
+    limit: Annotated[int, Query(ge=0, le=1000, description="Maximum number of rows.")] = 20,
 ) -> PreviewModel:
     """The first rows of a shared table as a recipient or user sees them: a preview, without their token."""
     path = SharePath(share, schema, table)

@@ -74,7 +74,7 @@ def schedules(
     response: Response,
     caller: AnyCaller,
     search: Annotated[str, Query(max_length=200, description="Part of the name, whatever the case.")] = "",
-    limit: Annotated[int, Query(ge=1, le=1000, description="Datasets at most.")] = 100,
+    limit: Annotated[int, Query(ge=1, le=1000, description="Maximum number of datasets.")] = 100,
     offset: Annotated[int, Query(ge=0, le=1_000_000, description="Datasets to leave out first.")] = 0,
 ) -> list[ScheduleModel]:
     """The schedules of datasets that the caller may read, by name, with the next run of each job."""

@@ -83,7 +83,7 @@ def ask(
         raise HTTPException(404, f"The schedule of the dataset has no {job.value}")
     automations: Automations = request.app.state.automations
     if automations.holder(place.storage) is None:
-        raise HTTPException(409, "No scheduler works: start `odf run`, or `odf serve --run`")
+        raise HTTPException(409, "No scheduler is running: start `odf run`, or `odf serve --run`")
     run_id = str(uuid.uuid4())
     with closing(SchedulerState(place.storage.odf / "automation")) as state:
         state.ask(run_id, JobKey(dataset.folder.name, job), time.time())
@@ -149,7 +149,7 @@ def _described(request: Request, dataset: StoredDataset) -> ScheduleModel:
 
 def _existing(place: DatasetPlace) -> StoredDataset:
     if place.dataset is None:
-        raise HTTPException(404, "There is no dataset of that name, or not for this token")
+        raise HTTPException(404, "Dataset not found, or this token may not read it")
     return place.dataset
 
 

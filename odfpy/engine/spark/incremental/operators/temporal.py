@@ -97,7 +97,7 @@ def declared_tables(
     for table in tables:
         if table.name not in known:
             raise InvalidQuery(
-                f"The temporal table `{table.name}` is no input and no earlier step",
+                f"The temporal table `{table.name}` is neither an input nor an earlier step",
                 hint=f"There are: {', '.join(f'`{name}`' for name in known)}.",
             )
         if table.name in found:
@@ -200,7 +200,7 @@ def _keys(table: TemporalTable, info: PlanInfo, event_time: str) -> tuple[Node, 
     for name in (VALID_FROM, VALID_TO):
         if name in by_name:
             raise InvalidQuery(
-                f"The temporal table `{table.name}` has a column `{name}` already",
+                f"The temporal table `{table.name}` already has a column `{name}`",
                 hint="Give it another name in a step before, and declare that step as the temporal table.",
             )
     if event_time not in by_name or not is_time(by_name[event_time]):

@@ -78,7 +78,7 @@ def function_of_time(catalyst: Catalyst, expression: Node, below: TimeColumn) ->
 def expanded_windows(catalyst: Catalyst, plan: Node, child: PlanInfo) -> dict[int, TimeColumn]:
     """Columns of sliding windows, which Spark makes by one copy of a row for each window it falls into.
 
-    Grouping sets make copies too: a column of theirs that some of them leave out is no time.
+    Grouping sets make copies too: a column of theirs that some of them leave out is not a time.
 
     Args:
         catalyst: access to Catalyst.

@@ -94,7 +94,7 @@ class GroupRows:
     @property
     def _groups(self) -> PartialAggregate:
         if self.stateful_input.groups is None:
-            raise TypeError("rows of this stateful input are no groups")
+            raise TypeError("rows of this stateful input are not groups")
         return self.stateful_input.groups
 
     @property
