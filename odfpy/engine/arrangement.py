@@ -54,7 +54,7 @@ class ArrangedRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class ArrangementManifest:
     """The identity of an arrangement, and its parts.
 
     Attributes:
@@ -77,7 +77,7 @@ class Manifest:
         return frozenset(run.name for rows in self.arranged for run in rows.runs)
 
     @classmethod
-    def after(cls, request: TransformRequest, engine: str, arranged: Sequence[ArrangedRows]) -> Manifest:
+    def after(cls, request: TransformRequest, engine: str, arranged: Sequence[ArrangedRows]) -> ArrangementManifest:
         """The manifest of what a run leaves.
 
         Args:
@@ -98,18 +98,18 @@ class Manifest:
         list_runs(folder, self.files)
 
     @classmethod
-    def read(cls, folder: Path) -> Manifest | None:
+    def read(cls, folder: Path) -> ArrangementManifest | None:
         """The manifest in a folder; None if there is none that this release can use."""
         try:
             with damage_found():
-                found: Manifest = from_tree(cls, json.loads(unsealed((folder / _MANIFEST).read_bytes())))
+                found: ArrangementManifest = from_tree(cls, json.loads(unsealed((folder / _MANIFEST).read_bytes())))
         except (StateDamaged, OdfError):
             return None
         # A name may not lead out of the folder.
         return found if found.format == FORMAT and all(map(is_run_name, found.files)) else None
 
 
-def usable(request: TransformRequest, engine: str) -> Manifest | None:
+def usable(request: TransformRequest, engine: str) -> ArrangementManifest | None:
     """The arrangement of a request, if it is of this transform and engine, and of the point that the run goes on from.
 
     Args:
@@ -118,7 +118,7 @@ def usable(request: TransformRequest, engine: str) -> Manifest | None:
     """
     if request.prev_arrangement_path is None:
         return None
-    found = Manifest.read(Path(request.prev_arrangement_path))
+    found = ArrangementManifest.read(Path(request.prev_arrangement_path))
     if found is None or (found.engine, found.inputs) != (engine, positions_before(request)):
         return None
     return found if found.transform == transform_digest(request) else None

@@ -64,7 +64,7 @@ class KeptRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class CheckpointManifest:
     """The identity of a checkpoint: the transform and the blocks that it is of.
 
     Attributes:
@@ -134,7 +134,7 @@ def positions_after(request: TransformRequest) -> tuple[InputPosition, ...]:
 
 def manifest_after(
     request: TransformRequest, engine: str, rows: Iterable[KeptRows], arranged: Iterable[KeptRows] = ()
-) -> Manifest:
+) -> CheckpointManifest:
     """The manifest of the checkpoint that a run leaves.
 
     Args:
@@ -144,10 +144,10 @@ def manifest_after(
         arranged: those that are in the arrangement of the dataset.
     """
     digest, positions = transform_digest(request), positions_after(request)
-    return Manifest(FORMAT, engine, digest, positions, tuple(rows), tuple(arranged) or None)
+    return CheckpointManifest(FORMAT, engine, digest, positions, tuple(rows), tuple(arranged) or None)
 
 
-def write_checkpoint(path: Path, manifest: Manifest, files: Mapping[str, Path]) -> None:
+def write_checkpoint(path: Path, manifest: CheckpointManifest, files: Mapping[str, Path]) -> None:
     """Write a checkpoint.
 
     Args:
@@ -165,11 +165,11 @@ def write_checkpoint(path: Path, manifest: Manifest, files: Mapping[str, Path]) 
                     target.write(chunk)
 
 
-def read_manifest(path: Path) -> Manifest | None:
+def read_manifest(path: Path) -> CheckpointManifest | None:
     """Return what a checkpoint is of; None when it cannot be read."""
     try:
         with zipfile.ZipFile(path) as archive:
-            found: Manifest = from_tree(Manifest, json.loads(archive.read(_MANIFEST)))
+            found: CheckpointManifest = from_tree(CheckpointManifest, json.loads(archive.read(_MANIFEST)))
     except (OdfError, *_DAMAGE):
         return None
     return found

@@ -20,7 +20,7 @@ from odfpy.flight.commands.odf import OdfCommands
 from odfpy.flight.commands.protocol import Commands, JsonCommands, PathCommands, PlainCommands
 from odfpy.flight.commands.sql import FlightSql
 from odfpy.flight.filters import Filter, filters_from_json, filters_of, filters_to_json
-from odfpy.flight.plan import Endpoint, Plan
+from odfpy.flight.plan import Endpoint, FlightPlan
 from odfpy.flight.pool import ClientPool
 from odfpy.flight.request import Request
 from odfpy.flight.server import Limits
@@ -35,6 +35,7 @@ __all__ = [
     "Commands",
     "Endpoint",
     "Filter",
+    "FlightPlan",
     "FlightService",
     "FlightSql",
     "JsonCommands",
@@ -44,7 +45,6 @@ __all__ = [
     "PathCommands",
     "PerUser",
     "PlainCommands",
-    "Plan",
     "Request",
     "SimpleUserPass",
     "Tls",

@@ -21,7 +21,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True)
-class Plan:
+class FlightPlan:
     """The answer to a request: columns, and endpoints that give rows when they are asked.
 
     Attributes:

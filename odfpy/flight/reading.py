@@ -21,7 +21,7 @@ from odfpy.errors import UsageError, did_you_mean
 from odfpy.flight.errors import NoLocationLeft, SchemaBroken, StreamBroken
 from odfpy.flight.failures import FAILURES, REFUSED, as_ours, reason
 from odfpy.flight.locations import locations_of
-from odfpy.flight.plan import Endpoint, Plan
+from odfpy.flight.plan import Endpoint, FlightPlan
 from odfpy.flight.server import Server
 from odfpy.flight.streams import ReadAhead, StreamTimeout
 
@@ -31,7 +31,9 @@ _PAUSE: Final = 0.2
 """Seconds before the second round; twice as long before each one after it."""
 
 
-def read_endpoint(server: Server, plan: Plan, endpoint: Endpoint, held_bytes: int | None) -> Iterator[pa.RecordBatch]:
+def read_endpoint(
+    server: Server, plan: FlightPlan, endpoint: Endpoint, held_bytes: int | None
+) -> Iterator[pa.RecordBatch]:
     """The rows of an endpoint in the columns that the plan wants.
 
     Args:
@@ -101,7 +103,7 @@ def pick(declared: pa.Schema, columns: Sequence[str]) -> list[int] | None:
     return [declared.names.index(name) for name in columns]
 
 
-def _rows(server: Server, location: str, ticket: Any, plan: Plan) -> Iterator[pa.RecordBatch]:
+def _rows(server: Server, location: str, ticket: Any, plan: FlightPlan) -> Iterator[pa.RecordBatch]:
     """The rows that one location gives, once."""
     with _opened(server, location, ticket) as stream:
         _check(stream.schema(), plan.declared, location)

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from odfpy.flight.errors import FlightFailed
-from odfpy.flight.plan import Endpoint, Plan
+from odfpy.flight.plan import Endpoint, FlightPlan
 from odfpy.flight.reading import first_schema, pick, read_endpoint
 from odfpy.flight.request import Request
 from odfpy.flight.server import Server
@@ -23,7 +23,7 @@ class FlightService(Server):
     >>> service.read(Request(table="orders", columns=("id",), filters=filters_of([("amount", ">", 10)])))
     """
 
-    def plan(self, request: Request, columns: Sequence[str] = ()) -> Plan:
+    def plan(self, request: Request, columns: Sequence[str] = ()) -> FlightPlan:
         """Ask for the columns and endpoints of some rows. No row is sent.
 
         Args:
@@ -40,7 +40,7 @@ class FlightService(Server):
         declared = _schema_of(info) or self._schema_beside(descriptor, endpoints)
         picked = pick(declared, columns or request.columns)
         wanted = declared if picked is None else [declared.field(place) for place in picked]
-        return Plan(
+        return FlightPlan(
             schema=pa.schema([field.with_nullable(True) for field in wanted]),
             declared=declared,
             picked=picked,
@@ -51,7 +51,7 @@ class FlightService(Server):
             metadata=bytes(info.app_metadata or b""),
         )
 
-    def batches(self, plan: Plan, endpoint: Endpoint) -> Iterator[pa.RecordBatch]:
+    def batches(self, plan: FlightPlan, endpoint: Endpoint) -> Iterator[pa.RecordBatch]:
         """The rows of an endpoint, each once. All locations are tried; what has been handed over does not come again.
 
         Args:

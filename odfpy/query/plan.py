@@ -54,7 +54,7 @@ _EXPLAIN: Final = re.compile(r"\s*explain\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Plan:
+class QueryPlan:
     """The plan of a query.
 
     Attributes:
@@ -154,7 +154,7 @@ class Plan:
         return lines + [line for one in self.scans for line in one.described()]
 
 
-def plan(resolver: DatasetResolver, query: Query, *, is_bound: bool = True) -> Plan:
+def plan(resolver: DatasetResolver, query: Query, *, is_bound: bool = True) -> QueryPlan:
     """Find out how a query is answered; nothing is run.
 
     Args:
@@ -175,7 +175,7 @@ def plan(resolver: DatasetResolver, query: Query, *, is_bound: bool = True) -> P
         raise QueryTooDeep.anywhere() from error
 
 
-def _plan(resolver: DatasetResolver, query: Query, *, is_bound: bool) -> Plan:
+def _plan(resolver: DatasetResolver, query: Query, *, is_bound: bool) -> QueryPlan:
     dialect = dialect_named(query.dialect)
     text = query.text.rstrip().rstrip(";")
     if (count := _plan_of_count(resolver, query, dialect, text)) is not None:
@@ -201,10 +201,10 @@ def _plan(resolver: DatasetResolver, query: Query, *, is_bound: bool) -> Plan:
     others = [one for one in named if one.text not in taken]
     looked_up = [(TableReference(one.text, one.text), finder.look(one)) for one in others]
     tables += [(reference, resolved) for reference, resolved in looked_up if resolved is not None]
-    return Plan(query, dialect, plain, shown, tuple(tables), explain is not None, len(places))
+    return QueryPlan(query, dialect, plain, shown, tuple(tables), explain is not None, len(places))
 
 
-def _plan_of_count(resolver: DatasetResolver, query: Query, dialect: Dialect, text: str) -> Plan | None:
+def _plan_of_count(resolver: DatasetResolver, query: Query, dialect: Dialect, text: str) -> QueryPlan | None:
     """The plan of a query that counts the rows of a dataset; None for others, and where there is no such dataset."""
     found = None if query.parameters else counted(text)
     if found is None:
@@ -215,7 +215,9 @@ def _plan_of_count(resolver: DatasetResolver, query: Query, dialect: Dialect, te
         return None
     written = dialect.quoted(name) if "." in name else name
     plain = f"{text[: found.start(1)]}{written}"
-    return Plan(query, dialect, plain, plain, ((TableReference(name, name), resolved),), counts=count_of(name, dialect))
+    return QueryPlan(
+        query, dialect, plain, plain, ((TableReference(name, name), resolved),), counts=count_of(name, dialect)
+    )
 
 
 def _no_table(projection: TableReference, source: SourceText) -> WrongProjection:

@@ -15,7 +15,7 @@ from odfpy.engine.scans import scan
 from odfpy.engine.sql.ad_hoc import SqlRequest
 from odfpy.query.answer import Answer, PreparedQuery, QueryInput
 from odfpy.query.generated_rows import GeneratedRows, rows_of_slices, totals
-from odfpy.query.plan import Plan, as_lines, only_schema, plan
+from odfpy.query.plan import QueryPlan, as_lines, only_schema, plan
 from odfpy.query.query import Query
 from odfpy.query.resolver import DatasetResolver
 
@@ -77,7 +77,7 @@ class QueryService:
         """
         return "\n".join(plan(self.resolver, query).explained())
 
-    def _rows(self, found: Plan, control: CancellationToken, stack: ExitStack) -> RowStream:
+    def _rows(self, found: QueryPlan, control: CancellationToken, stack: ExitStack) -> RowStream:
         query, simple = found.query, found.simple
         if found.path == "chain" and simple is not None:
             schema, row = totals(simple, found.tables[0][1])
@@ -97,13 +97,13 @@ class QueryService:
         return self.engines.get(found.path).stream(request, control)
 
     @staticmethod
-    def _explanation(found: Plan, control: CancellationToken) -> RowStream:
+    def _explanation(found: QueryPlan, control: CancellationToken) -> RowStream:
         import pyarrow as pa
 
         schema = pa.schema([pa.field("plan", pa.string())])
         return GeneratedRows(schema, lambda: as_lines(found.explained()), found.query, control)
 
-    def _from_slices(self, found: Plan, control: CancellationToken) -> RowStream:
+    def _from_slices(self, found: QueryPlan, control: CancellationToken) -> RowStream:
         simple, schema, query, (only,) = found.simple, found.columns, found.query, found.scans
         assert simple is not None and schema is not None  # noqa: S101, PT018  that is what the path says
         wanted = simple.rows(only.cut.num_rows, query.skip, query.limit)

@@ -13,7 +13,7 @@ from odfpy.query import plan as planning
 from odfpy.query.counts import count_of, counted
 from odfpy.query.dialects import DIALECTS, Dialect
 from odfpy.query.log_query import simple_query
-from odfpy.query.plan import Plan, plan
+from odfpy.query.plan import QueryPlan, plan
 from odfpy.query.query import Query
 from odfpy.query.quoting import quote_datasets
 from odfpy.query.tables import named_tables, split_statements
@@ -91,7 +91,7 @@ def test_the_plan_is_that_of_the_parser(
     name: str, engine: str, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def planned() -> tuple[object, ...]:
-        found: Plan = plan(workspace.queries.service.resolver, Query(f"select count(*) from {name};", engine))
+        found: QueryPlan = plan(workspace.queries.service.resolver, Query(f"select count(*) from {name};", engine))
         references = [reference for reference, _ in found.tables]
         return found.text, found.shown, references, found.inputs, found.path, found.simple, found.num_parameters
 

@@ -33,7 +33,7 @@ from odfpy.federation.execution.answer import WebAnswer
 from odfpy.federation.execution.execute import require_complete_answer
 from odfpy.federation.execution.options import MEMORY
 from odfpy.federation.execution.parts import ReadPart
-from odfpy.federation.execution.plan import Plan
+from odfpy.federation.execution.plan import WebPlan
 from odfpy.federation.relay.question import MissingRelay
 from odfpy.federation.relay.requesters import Authorities, Credentials
 
@@ -44,7 +44,7 @@ _MAX_SQL_LENGTH: Final = 500
 _UNSIGNED: Final = "Ask with signatures: `--into` does, or --later with --signed; in Python, signed=True."
 
 
-def check_columns(plan: Plan) -> None:
+def check_columns(plan: WebPlan) -> None:
     """Check that the columns of an answer can be those of a dataset.
 
     Args:

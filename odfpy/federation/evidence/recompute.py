@@ -12,7 +12,7 @@ from typing_extensions import Self
 from odfpy.data.rows.rows_hash import RowsHasher
 from odfpy.federation.evidence.rows import kept_batch, kept_schema
 from odfpy.federation.execution.execute import rows_of_files
-from odfpy.federation.execution.plan import Plan
+from odfpy.federation.execution.plan import WebPlan
 
 if TYPE_CHECKING:
     from odfpy.engine.cancellation import CancellationToken
@@ -26,7 +26,7 @@ class AnswerRows:
     """
 
     def __init__(
-        self, plan: Plan, files: Mapping[str, Sequence[Path]], memory: int, control: CancellationToken
+        self, plan: WebPlan, files: Mapping[str, Sequence[Path]], memory: int, control: CancellationToken
     ) -> None:
         """Begin.
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from odfpy.errors import InvalidValue
 from odfpy.federation.errors import AuthenticationFailed
-from odfpy.federation.execution.plan import Plan, plain_json
+from odfpy.federation.execution.plan import WebPlan, plain_json
 from odfpy.federation.relay.question import MissingRelay
 from odfpy.federation.relay.requesters import Authorities, Credentials, Identity
 
@@ -71,7 +71,7 @@ class AnswerRecord:
 
     software: str
     requester: str
-    plan: Plan
+    plan: WebPlan
     missing: tuple[MissingRelay, ...]
     datasets: Mapping[str, PartsDataset]
     parts: tuple[KeptPart, ...]
@@ -108,7 +108,7 @@ class AnswerRecord:
             found = cls(
                 software=tree["software"],
                 requester=tree["requester"],
-                plan=Plan.parse(tree["plan"]),
+                plan=WebPlan.parse(tree["plan"]),
                 missing=tuple(MissingRelay(**one) for one in tree["missing"]),
                 datasets={name: PartsDataset(**one) for name, one in tree["datasets"].items()},
                 parts=tuple(KeptPart(**one) for one in tree["parts"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from odfpy.federation.errors import AuthenticationFailed
-from odfpy.federation.execution.plan import Plan
+from odfpy.federation.execution.plan import WebPlan
 from odfpy.federation.model.certificates import subject_of
 from odfpy.federation.relay.requesters import Authorities
 from odfpy.federation.relay.statements import verified
@@ -39,7 +39,7 @@ class SignedPart:
 class Statements:
     """The statements about the parts of an answer."""
 
-    def __init__(self, plan: Plan, requester: str, authorities: Authorities) -> None:
+    def __init__(self, plan: WebPlan, requester: str, authorities: Authorities) -> None:
         """
         Args:
             plan: the query.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from odfpy.errors import InvalidValue
-from odfpy.federation.execution.plan import Plan, StartedQuery
+from odfpy.federation.execution.plan import StartedQuery, WebPlan
 from odfpy.federation.relay.errors import InvalidAnswer
 from odfpy.federation.relay.flight import LOCATION
 from odfpy.federation.relay.question import Answer, MissingRelay
@@ -100,7 +100,7 @@ def query_of(tree: Mapping[str, Any]) -> DeferredQuery:
     """
     try:
         record = tree["record"]
-        plan = Plan.parse(record["plan"])
+        plan = WebPlan.parse(record["plan"])
         missing: dict[str, list[MissingRelay]] = {name: [] for name in plan.fragments}
         for name, relay, why in record["missing"]:
             missing[name].append(MissingRelay(str(relay), str(why)))

@@ -29,7 +29,7 @@ from odfpy.federation.execution.at_once import at_once
 from odfpy.federation.execution.explain import explained, without_explain
 from odfpy.federation.execution.options import DEFAULTS, QueryOptions
 from odfpy.federation.execution.parts import PartReader, ReadPart
-from odfpy.federation.execution.plan import Plan, StartedQuery, planned
+from odfpy.federation.execution.plan import StartedQuery, WebPlan, planned
 from odfpy.federation.execution.relay_client import RelayClient
 from odfpy.federation.relay.bounds import Received
 from odfpy.federation.relay.errors import IncompleteAnswer
@@ -72,7 +72,7 @@ def start_query(
 
 
 def start_plan(
-    client: RelayClient, plan: Plan, ends: float, options: AnswerOptions, query: str | None = None
+    client: RelayClient, plan: WebPlan, ends: float, options: AnswerOptions, query: str | None = None
 ) -> StartedQuery:
     """Ask the fragments of a query.
 
@@ -98,7 +98,7 @@ def execute(
     options: QueryOptions = DEFAULTS,
     control: CancellationToken | None = None,
     *,
-    check: Callable[[Plan], object] = lambda _: None,
+    check: Callable[[WebPlan], object] = lambda _: None,
 ) -> WebAnswer:
     """Answer a query, or explain it.
 
@@ -198,7 +198,7 @@ def rest_rows(found: StartedQuery, read: Sequence[ReadPart], memory: int, contro
 
 
 def rows_of_files(
-    plan: Plan, files: Mapping[str, Sequence[Path]], memory: int, control: CancellationToken
+    plan: WebPlan, files: Mapping[str, Sequence[Path]], memory: int, control: CancellationToken
 ) -> RowStream:
     """The rows of an answer, made of files.
 

@@ -28,7 +28,7 @@ _NONCE_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class WebPlan:
     """A query before it is asked.
 
     Attributes:
@@ -68,7 +68,7 @@ class Plan:
         }
 
     @classmethod
-    def parse(cls, tree: Any) -> Plan:
+    def parse(cls, tree: Any) -> WebPlan:
         """The plan that somebody kept. Whether all follows from the SQL is for `planned` to say.
 
         Args:
@@ -110,7 +110,7 @@ class StartedQuery:
         answers: of the relays, by fragment.
     """
 
-    plan: Plan
+    plan: WebPlan
     query: str
     answers: Mapping[str, Answer]
 
@@ -147,7 +147,7 @@ def planned(
     *,
     dialect: str = "datafusion",
     prefix: str = "f",
-) -> Plan:
+) -> WebPlan:
     """Split a query.
 
     Args:
@@ -164,7 +164,7 @@ def planned(
     fragments = {name: _with_rows(fragment) for name, fragment in parts.fragments.items()}
     folded = sql.lower()
     named = {name: schema for name, schema in entities.items() if name.lower() in folded}
-    return Plan(sql, named, fragments, parts.rest, secrets.token_hex(_NONCE_BYTES) if nonce is None else nonce)
+    return WebPlan(sql, named, fragments, parts.rest, secrets.token_hex(_NONCE_BYTES) if nonce is None else nonce)
 
 
 def plain_json(tree: Any) -> str:

@@ -11,7 +11,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from odfpy.flight.conversion import plain_batch
 from odfpy.flight.options import Source
-from odfpy.flight.plan import Endpoint, Plan
+from odfpy.flight.plan import Endpoint, FlightPlan
 from odfpy.flight.request import Request
 from odfpy.flight.service import FlightService
 from odfpy.flight.spark.schema import arrow_schema, told
@@ -28,7 +28,7 @@ class EndpointPartition(InputPartition):
         endpoint: its part.
     """
 
-    def __init__(self, plan: Plan, endpoint: Endpoint) -> None:
+    def __init__(self, plan: FlightPlan, endpoint: Endpoint) -> None:
         super().__init__(endpoint.number)
         self.plan = plan
         self.endpoint = endpoint
@@ -61,7 +61,7 @@ class Rows:
     single_use: bool = False
 
     def partitions(self, request: Request) -> list[InputPartition]:
-        """Plan a request: a partition for each endpoint, or one that is planned when it is read.
+        """FlightPlan a request: a partition for each endpoint, or one that is planned when it is read.
 
         Args:
             request: the rows. Of a table, only the columns that Spark expects are asked for.
@@ -84,7 +84,7 @@ class Rows:
             for batch in self.service.batches(plan, endpoint):
                 yield plain_batch(batch, self.columns)
 
-    def _endpoints(self, partition: InputPartition) -> list[tuple[Plan, Endpoint]]:
+    def _endpoints(self, partition: InputPartition) -> list[tuple[FlightPlan, Endpoint]]:
         if isinstance(partition, EndpointPartition):
             return [(partition.plan, partition.endpoint)]
         if isinstance(partition, RequestPartition):

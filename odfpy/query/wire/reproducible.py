@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from odfpy.engine.sql.source_text import SourceText
 from odfpy.errors import EngineError
-from odfpy.query.plan import Plan, plan
+from odfpy.query.plan import QueryPlan, plan
 from odfpy.query.references import AtBlock, PointInTime
 from odfpy.query.service import QueryService
 from odfpy.query.wire.request import QueryRequest
@@ -78,13 +78,13 @@ def check_reproducible(service: QueryService, request: QueryRequest) -> None:
         raise NotReproducible(f"No proof can be given of this answer: {message}", hint=hint)
 
 
-def depends_on_more(planned: Plan) -> bool:
+def depends_on_more(planned: QueryPlan) -> bool:
     """Return whether a query looks at more than the blocks that it reads, so that its answer may change."""
     looks_up = any(_may_move(reference.at) for reference, _ in planned.tables)
     return looks_up or next(_of_something_else(planned), None) is not None
 
 
-def _problems(planned: Plan) -> Iterator[tuple[str, str]]:
+def _problems(planned: QueryPlan) -> Iterator[tuple[str, str]]:
     if planned.is_explained:
         yield "it is a plan, not data", "Leave out EXPLAIN."
     yield from _of_something_else(planned)
@@ -110,7 +110,7 @@ def _may_move(moment: PointInTime | None) -> bool:
     return isinstance(moment, AtBlock) and not _FULL_HASH.fullmatch(moment.text)
 
 
-def _of_something_else(planned: Plan) -> Iterator[tuple[str, str]]:
+def _of_something_else(planned: QueryPlan) -> Iterator[tuple[str, str]]:
     """Words that stand for the time, for chance or for the machine."""
     from sqlglot.errors import TokenError
 
@@ -132,7 +132,7 @@ def _is_time(token: Token | None) -> bool:
     return token is not None and token.text.lower() in ("timestamp", "date", "timestamp_ltz", "timestamp_ntz")
 
 
-def _place(planned: Plan, token: Token) -> str:
+def _place(planned: QueryPlan, token: Token) -> str:
     return SourceText(planned.shown).at(token.start, token.end + 1)
 
 
@@ -140,7 +140,7 @@ def _place(planned: Plan, token: Token) -> str:
 class _Reader:
     """Looks for places where the order of rows matters, and is left open."""
 
-    planned: Plan
+    planned: QueryPlan
 
     def problems(self, tree: exp.Expr) -> Iterator[tuple[str, str]]:
         """All of them."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from odfpy.data.schemas.arrow import to_arrow
 from odfpy.query.dialects import Dialect, with_parameters
-from odfpy.query.plan import Plan
+from odfpy.query.plan import QueryPlan
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -27,7 +27,7 @@ _TYPES: Final = {
 """Of what is cast: types that clients can give values of."""
 
 
-def parameter_schema(found: Plan) -> pa.Schema:
+def parameter_schema(found: QueryPlan) -> pa.Schema:
     """The parameters of a query, `1`, `2` and so on: of the type of what stands beside them, else text.
 
     Whatever a client sends instead is taken all the same.
@@ -56,7 +56,7 @@ def parameter_types(text: str, dialect: Dialect, number: int, columns: Mapping[s
     return pa.schema([pa.field(name.removeprefix(_MARK), kind) for name, kind in types.items()])
 
 
-def _columns(found: Plan) -> dict[str, pa.DataType]:
+def _columns(found: QueryPlan) -> dict[str, pa.DataType]:
     schemas = [one.state.schema for _, one in found.tables]
     return {field.name: field.type for schema in schemas if schema is not None for field in to_arrow(schema)}
 

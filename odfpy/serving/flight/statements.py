@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from odfpy.data.sql_text import OF_STRANGERS
 from odfpy.query.dialects import dialect_named
-from odfpy.query.plan import Plan, plan
+from odfpy.query.plan import QueryPlan, plan
 from odfpy.query.query import Query
 from odfpy.query.service import QueryService
 from odfpy.serving.flight.errors import UnknownStatement
@@ -85,7 +85,7 @@ class Schemas:
         self._lock = threading.Lock()
         self._known: OrderedDict[bytes, pa.Schema] = OrderedDict()
 
-    def get(self, found: Plan, question: QueryTicket, ask: Callable[[], pa.Schema]) -> pa.Schema:
+    def get(self, found: QueryPlan, question: QueryTicket, ask: Callable[[], pa.Schema]) -> pa.Schema:
         """Those of the answer to a question.
 
         Args:
@@ -131,7 +131,7 @@ def plan_answer(service: QueryService, question: QueryTicket, schemas: Schemas) 
     return PlannedStatement(question, schema, parameter_schema(found), pins, parts_of(found) if is_plain else None)
 
 
-def parts_of(found: Plan) -> tuple[tuple[int, int], ...] | None:
+def parts_of(found: QueryPlan) -> tuple[tuple[int, int], ...] | None:
     """The rows of a plain scan in some parts, each of whole slices but for the first and the last.
 
     Returns:

@@ -223,9 +223,9 @@ def test_what_was_signed_before_the_certificate_was_good(
 
 @pytest.mark.parametrize("sql", [SUMS.replace("sum", "max"), SUMS + " HAVING count(*) > 1", SUMS + " "])
 def test_another_question_than_the_one_that_was_asked(sql: str, sums: Forger, trusted: Authorities) -> None:
-    from odfpy.federation.execution.plan import Plan, planned
+    from odfpy.federation.execution.plan import WebPlan, planned
 
-    plan = Plan.parse(sums.record["plan"])
+    plan = WebPlan.parse(sums.record["plan"])
     again = planned(sql, plan.entities, plan.nonce)
     name = sums.forge(lambda record: record.update(plan=again.to_json(), query=again.query))
     assert findings(sums, name, trusted).count("another question") == 2  # though all of it goes together
@@ -238,10 +238,10 @@ def test_a_rest_or_fragments_that_do_not_follow_from_the_sql(sums: Forger, trust
 
 
 def _put(record: Record, key: str, value: str) -> None:
-    from odfpy.federation.execution.plan import Plan
+    from odfpy.federation.execution.plan import WebPlan
 
     record["plan"][key] = value
-    record["query"] = Plan.parse(record["plan"]).query
+    record["query"] = WebPlan.parse(record["plan"]).query
 
 
 def test_what_is_no_answer(kept: Workspace, sums: Forger, trusted: Authorities) -> None:

@@ -12,7 +12,7 @@ from support.queries.cases import QUICK, Case, Runner, Tuned, pull_both
 from support.queries.histories import histories
 from support.queries.stories import FIELDS
 
-from odfpy.engine.arrangement import Manifest
+from odfpy.engine.arrangement import ArrangementManifest
 from odfpy.engine.checkpoint import read_manifest
 
 
@@ -51,7 +51,7 @@ def parts(runner):
     """How many files are in the checkpoint, how many stateful inputs are said to be arranged, and how many are."""
     manifest = read_manifest(Path(runner.checkpoint or ""))
     assert manifest is not None
-    found = Manifest.read(runner.arrangement) if runner.arrangement else None
+    found = ArrangementManifest.read(runner.arrangement) if runner.arrangement else None
     return (
         len(manifest.rows),
         len(manifest.arranged or ()),

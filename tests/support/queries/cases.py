@@ -21,7 +21,7 @@ import pyarrow as pa
 import yaml
 from support.engine.requests import Source, rows_of, success, transform_request
 
-from odfpy.engine.arrangement import Manifest
+from odfpy.engine.arrangement import ArrangementManifest
 from odfpy.engine.contract import (
     SqlRequest,
     SqlResponseSuccess,
@@ -329,9 +329,9 @@ class Runner:
 
     def _take_over(self, made: Path) -> None:
         """What the engine has left is what it gets in the next pull."""
-        manifest = Manifest.read(made)
+        manifest = ArrangementManifest.read(made)
         if manifest is not None and self.arrangement is not None:
-            before = Manifest.read(self.arrangement)
+            before = ArrangementManifest.read(self.arrangement)
             kept = {one.name: one for one in before.arranged if one.runs} if before is not None else {}
             self.looked_up += any(one.name in kept and one.unused == 0 and one.runs for one in manifest.arranged)
             for name in manifest.files:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odfpy.engine.arrangement import ArrangedRows, Manifest, usable
+from odfpy.engine.arrangement import ArrangedRows, ArrangementManifest, usable
 from odfpy.engine.contract import TransformRequest
 from odfpy.engine.spark.rows.parallelism import Parallelism
 from odfpy.state.arrangement import add_entries, all_rows, rows_of, write_run
@@ -115,7 +115,7 @@ class Arrangement:
         """Write down what is left."""
         if self._left:
             with suppress(OSError):  # it is a cache
-                Manifest.after(self.request, self.engine, [*self._left.values()]).write(self._target)
+                ArrangementManifest.after(self.request, self.engine, [*self._left.values()]).write(self._target)
 
     @property
     def _folder(self) -> Path:
@@ -140,4 +140,4 @@ def leave_arrangement(request: TransformRequest, engine: str) -> None:
     found = None if request.new_arrangement_path is None else usable(request, engine)
     if found is not None and request.new_arrangement_path is not None:
         with suppress(OSError):
-            Manifest.after(request, engine, found.arranged).write(Path(request.new_arrangement_path))
+            ArrangementManifest.after(request, engine, found.arranged).write(Path(request.new_arrangement_path))
