@@ -19,7 +19,7 @@ SECTIONS = {
     "Datasets": {
         "init": ("workspace.system", "Make a workspace."),
         "new": ("datasets.manifests", "Write a commented manifest to start from."),
-        "add": ("datasets.manifests", "Make datasets of manifests, in dependency order."),
+        "add": ("datasets.manifests", "Create datasets from manifests, in dependency order."),
         "status": (
             "datasets.status",
             "List datasets that need attention: failed, late, diverged, behind or unpushed.",
@@ -109,14 +109,14 @@ SECTIONS = {
             "sharing.principals",
             "Recipients: outsiders who may read shares, their profile files and tokens.",
         ),
-        "user": ("sharing.principals", "Users: people of one's own who may read shares."),
+        "user": ("sharing.principals", "Users: people of your organization who may read shares."),
         "group": ("sharing.principals", "Groups of users and recipients, so that one grant is for many."),
         "grant": ("sharing.grant", "Grants: who may read which columns and rows of what is shared."),
         "audit": ("sharing.audit", "Show who has read what over Delta Sharing, the newest first."),
     },
     "Federation": {
-        "relay": ("relay.relay", "A relay: answers questions over data of one's own and that of peers."),
-        "web": ("relay.web", "A web of relays: one question over the data of all of them."),
+        "relay": ("relay.relay", "A relay: answers queries over your data and that of peers."),
+        "web": ("relay.web", "A web of relays: one query over the data of all of them."),
     },
     "Keys, settings and help": {
         "key": ("workspace.key", "Keys: yours, which signs what you commit, and those of others under names."),

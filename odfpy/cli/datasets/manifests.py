@@ -151,7 +151,7 @@ def add(
     wait: Wait = None,
     form: Form = None,
 ) -> None:
-    """Make datasets of manifests, in dependency order: all of them, or none if anything is wrong."""
+    """Create datasets from manifests, in dependency order: all of them, or none if anything is wrong."""
     from odfpy.coordinator.manifests import is_from_elsewhere
 
     session = session_of(context)

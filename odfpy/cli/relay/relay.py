@@ -18,7 +18,7 @@ from odfpy.errors import UsageError
 if TYPE_CHECKING:
     from odfpy.federation.model.documents import LocalData
 
-app = group("A relay: answers questions over data of one's own and that of peers.")
+app = group("A relay: answers queries over your data and that of peers.")
 app.add_typer(certificates, name="cert", epilog="odf relay cert list")
 app.add_typer(users, name="user", epilog="odf relay user list")
 command(app, "odf relay serve", "odf relay serve --host 0.0.0.0 --public na.example.com:50051")(serve)

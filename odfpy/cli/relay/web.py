@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from odfpy.federation.execution.answer import WebAnswer
     from odfpy.federation.relay.question import MissingRelay
 
-app = group("A web of relays: one question over the data of all of them.")
+app = group("A web of relays: one query over the data of all of them.")
 command(app, "odf web verify lineitem --ca ca.pem", "odf web verify lineitem --ca ca.pem -o json")(verify)
 
 Relay = Annotated[str, typer.Option(envvar="ODF_WEB_RELAY", help="The relay to ask.", metavar="URL")]

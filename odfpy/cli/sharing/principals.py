@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from odfpy.sharing.model import PrincipalKind
 
 recipient = group("Recipients: outsiders who may read shares, their profile files and tokens.")
-user = group("Users: people of one's own who may read shares.")
+user = group("Users: people of your organization who may read shares.")
 groups = group("Groups of users and recipients, so that one grant is for many.")
 
 Name = Annotated[str, typer.Argument(help="Name of the recipient or user.", metavar="NAME")]
