@@ -83,6 +83,8 @@ def _column(build: Builder, column: Node, groupings: Sequence[Node] = ()) -> Nod
 
 def _window_function(build: Builder, column: Node) -> Node:
     """A column that a window function makes, of arguments in one form."""
+    if expression_name(column) != "Alias":  # Spark repeats columns here when it makes a join of LATERAL
+        return column
     window = column.child()
     function = window.windowFunction()
     if is_call(function):
