@@ -188,6 +188,20 @@ def steps(sharing: Sharing, declared: Declared, resolve: Resolver, *, prune: boo
     return found + list(planned.removals()) if prune else found
 
 
+def undeclared_grants(sharing: Sharing, declared: Declared) -> list[str]:
+    """Return what is granted and not declared, for people: without pruning it stays in force beside what is declared.
+
+    Raises:
+        InvalidValue: a path is none.
+    """
+    wanted = _wanted_grants(declared)
+    return [
+        _grant_text(one.principal, one.path, one.columns, one.rows)
+        for one in sharing.grants.all()
+        if _grant_key(one.principal, one.path, one.columns, one.rows) not in wanted
+    ]
+
+
 class _Planned:
     """The steps, kind by kind."""
 
@@ -255,16 +269,8 @@ class _Planned:
             for key in sorted(there.keys() - members.keys()):
                 yield Step("-", f"{there[key]} in {name}", partial(principals.leave, name, there[key]))
 
-    def _wanted_grants(self) -> dict[tuple[Any, ...], DeclaredGrant]:
-        """The grants as the store has them: each once, each column once."""
-        found = {}
-        for one in self._declared.grants:
-            columns = None if one.columns is None else tuple(dict.fromkeys(one.columns))
-            found[_grant_key(one.to, SharePath.parse(one.path), columns, one.rows)] = one
-        return found
-
     def grants(self) -> Iterator[Step]:
-        for key, one in self._wanted_grants().items():
+        for key, one in _wanted_grants(self._declared).items():
             if one.rows is not None:
                 check_condition(one.rows)
             if key not in self._grants:
@@ -277,7 +283,7 @@ class _Planned:
     def removals(self) -> Iterator[Step]:
         """Steps that remove what is not declared: grants first, then tables, shares and principals."""
         declared, sharing = self._declared, self._sharing
-        wanted = self._wanted_grants()
+        wanted = _wanted_grants(declared)
         for key, grant in self._grants.items():
             if key not in wanted:
                 text = _grant_text(grant.principal, grant.path, grant.columns, grant.rows)
@@ -298,6 +304,15 @@ class _Planned:
             if name not in people:
                 text = f"{person.kind.value} {person.name}"
                 yield Step("-", text, partial(sharing.principals.remove, person.name))
+
+
+def _wanted_grants(declared: Declared) -> dict[tuple[Any, ...], DeclaredGrant]:
+    """The grants as the store has them: each once, each column once."""
+    found = {}
+    for one in declared.grants:
+        columns = None if one.columns is None else tuple(dict.fromkeys(one.columns))
+        found[_grant_key(one.to, SharePath.parse(one.path), columns, one.rows)] = one
+    return found
 
 
 def _key(path: SharePath) -> tuple[str, ...]:

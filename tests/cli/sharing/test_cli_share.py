@@ -233,6 +233,27 @@ def test_a_file_declares_all_of_it(odf: Odf, workspace: Path) -> None:
     assert len(odf("share", "show", "sales", "-o", "json").json) == 1
 
 
+def test_grants_that_a_file_does_not_declare_are_told(odf: Odf, workspace: Path) -> None:
+    (workspace / "files").mkdir()
+    pq.write_table(ROWS, workspace / "files/a.parquet")
+    declared = (
+        "{kind: Shares, version: 1, shares: {sales: {tables: {eu.files: {parquet: files}}}},"
+        " recipients: {acme: }, grants: [{to: acme, path: sales.eu.files%s}]}"
+    )
+    first = odf("share", "apply", "-f", "-", stdin=(declared % "").encode())
+    assert "warning" not in first.err
+    tighter = (declared % ", rows: 'id = 1'").encode()
+    stays = (
+        "warning: 1 grant that the file does not declare stays in force: grant: acme reads sales.eu.files."
+        " --prune removes it\n"
+    )
+    for words in (["--dry-run"], [], []):
+        told = odf("share", "apply", "-f", "-", *words, stdin=tighter)
+        assert (told.code, stays in told.err) == (0, True), words
+    assert "warning" not in odf("share", "apply", "-f", "-", "--prune", stdin=tighter).err
+    assert [one["rows"] for one in odf("grant", "list", "-o", "json").json] == ["id = 1"]
+
+
 # --- Passwords -------------------------------------------------------------------------------------------------------
 
 PASSWORD = "correct horse battery"
