@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from odfpy.cli.grammar import Form, command, complete_names, group, session_of
-from odfpy.cli.sharing.opened import read_file, sharing_of
+from odfpy.cli.sharing.opened import read_file, sharing_of, shows_nothing
 from odfpy.data.amounts import count_of
 from odfpy.errors import UsageError
 
@@ -140,7 +140,7 @@ def apply(
     from odfpy.sharing.checked import shared_files
     from odfpy.sharing.declared import DeclaredTable, load_declared, steps, undeclared_grants
     from odfpy.sharing.model import SourceKind
-    from odfpy.sharing.tables.opener import shared_dataset
+    from odfpy.sharing.tables.opener import TableOpener, shared_dataset
 
     session = session_of(context)
 
@@ -152,12 +152,15 @@ def apply(
 
     declared = load_declared(read_file(file), file)
     sharing = sharing_of(context)
-    found = steps(sharing, declared, resolve, prune=prune)
+    opener = TableOpener([session.workspace.storage], [session.workspace.queries.service])
+    found = steps(sharing, declared, resolve, opener.open, prune=prune)
     undeclared = [] if prune else undeclared_grants(sharing, declared)
     for step in found:
         if not dry_run:
             step.take()
         session.output.text(f"{step.sign} {step.text}")
+        if step.unfit:
+            session.output.warn(shows_nothing(step.unfit))
     if undeclared:
         session.output.warn(_stay_in_force(undeclared))
     if not found:
