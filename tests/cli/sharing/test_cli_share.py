@@ -269,7 +269,9 @@ def test_columns_of_grants_on_shares_have_to_be_in_a_table(odf: Odf, workspace: 
     for words in (["--dry-run"], []):
         refused = applied("sales, rows: nosuch = 1", *words)
         assert refused.says.startswith("error: No table of sales has all columns that the condition names: nosuch = 1")
-        assert "has a column 'totl' (E100)\nhint: Did you mean total?" in applied("sales.eu, columns: [totl]", *words).says
+        assert (
+            "has a column 'totl' (E100)\nhint: Did you mean total?" in applied("sales.eu, columns: [totl]", *words).says
+        )
         assert "No table of sales.eu has all columns" in applied("sales.eu, rows: id = total", *words).says
     assert odf("share", "list", "-o", "json").json == []
     told = applied("sales, rows: id = 1")
