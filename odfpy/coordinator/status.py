@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from odfpy.chain.signatures import MAX_SIZE, path_of
+from odfpy.chain.stores.object_store import ObjectTooLarge
 from odfpy.chain.stores.ref_store import HEAD
 from odfpy.coordinator.lineage.circles import is_copy
 from odfpy.coordinator.lineage.lineage import Lineage
@@ -24,7 +25,7 @@ from odfpy.data.timestamp import Timestamp
 from odfpy.dataset.identity import DatasetId
 from odfpy.dataset.kind import DatasetKind
 from odfpy.dataset.names import all_of
-from odfpy.errors import DatasetNotFound, OdfError
+from odfpy.errors import DatasetNotFound, HashMismatch, IntegrityError, ObjectNotFound, OdfError
 from odfpy.http.url import without_user
 from odfpy.repository.divergence import DatasetsDiverged, compare_chains
 from odfpy.repository.places.open import open_dataset
@@ -32,6 +33,9 @@ from odfpy.repository.registry import resolve_remote
 from odfpy.repository.transfer.clock import FromTheFuture
 from odfpy.repository.transfer.simple import ForeignDataset, HistoryRewritten
 from odfpy.values import dataclass
+
+if TYPE_CHECKING:
+    from odfpy.coordinator.maintenance.last_verification import LastVerification
 
 
 class Condition(Enum):
@@ -115,6 +119,7 @@ class StatusReader:
             remarks = list(self._remarks(dataset, waiting))
             if any(remark.condition in _HOLDS_BACK for remark in remarks):
                 waiting.add(dataset.handle.id)
+            remarks[:0] = _of_failed_verification(dataset)
             remarks += self._remarks_for_others(dataset)
             return DatasetStatus(name, tuple(remarks))
         except OdfError as error:
@@ -128,6 +133,8 @@ class StatusReader:
         is_derived = not copy and state.kind is DatasetKind.DERIVATIVE
         beside_inputs = list(self._beside_its_inputs(dataset)) if is_derived else []
         failure = last_failure(dataset)
+        if failure is not None and not copy and _is_mended(failure, _last_verification(dataset)):
+            failure = None
         # That an input has another history is said below, with what helps against it: another pull does not.
         if failure is not None and not (failure.code == InputDiverged.code and _have_diverged(beside_inputs)):
             yield _of_failed_pull(str(name), failure)
@@ -240,14 +247,50 @@ _REFUSED: Final = frozenset(
 )
 """Codes of errors after which the same pull fails again, until somebody has decided something."""
 
+_DAMAGES: Final = frozenset(error.code for error in (IntegrityError, HashMismatch, ObjectTooLarge, ObjectNotFound))
+"""Codes of errors of files that are not as they were stored."""
+
 _KEEP_BOTH = "odf help E601"
 """Says how no block of either side is lost, which takes more than one command."""
 
 _HOLDS_BACK = (Condition.DAMAGED, Condition.FAILED, Condition.DIVERGED, Condition.BEHIND, Condition.STALE)
 
 
+def _last_verification(dataset: StoredDataset) -> LastVerification | None:
+    if not (dataset.folder / "info" / "verification.yaml").exists():
+        return None
+    from odfpy.coordinator.maintenance.last_verification import last_verification  # only who verifies pays for it
+
+    return last_verification(dataset)
+
+
+def _of_failed_verification(dataset: StoredDataset) -> Iterator[StatusRemark]:
+    """Remark on a verification that failed, as long as what it looked at is part of the history."""
+    found = _last_verification(dataset)
+    if found is None or found.ok or dataset.number_in_history(found.head) is None:
+        return
+    from odfpy.coordinator.maintenance.report import Severity
+
+    errors = [one for one in found.findings or () if one.severity is Severity.ERROR]
+    what = f": {errors[0].message}" if errors else ""
+    more = f", and {count_of(found.errors - 1, 'more error')}" if errors and found.errors > 1 else ""
+    command = f"odf verify {dataset.handle}"
+    if any(one.file is not None for one in errors):
+        command += " --repair"
+    yield StatusRemark(Condition.DAMAGED, f"verification failed, {_minute(found.time)}{what}{more}", command)
+
+
+def _is_mended(failure: LastFailure, verified: LastVerification | None) -> bool:
+    """Return whether a pull failed for a damaged file of a dataset in which nothing was wrong later."""
+    return verified is not None and verified.ok and verified.time > failure.time and failure.code in _DAMAGES
+
+
+def _minute(time: Timestamp) -> str:
+    return str(time)[:16].replace("T", " ")
+
+
 def _of_failed_pull(name: str, failure: LastFailure) -> StatusRemark:
-    text = f"the last pull: {failure.message} ({failure.code}, {str(failure.time)[:16].replace('T', ' ')})"
+    text = f"the last pull: {failure.message} ({failure.code}, {_minute(failure.time)})"
     if failure.code in _REFUSED and failure.hint:
         return StatusRemark(Condition.FAILED, f"{text}. {failure.hint}")
     return StatusRemark(Condition.FAILED, text, f"odf pull {name}")

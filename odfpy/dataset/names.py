@@ -97,9 +97,10 @@ class RepositoryName(_Name):
         return "a repository name"
 
 
-@dataclass(frozen=True, order=True, slots=True)
+@total_ordering
+@dataclass(frozen=True, slots=True)
 class DatasetAlias:
-    """`[account/]name`."""
+    """`[account/]name`; in order of names, the one without an account first."""
 
     name: DatasetName
     account: AccountName | None = None
@@ -113,6 +114,13 @@ class DatasetAlias:
         """
         account, slash, name = text.rpartition("/")
         return cls(DatasetName(name), AccountName(account) if slash else None)
+
+    def __lt__(self, other: DatasetAlias) -> bool:
+        return self._order < other._order
+
+    @property
+    def _order(self) -> tuple[str, str]:
+        return self.name.text.lower(), "" if self.account is None else self.account.text.lower()
 
     def __str__(self) -> str:
         return f"{self.account}/{self.name}" if self.account else str(self.name)

@@ -1,8 +1,8 @@
 """References to datasets as they were: `ds TIMESTAMP AS OF '...'`, `odf_current('ds')` and the like.
 
 Each such place becomes the name of a table of the query's own; what the table is, the rest of this package finds out.
-The text keeps its length, so that places in it are places in what was written. Only these places are looked at, token
-by token: what else the query says is for the engine's own parser.
+The text keeps its length where it can, and its lines, so that places in it are places in what was written. Only these
+places are looked at, token by token: what else the query says is for the engine's own parser.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ def find_projections(text: str, dialect: Dialect) -> tuple[str, list[TableRefere
     except TokenError:
         return text, []  # the engine says what is wrong
     found: list[TableReference] = []
+    names: list[str] = []
     at = 0
-    plain = text
     while at < len(tokens):
         reader = _Reader(SourceText(text), tokens, at, f"__q{len(found) + 1}")
         reference = reader.call() or reader.time_travel()
@@ -122,14 +122,17 @@ def find_projections(text: str, dialect: Dialect) -> tuple[str, list[TableRefere
         named = dialect.quoted(reference.table)
         if not _is_name(tokens[at : at + 1]) and not _is(tokens[at : at + 1], "ALIAS"):
             named += f" AS {dialect.quoted(reference.dataset)}"
-        plain = (
-            plain[: reference.start] + _padded(named, text[reference.start : reference.end]) + plain[reference.end :]
-        )
+        names.append(named)
+    plain = text
+    # From the last one on: a name may be longer than what is written, and nothing before it moves then.
+    for reference, named in reversed(list(zip(found, names, strict=True))):
+        start, end = reference.start, reference.end
+        plain = plain[:start] + _padded(named, text[start:end]) + plain[end:]
     return plain, found
 
 
 def _padded(named: str, written: str) -> str:
-    """A text as long as another one, with as many lines."""
+    """A text as long as another one, with as many lines; longer where there is no room for it beside the line ends."""
     lines = written.count("\n")
     return named + " " * (len(written) - len(named) - lines) + "\n" * lines
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from odfpy.errors import UsageError, did_you_mean
-from odfpy.sharing.conditions import check_condition
+from odfpy.errors import OdfError, UsageError, did_you_mean
+from odfpy.sharing.conditions import check_condition, columns_of
+from odfpy.sharing.errors import InvalidCondition
 from odfpy.sharing.files.schema import shared_schema
 from odfpy.sharing.model import SourceKind, TableSource
+from odfpy.sharing.names import SharePath
 from odfpy.sharing.tables.contract import ReadableTable
 from odfpy.sharing.tables.opener import open_files
 from odfpy.sharing.tables.remote import is_remote
@@ -59,3 +61,80 @@ def check_columns(table: ReadableTable, columns: Sequence[str] | None, rows: str
             raise UsageError(f"The table has no column {name!r}", hint=hint)
     if rows is not None:
         check_condition(rows, there)
+
+
+def check_grant(
+    path: SharePath,
+    tables: Mapping[SharePath, TableSource],
+    open_table: Callable[[TableSource], ReadableTable],
+    columns: Sequence[str] | None,
+    rows: str | None,
+) -> list[SharePath]:
+    """Check that the columns that a grant names are there: in its table, or in tables of its share or schema.
+
+    Args:
+        path: what the grant is on.
+        tables: that table, or those in the share or schema.
+        open_table: opens a table.
+        columns: those that the grant is for.
+        rows: its condition.
+
+    Returns:
+        The tables of a share or schema of which the grant shows nothing: they lack columns that it names.
+
+    Raises:
+        UsageError: no table has a column, with a suggestion.
+        InvalidCondition: no table has all columns that the condition names.
+        CannotShare: the one table is not there any more.
+    """
+    if columns is None and rows is None:
+        return []
+    if path.table is not None:
+        for source in tables.values():
+            check_columns(open_table(source), columns, rows)
+        return []
+    there = _columns_of_tables(tables, open_table)
+    unfit = _without(there, columns, rows)
+    if not there or not all(there.values()):  # a table without data yet may get any columns
+        return unfit
+    every = list(dict.fromkeys(name for names in there.values() for name in names))
+    known = {name.lower() for name in every}
+    for name in columns or ():
+        if name.lower() not in known:
+            hint = did_you_mean(name, every, otherwise=f"There are {', '.join(every)}.")
+            raise UsageError(f"No table of {path} has a column {name!r}", hint=hint)
+    if rows is not None and len(_without(there, None, rows)) == len(there):
+        missing = [name for name in columns_of(rows) if name.lower() not in known]
+        hint = f"There are {', '.join(every)}."
+        if missing:
+            hint = did_you_mean(min(missing), every, otherwise=hint)
+        raise InvalidCondition(f"No table of {path} has all columns that the condition names: {rows}", hint=hint)
+    return unfit
+
+
+def _columns_of_tables(
+    tables: Mapping[SharePath, TableSource], open_table: Callable[[TableSource], ReadableTable]
+) -> dict[SharePath, list[str]]:
+    """The columns of each table that can be read at the moment; none of one without data."""
+    found = {}
+    for path, source in tables.items():
+        try:
+            table = open_table(source)
+            found[path] = list(table.schema(table.latest).names)
+        except OdfError:
+            continue  # whoever reads it gets no rows of it either
+    return found
+
+
+def _without(
+    there: Mapping[SharePath, Sequence[str]], columns: Sequence[str] | None, rows: str | None
+) -> list[SharePath]:
+    """The tables of which a grant shows nothing, as far as they have data."""
+    named = {name.lower() for name in columns_of(rows)} if rows is not None else set()
+    shown = None if columns is None else {name.lower() for name in columns}
+    found = []
+    for path, names in there.items():
+        known = {name.lower() for name in names}
+        if known and (not named <= known or (shown is not None and not shown & known)):
+            found.append(path)
+    return found

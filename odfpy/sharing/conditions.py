@@ -16,6 +16,7 @@ from odfpy.sharing.errors import InvalidCondition
 
 _ATTRIBUTE: Final = "recipient"
 _MAX_LENGTH: Final = 10_000
+_BEFORE: Final = "SELECT 1 WHERE "
 _HINT: Final = (
     "Columns, constants, = <> < <= > >=, AND OR NOT, IN, BETWEEN, LIKE, IS NULL, + - * /, CAST, lower, upper, coalesce,"
     " and recipient('attribute')."
@@ -84,9 +85,9 @@ def _tree(text: str) -> Any:
         raise InvalidCondition(f"A condition on rows has at most {_MAX_LENGTH} characters", hint=_HINT)
     try:
         check_text(text, OWN)
-        found = parse(f"SELECT 1 WHERE {text}", dialect="duckdb")
+        found = parse(f"{_BEFORE}{text}", dialect="duckdb")
     except (SqlglotError, InvalidQuery, RecursionError) as error:
-        raise InvalidCondition(f"Not a condition on rows: {text}", hint=_HINT) from error
+        raise InvalidCondition(f"Not a condition on rows{_why(error)}: {text}", hint=_HINT) from error
     if len(found) != 1 or not isinstance(found[0], exp.Select):
         raise InvalidCondition(f"Not a condition on rows: {text}", hint=_HINT)
     where = found[0].args.pop("where", None)
@@ -100,6 +101,23 @@ def _tree(text: str) -> Any:
         if not isinstance(node, allowed) or (isinstance(node, exp.Column) and node.table):
             raise InvalidCondition(f"A condition on rows has no {node.sql('duckdb')}: {text}", hint=_HINT)
     return tree
+
+
+def _why(error: Exception) -> str:
+    """Return what the parser makes of a text, and where; nothing if it does not say."""
+    from sqlglot.errors import ParseError, TokenError
+
+    if isinstance(error, TokenError):
+        return " (a quote has no end, perhaps)"
+    if not isinstance(error, ParseError) or not error.errors:
+        return ""
+    first = error.errors[0]
+    what = str(first.get("description") or "")
+    if not what or what.startswith("Required keyword"):  # the rest of that is about the parser's own classes
+        what = "something is missing"
+    is_within = first.get("line", 1) > 1 or (first.get("col") or 0) > len(_BEFORE)
+    near = f" near `{first['highlight']}`" if is_within and first.get("highlight") else ""
+    return f" ({what[0].lower()}{what[1:]}{near})"
 
 
 def _is_attribute(node: Any) -> bool:

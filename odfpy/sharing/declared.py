@@ -18,20 +18,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from odfpy.codec.yaml import load_documents
 from odfpy.errors import MalformedManifest
+from odfpy.sharing.checked import check_grant
 from odfpy.sharing.conditions import check_condition
 from odfpy.sharing.model import PrincipalKind, SharedView, SourceKind, TableSource
 from odfpy.sharing.names import SharePath, folded
 from odfpy.sharing.sharing import Sharing
+from odfpy.sharing.tables.contract import ReadableTable
 
 Resolver = Callable[["DeclaredTable"], TableSource]
 """Finds the data behind a table."""
+
+Opener = Callable[[TableSource], ReadableTable]
+"""Opens a table."""
 
 
 class _Strict(BaseModel):
@@ -142,11 +147,13 @@ class Step:
         sign: `+` adds, `-` removes, `~` changes.
         text: what.
         take: takes it.
+        unfit: tables of which a grant will show nothing, since they lack columns that it names.
     """
 
     sign: Literal["+", "-", "~"]
     text: str
     take: Callable[[], object]
+    unfit: tuple[SharePath, ...] = ()
 
 
 def load_declared(data: bytes, source: str) -> Declared:
@@ -170,33 +177,53 @@ def load_declared(data: bytes, source: str) -> Declared:
         raise MalformedManifest(f"{source}: {place}: {found['msg']}", hint="docs/sharing.md shows the form.") from error
 
 
-def steps(sharing: Sharing, declared: Declared, resolve: Resolver, *, prune: bool) -> list[Step]:
+def steps(
+    sharing: Sharing, declared: Declared, resolve: Resolver, open_table: Opener | None = None, *, prune: bool
+) -> list[Step]:
     """The steps from what is there to what is declared; none are taken.
 
     Args:
         sharing: what is there.
         declared: what is to be there.
         resolve: finds the datasets.
+        open_table: opens tables, to check that they have the columns of new grants; None for no such check.
         prune: whether what is not declared goes.
 
     Raises:
         InvalidValue, InvalidCondition: a name or a condition is invalid.
+        UsageError: a grant names a column that no table has.
         DatasetNotFound: with a suggestion.
     """
-    planned = _Planned(sharing, declared, resolve)
+    planned = _Planned(sharing, declared, resolve, open_table)
     found = [*planned.principals(), *planned.shares(), *planned.memberships(), *planned.grants()]
     return found + list(planned.removals()) if prune else found
+
+
+def undeclared_grants(sharing: Sharing, declared: Declared) -> list[str]:
+    """Return what is granted and not declared, for people: without pruning it stays in force beside what is declared.
+
+    Raises:
+        InvalidValue: a path is none.
+    """
+    wanted = _wanted_grants(declared)
+    return [
+        _grant_text(one.principal, one.path, one.columns, one.rows)
+        for one in sharing.grants.all()
+        if _grant_key(one.principal, one.path, one.columns, one.rows) not in wanted
+    ]
 
 
 class _Planned:
     """The steps, kind by kind."""
 
-    def __init__(self, sharing: Sharing, declared: Declared, resolve: Resolver) -> None:
+    def __init__(self, sharing: Sharing, declared: Declared, resolve: Resolver, open_table: Opener | None) -> None:
         self._sharing = sharing
         self._declared = declared
         self._resolve = resolve
+        self._open_table = None if open_table is None else cache(open_table)
         self._people = {folded(one.name): one for one in sharing.principals.all()}
         self._tables = {_key(one.path): one for one in sharing.shares.tables()}
+        self._sources = {key: (one.path, one.source) for key, one in self._tables.items()}
         self._shares = {folded(one.name): one for one in sharing.shares.shares()}
         self._grants = {_grant_key(one.principal, one.path, one.columns, one.rows): one for one in sharing.grants.all()}
 
@@ -236,6 +263,7 @@ class _Planned:
             for key, wanted in share.tables.items():
                 path = SharePath.parse(f"{name}/{key.replace('.', '/')}")
                 source = self._resolve(wanted)
+                self._sources[_key(path)] = path, source
                 known = self._tables.get(_key(path))
                 add = partial(shares.add_table, path, source, wanted.comment)
                 if known is None:
@@ -255,29 +283,28 @@ class _Planned:
             for key in sorted(there.keys() - members.keys()):
                 yield Step("-", f"{there[key]} in {name}", partial(principals.leave, name, there[key]))
 
-    def _wanted_grants(self) -> dict[tuple[Any, ...], DeclaredGrant]:
-        """The grants as the store has them: each once, each column once."""
-        found = {}
-        for one in self._declared.grants:
-            columns = None if one.columns is None else tuple(dict.fromkeys(one.columns))
-            found[_grant_key(one.to, SharePath.parse(one.path), columns, one.rows)] = one
-        return found
-
     def grants(self) -> Iterator[Step]:
-        for key, one in self._wanted_grants().items():
+        for key, one in _wanted_grants(self._declared).items():
             if one.rows is not None:
                 check_condition(one.rows)
             if key not in self._grants:
                 path = SharePath.parse(one.path)
                 text = _grant_text(one.to, path, key[2], one.rows)
-                yield Step(
-                    "+", text, partial(self._sharing.grants.add, one.to, path, columns=one.columns, rows=one.rows)
-                )
+                add = partial(self._sharing.grants.add, one.to, path, columns=one.columns, rows=one.rows)
+                yield Step("+", text, add, self._unfit(path, one))
+
+    def _unfit(self, path: SharePath, grant: DeclaredGrant) -> tuple[SharePath, ...]:
+        """The tables of which a grant will show nothing; `shares` has found those that are declared."""
+        if self._open_table is None:
+            return ()
+        place = _key(path)
+        tables = dict(one for key, one in self._sources.items() if key[: len(place)] == place)
+        return tuple(check_grant(path, tables, self._open_table, grant.columns, grant.rows))
 
     def removals(self) -> Iterator[Step]:
         """Steps that remove what is not declared: grants first, then tables, shares and principals."""
         declared, sharing = self._declared, self._sharing
-        wanted = self._wanted_grants()
+        wanted = _wanted_grants(declared)
         for key, grant in self._grants.items():
             if key not in wanted:
                 text = _grant_text(grant.principal, grant.path, grant.columns, grant.rows)
@@ -298,6 +325,15 @@ class _Planned:
             if name not in people:
                 text = f"{person.kind.value} {person.name}"
                 yield Step("-", text, partial(sharing.principals.remove, person.name))
+
+
+def _wanted_grants(declared: Declared) -> dict[tuple[Any, ...], DeclaredGrant]:
+    """The grants as the store has them: each once, each column once."""
+    found = {}
+    for one in declared.grants:
+        columns = None if one.columns is None else tuple(dict.fromkeys(one.columns))
+        found[_grant_key(one.to, SharePath.parse(one.path), columns, one.rows)] = one
+    return found
 
 
 def _key(path: SharePath) -> tuple[str, ...]:

@@ -71,6 +71,12 @@ def test_names_are_compared_without_regard_to_case(text: str):
     assert str(DatasetName(text)) == text, "but written as they were given"
 
 
+def test_names_have_an_order_with_and_without_an_account():
+    in_order = ["a", "alice/a", "Bob/a", "b", "alice/B"]
+    assert [str(one) for one in sorted(map(DatasetAlias.parse, reversed(in_order)))] == in_order
+    assert DatasetAlias.parse("a") < DatasetAlias.parse("alice/a") >= DatasetAlias.parse("ALICE/A")
+
+
 def test_names_of_different_kinds_are_different():
     assert DatasetName("a") != AccountName("a")
     assert DatasetName("a") != "a"

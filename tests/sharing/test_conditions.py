@@ -40,6 +40,21 @@ def test_nothing_else_is_a_condition(text: str) -> None:
     assert caught.value.code == "E761"
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("(total > 10", "expecting ) near `10`"),
+        ("total = = 10", "something is missing near `=`"),
+        ("a = 'x", "a quote has no end, perhaps"),
+        ("", "something is missing"),
+    ],
+)
+def test_what_the_parser_says_of_a_condition_is_told(text: str, why: str) -> None:
+    with pytest.raises(InvalidCondition) as caught:
+        check_condition(text)
+    assert caught.value.message == f"Not a condition on rows ({why}): {text}"
+
+
 def test_columns_have_to_be_there() -> None:
     assert columns_of("a = 1 AND B > c") == {"a", "B", "c"}
     check_condition("A = 1", ["a", "b"])

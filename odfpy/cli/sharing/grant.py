@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from odfpy.cli.grammar import Form, command, group, session_of, split_words, whole_number
-from odfpy.cli.sharing.opened import sharing_of
+from odfpy.cli.sharing.opened import sharing_of, shows_nothing
 
 app = group("Grants: who may read which columns and rows of what is shared.")
 
@@ -30,20 +30,24 @@ def add(
     ] = None,
 ) -> None:
     """Let somebody read a share, a schema or a table, from the next request on."""
-    from odfpy.sharing.checked import check_columns
+    from odfpy.sharing.checked import check_grant
+    from odfpy.sharing.conditions import check_condition
     from odfpy.sharing.names import SharePath
     from odfpy.sharing.tables.opener import TableOpener
 
     wanted = None if columns is None else split_words(columns)
     where, sharing = SharePath.parse(path), sharing_of(context)
-    if where.table is not None:
-        workspace = session_of(context).workspace
-        opener = TableOpener([workspace.storage], [workspace.queries.service])
-        check_columns(opener.open(sharing.shares.table(where).source), wanted, rows)
+    if rows is not None:
+        check_condition(rows)
+    workspace = session_of(context).workspace
+    opener = TableOpener([workspace.storage], [workspace.queries.service])
+    unfit = check_grant(where, sharing.shares.sources(where), opener.open, wanted, rows)
     grant = sharing.grants.add(name, where, columns=wanted, rows=rows)
     limits = [f"columns {', '.join(grant.columns)}" if grant.columns else "", f"rows with {rows}" if rows else ""]
     what = " and ".join(filter(None, limits))
     session_of(context).output.say(f"Grant {grant.id}: {grant.principal} reads {grant.path}{what and f', {what}'}")
+    if unfit:
+        session_of(context).output.warn(shows_nothing(unfit))
 
 
 @command(app, "odf grant list", "odf grant list acme", name="list")

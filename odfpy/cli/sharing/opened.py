@@ -12,6 +12,9 @@ from odfpy.cli.grammar import session_of
 from odfpy.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odfpy.sharing.names import SharePath
     from odfpy.sharing.sharing import Sharing
 
 
@@ -40,6 +43,11 @@ def read_file(name: str) -> bytes:
         return Path(name).read_bytes()
     except OSError as error:
         raise NotFound(f"Cannot read {name}: {error.strerror}") from error
+
+
+def shows_nothing(tables: Sequence[SharePath]) -> str:
+    """A warning of tables in which a grant shows nothing, since they lack columns that it names."""
+    return f"The grant shows nothing of {', '.join(map(str, tables))}: columns that it names are not there"
 
 
 def attributes_of(given: list[str] | None) -> dict[str, str] | None:

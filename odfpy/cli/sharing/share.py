@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from odfpy.cli.grammar import Form, command, complete_names, group, session_of
-from odfpy.cli.sharing.opened import read_file, sharing_of
+from odfpy.cli.sharing.opened import read_file, sharing_of, shows_nothing
+from odfpy.data.amounts import count_of
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ schema = group("Schemas of shares: groups of tables.")
 
 Path = Annotated[str, typer.Argument(help="SHARE, SHARE.SCHEMA or SHARE.SCHEMA.TABLE.", metavar="PATH")]
 Comment = Annotated[str, typer.Option(help="A sentence for recipients.", metavar="TEXT")]
+
+_SHOWN: Final = 5
 
 
 @command(
@@ -135,9 +138,9 @@ def apply(
 ) -> None:
     """Bring shares, recipients, groups and grants to what a file declares."""
     from odfpy.sharing.checked import shared_files
-    from odfpy.sharing.declared import DeclaredTable, load_declared, steps
+    from odfpy.sharing.declared import DeclaredTable, load_declared, steps, undeclared_grants
     from odfpy.sharing.model import SourceKind
-    from odfpy.sharing.tables.opener import shared_dataset
+    from odfpy.sharing.tables.opener import TableOpener, shared_dataset
 
     session = session_of(context)
 
@@ -148,11 +151,18 @@ def apply(
         return shared_files(kind, place)
 
     declared = load_declared(read_file(file), file)
-    found = steps(sharing_of(context), declared, resolve, prune=prune)
+    sharing = sharing_of(context)
+    opener = TableOpener([session.workspace.storage], [session.workspace.queries.service])
+    found = steps(sharing, declared, resolve, opener.open, prune=prune)
+    undeclared = [] if prune else undeclared_grants(sharing, declared)
     for step in found:
         if not dry_run:
             step.take()
         session.output.text(f"{step.sign} {step.text}")
+        if step.unfit:
+            session.output.warn(shows_nothing(step.unfit))
+    if undeclared:
+        session.output.warn(_stay_in_force(undeclared))
     if not found:
         session.output.say(f"All is as {file} declares it")
     elif dry_run:
@@ -194,6 +204,13 @@ def remove_schema(context: typer.Context, path: Path) -> None:
         raise UsageError(f"{path} is a {where.what}, not a schema", hint="Write SHARE.SCHEMA.")
     sharing_of(context).shares.remove(where)
     session_of(context).output.say(f"Removed the schema {where}")
+
+
+def _stay_in_force(grants: list[str]) -> str:
+    count = len(grants)
+    more = f"; and {count - _SHOWN} more" if count > _SHOWN else ""
+    what = f"{count_of(count, 'grant')} that the file does not declare {'stays' if count == 1 else 'stay'} in force"
+    return f"{what}: {'; '.join(grants[:_SHOWN])}{more}. --prune removes {'it' if count == 1 else 'them'}"
 
 
 def _source(context: typer.Context, dataset: str, at: str | None, *, changelog: bool) -> TableSource:

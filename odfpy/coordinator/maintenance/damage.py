@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Final
 
 from odfpy.chain.stores.object_store import ObjectStore
 from odfpy.coordinator.maintenance.report import Finding, Severity
 from odfpy.coordinator.storage.storage import StoredDataset
 from odfpy.data.multihash import Multihash
-from odfpy.errors import HashMismatch, IntegrityError, ObjectNotFound, OdfError
+from odfpy.errors import HashMismatch, IntegrityError, InvalidValue, ObjectNotFound, OdfError
 from odfpy.values import dataclass
+
+_NAME: Final = re.compile(r"\bf[0-9a-f]{8,}\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +74,36 @@ def unreadable_told(dataset: StoredDataset, findings: list[Finding]) -> Iterator
         if not isinstance(error.__cause__, OSError):
             raise
         findings.append(Finding(severity=Severity.ERROR, check="file", message=error.message, code=error.code))
+
+
+@contextmanager
+def damage_told(dataset: StoredDataset) -> Iterator[None]:
+    """Say of a file here that cannot be sent whether it is damaged, and what mends it: a place only says what has come.
+
+    Args:
+        dataset: the dataset here.
+
+    Raises:
+        HashMismatch, ObjectNotFound: a file that the error names is damaged or missing.
+    """
+    try:
+        yield
+    except OdfError as error:
+        layout = dataset.layout
+        for name in _objects_in(error.message):
+            for what, store in (("data file", layout.data), ("checkpoint", layout.checkpoints)):
+                is_missing = isinstance(error, ObjectNotFound) and store.describe(name) in error.message
+                damage = damage_of(store, name, what) if is_missing or name in store else None
+                if damage is not None:
+                    hint = (
+                        f"`odf verify {dataset.handle} --repair` fetches it from where it was pulled from or pushed to."
+                    )
+                    raise damage.cause(f"{damage.message}: {store.describe(name)}", hint=hint) from error
+        raise
+
+
+def _objects_in(text: str) -> Iterator[Multihash]:
+    """Names of objects that a message has, each once."""
+    for found in dict.fromkeys(_NAME.findall(text)):
+        with suppress(InvalidValue):
+            yield Multihash.parse(found)

@@ -48,15 +48,18 @@ class Signing:
         said, self._remarks.texts = tuple(dict.fromkeys(self._remarks.texts)), []
         return said
 
-    def sign(self, layout: DatasetLayout, owner: Callable[[], KeyPair | None], new: NewBlocks) -> None:
+    def sign(
+        self, layout: DatasetLayout, owner: Callable[[], KeyPair | None], new: NewBlocks, *, with_head: bool = True
+    ) -> None:
         """Sign the blocks of a commit; where that is impossible, there is a remark on it.
 
         Args:
             layout: of the dataset.
             owner: gives the dataset's own key, if that is at hand.
             new: the blocks.
+            with_head: whether the head moves to the last of them.
         """
-        is_head = not isinstance(layout.refs, ReferenceView)
+        is_head = with_head and not isinstance(layout.refs, ReferenceView)
         self._sign(layout, new.state.dataset_id, owner, new.blocks, head=new.blocks[-1:] if is_head else [])
 
     def sign_head(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
 from collections import Counter
@@ -200,6 +201,7 @@ class Storage(WorkspaceFolder):
         if alias != dataset.handle.alias:
             self.check_free(alias)
         self._write_alias(dataset.folder, alias)
+        self._tell_names()
         return StoredDataset.load(dataset.folder, self)
 
     def name_again(self, dataset_id: DatasetId, alias: DatasetAlias) -> StoredDataset:
@@ -213,6 +215,7 @@ class Storage(WorkspaceFolder):
             raise self._no_such_id(dataset_id)
         self.check_free(alias)
         self._write_alias(folder, alias)
+        self._tell_names()
         return StoredDataset.load(folder, self)
 
     def has_lost_its_name(self, ref: str) -> bool:
@@ -249,6 +252,19 @@ class Storage(WorkspaceFolder):
         return Approvals(self)
 
     # --- Pieces ---
+
+    @property
+    def names_changed(self) -> int:
+        """Time at which a name was given or taken last, in nanoseconds since 1970; 0 if there never was one."""
+        try:
+            return (self.odf / "datasets").stat().st_mtime_ns
+        except OSError:
+            return 0
+
+    def _tell_names(self) -> None:
+        """Let `names_changed` tell of a change within the folder of a dataset; what comes and goes does by itself."""
+        with suppress(OSError):
+            os.utime(self.odf / "datasets")
 
     @cached_property
     def _folders(self) -> dict[DatasetAlias, Path]:

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from odfpy.chain.block import HashedBlock
 from odfpy.chain.layout import DatasetLayout
@@ -24,6 +25,9 @@ from odfpy.errors import DatasetLocked, IntegrityError, InvalidValue, OdfError, 
 from odfpy.files import read_regular
 from odfpy.stages import stage
 from odfpy.values import dataclass
+
+if TYPE_CHECKING:
+    from odfpy.chain.new_blocks import NewBlocks
 
 _RESTORE = "Restore the dataset from a backup, or delete it and pull it again from a repository that has it."
 
@@ -116,6 +120,11 @@ class StoredDataset:
         """Its metadata chain; what is committed to it is signed."""
         folder, layout = self.workspace_folder, self.layout
         return layout.witnessed(lambda new: folder.signing.sign(layout, lambda: folder.keys.get(self.handle.id), new))
+
+    def sign_blocks(self, new: NewBlocks) -> None:
+        """Sign blocks that others are to follow before the head moves to these."""
+        folder = self.workspace_folder
+        folder.signing.sign(self.layout, lambda: folder.keys.get(self.handle.id), new, with_head=False)
 
     def sign_head(self, block: HashedBlock) -> None:
         """Say who has moved the head to a block that was signed before."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from odfpy.chain.stores.ref_store import HEAD
 from odfpy.errors import UsageError
+from odfpy.http.url import without_user
 from odfpy.repository.places.index import has_index
 from odfpy.repository.places.listing import holds_datasets
-from odfpy.repository.places.open import is_writable, open_dataset
+from odfpy.repository.places.open import is_writable, open_dataset, smart_base
 
 
 def require_place(url: str, name: str) -> None:
@@ -17,8 +20,14 @@ def require_place(url: str, name: str) -> None:
         name: its name here, for the hint.
 
     Raises:
-        UsageError: the folder is a repository of others, or what should be the repository is a dataset itself.
+        UsageError: the folder is a repository of others, or what should be the repository is a dataset itself; or the
+            URL is that of a node, and names no dataset.
     """
+    if smart_base(url) is not None and not urlsplit(url).path.strip("/"):
+        raise UsageError(
+            f"{without_user(url)} is the URL of a node, and names no dataset",
+            hint=f"End it with a slash, or add the name: --to {without_user(url)}/{name}",
+        )
     _require_repository(url.rpartition("/")[0])
     if is_writable(url) and not _is_dataset(url) and _is_repository(url):
         raise UsageError(

@@ -40,8 +40,9 @@ def _made_again(storage: Storage, dataset: StoredDataset, engine_for: EngineFor,
     before = dataset.state
     made = without_data(dataset)
     # The run follows these blocks, and may read them back. If it fails, no reference reaches them, and `odf gc`
-    # removes them.
+    # removes them and their signatures.
     made.store()
+    dataset.sign_blocks(made.new)
     result = transform_dataset(storage, dataset, engine_for, state=made.state, replacing=made.old_head)
     if result.outcome is not PullOutcome.UPDATED:
         made.commit()

@@ -56,6 +56,7 @@ class Remotes:
             NoSuchReference: none of several datasets has a branch or tag; nothing was pushed.
         """
         from odfpy.coordinator.lineage.lineage import Lineage
+        from odfpy.coordinator.maintenance.damage import damage_told
         from odfpy.coordinator.storage.commit import with_time
         from odfpy.coordinator.storage.references import has_reference, require_in_one, without
 
@@ -73,7 +74,7 @@ class Remotes:
                 return
             push = partial(transfers.push, dataset, request.to, several=several, force=request.force)
             push = partial(push, public=request.public, files=request.choice, progress=progress)
-            result = with_time(str(dataset.handle), push)
+            result = with_time(str(dataset.handle), damage_told(dataset)(push))
             yield result
             for name in extras if result.error is None else ():
                 if several and not has_reference(dataset, name):
@@ -81,6 +82,6 @@ class Remotes:
                     continue
                 send = partial(transfers.push_reference, dataset, name, request.to)
                 send = partial(send, several=several, force=request.force, progress=progress)
-                yield with_time(f"{dataset.handle} {name}", send)
+                yield with_time(f"{dataset.handle} {name}", damage_told(dataset)(send))
 
         return chain(map(damaged_result, nameless), chain.from_iterable(map(pushed, datasets)))

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from odfpy.coordinator.storage.storage import Storage, StoredDataset
 from odfpy.dataset.names import DatasetAlias
 from odfpy.errors import OdfError
+
+_SETTLED: Final = 1_000_000_000
+"""Nanoseconds after which the next change of a folder has another time, whatever the steps of its clock."""
 
 
 class ServedRegistry:
@@ -20,21 +26,32 @@ class ServedRegistry:
 
     def __init__(self, storages: Sequence[Storage]) -> None:
         self.storages = tuple(storages)
-        self._known: dict[DatasetAlias, StoredDataset] = {}
+        self._found = _Found({}, ())
 
     def find(self, alias: DatasetAlias) -> StoredDataset | None:
         """The dataset of a name, None if there is none."""
-        known = self._known.get(alias)
-        if known is not None and _still(known):
+        found = self._found
+        known = found.datasets.get(alias)
+        if known is not None and _still(known) and self._is_first(known, found.stamps):
             return known.reloaded()
         self.refresh()
-        return self._known.get(alias)
+        return self._found.datasets.get(alias)
 
     def refresh(self) -> list[StoredDataset]:
         """The datasets that are served, each under a name of its own; a second for ten thousand of them."""
-        # Rebuilt as a whole: readers in other threads have the old one or the new one.
-        self._known = {dataset.handle.alias: dataset for dataset in reversed(self.all())}
-        return list(self._known.values())[::-1]
+        stamps = tuple(map(_stamp, self.storages))  # before the names: what comes in between is seen the next time
+        known = {dataset.handle.alias: dataset for dataset in reversed(self.all())}
+        self._found = _Found(known, stamps)  # as a whole: readers in other threads have the old one or the new one
+        return list(known.values())[::-1]
+
+    def _is_first(self, dataset: StoredDataset, stamps: Sequence[int | None]) -> bool:
+        """Return whether the workspaces before that of a dataset have the names that they had; it costs little."""
+        for storage, stamp in zip(self.storages, stamps, strict=True):
+            if storage.root == dataset.workspace_folder.root:
+                return True
+            if stamp is None or _stamp(storage) != stamp:
+                return False
+        return True
 
     def storage_of(self, dataset: StoredDataset) -> Storage:
         """The workspace of a dataset."""
@@ -45,9 +62,28 @@ class ServedRegistry:
         return [dataset for storage in self.storages for dataset in storage.datasets()]
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The datasets that were found.
+
+    Attributes:
+        datasets: by name.
+        stamps: those of the workspaces, from before.
+    """
+
+    datasets: dict[DatasetAlias, StoredDataset]
+    stamps: tuple[int | None, ...]
+
+
 def _still(dataset: StoredDataset) -> bool:
-    """Return whether a dataset is there under its name, and no other workspace's dataset comes before it."""
+    """Return whether a dataset is there under its name."""
     try:
         return StoredDataset.load(dataset.folder, dataset.workspace_folder).handle == dataset.handle
     except OdfError:
         return False
+
+
+def _stamp(storage: Storage) -> int | None:
+    """A number that changes when a workspace gets or gives a name; None if that has just happened."""
+    changed = storage.names_changed
+    return changed if time.time_ns() - changed > _SETTLED else None

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from odfpy.serving.http.logs import log
+from odfpy.sharing.names import SharePath
 
 _KNOWN = ("path", "version", "block", "files", "action")
+_MAX_PATH: Final = 1000
 
 
 class Audited:
@@ -61,6 +63,8 @@ def access_of(scope: Scope, status: int, size: int) -> dict[str, Any]:
     client = scope.get("client")
     headers = {name: value for name, value in scope["headers"] if name == b"user-agent"}
     found = {name: told.get(name) for name in _KNOWN}
+    if found["path"] is None:
+        found["path"] = _path_asked(scope)
     if found["action"] is None:
         endpoint = scope.get("endpoint")
         found["action"] = getattr(endpoint, "__name__", "unknown")
@@ -73,3 +77,12 @@ def access_of(scope: Scope, status: int, size: int) -> dict[str, Any]:
         "address": client[0] if client else None,
         "client": headers.get(b"user-agent", b"").decode("utf-8", "replace") or None,
     }
+
+
+def _path_asked(scope: Scope) -> str | None:
+    """The share, schema or table that a request names, whether it is there or not, cut where it is too long."""
+    named = scope.get("path_params", {})
+    if "share" not in named:
+        return None
+    text = str(SharePath(named["share"], named.get("schema"), named.get("table")))
+    return text if len(text) <= _MAX_PATH else f"{text[: _MAX_PATH - 1]}…"

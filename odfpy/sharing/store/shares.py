@@ -266,6 +266,15 @@ class Shares:
             self.ids(connection, path)
             return _table(self._table_row(connection, path))
 
+    def sources(self, path: SharePath) -> dict[SharePath, TableSource]:
+        """Return what is behind the table of a path, or behind each table of a share or schema.
+
+        Raises:
+            SharedObjectNotFound: with a suggestion.
+        """
+        found = self.tables(path) if path.table is None else [self.table(path)]
+        return {one.path: one.source for one in found}
+
     def ids(self, connection: sa.Connection, path: SharePath) -> tuple[str, int | None, str | None]:
         """Ids of share, schema and table; None for those that a path does not go down to.
 

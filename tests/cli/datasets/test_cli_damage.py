@@ -7,12 +7,17 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from cli.conftest import dataset_folder
 from support.fixtures import KAMU
+from support.servers.serving import serving
+
+from odfpy.coordinator.workspace import Workspace
+from odfpy.serving.callers.tokens import Scope, Tokens
 
 if TYPE_CHECKING:
     from cli.conftest import Odf
@@ -324,3 +329,36 @@ def test_a_file_where_a_folder_must_be(odf: Odf, workspace: Path) -> None:
     assert odf("list").code == odf("tail", NAME).code == 0
     assert odf("init", str(workspace / "pushed")).code == 1
     assert odf("pull", str(KAMU / "cities")).code == 1
+
+
+def longer(file: Path) -> None:
+    file.write_bytes(file.read_bytes() + b"x")
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [(flip, "Damaged data file: its bytes"), (longer, "Damaged data file"), (Path.unlink, "Missing data file")],
+)
+@pytest.mark.parametrize("to_node", [False, True])
+def test_a_push_says_what_is_damaged_here(
+    damage: Callable[[Path], object],
+    says: str,
+    *,
+    to_node: bool,
+    odf: Odf,
+    workspace: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (file, *_) = slices(dataset_folder(workspace, NAME))
+    damage(file)
+    with ExitStack() as stack:
+        place = str(tmp_path / "mirror")
+        if to_node:
+            there = Workspace.init(tmp_path / "there")
+            monkeypatch.setenv("ODF_TOKEN", Tokens(there.odf).new("writer", Scope.WRITE))
+            place = f"odf+{stack.enter_context(serving(there)).url}"
+        refused = odf("push", NAME, "--to", f"{place}/")
+    assert refused.says.startswith(f"error: {NAME}: {says}")
+    assert str(file) in refused.says
+    assert f"hint: `odf verify {NAME} --repair` fetches it" in refused.says

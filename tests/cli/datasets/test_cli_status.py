@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from cli.conftest import dataset_folder
 
+from odfpy.coordinator.storage.last_failure import remember
 from odfpy.coordinator.workspace import Workspace
+from odfpy.errors import IntegrityError, OdfError
 
 if TYPE_CHECKING:
     from cli.conftest import Odf
@@ -86,6 +88,56 @@ content:
     (workspace / "polled.csv").write_text("event_time,id\n2024-01-02T00:00:00Z,2\n")
     assert odf("pull", "com.example.polled").code == 0
     assert remarks(odf, "com.example.polled") == []
+
+
+def flip(file: Path) -> bytes:
+    before = file.read_bytes()
+    file.write_bytes(before[:-20] + bytes([before[-20] ^ 1]) + before[-19:])
+    return before
+
+
+def test_a_failed_verification_is_told_until_one_is_fine(odf: Odf, workspace: Path) -> None:
+    file = min((dataset_folder(workspace, RATES) / "data").iterdir())
+    before = flip(file)
+    assert odf("verify", RATES, "--integrity").code == 1
+    shown = odf("status", "-o", "json")
+    (remark,) = shown.json
+    assert shown.code == 1
+    assert (remark["name"], remark["status"]) == (RATES, "damaged"), "what is derived from it waits for nothing"
+    assert remark["what"].startswith("verification failed, 2")
+    assert "Damaged slice" in remark["what"]
+    assert remark["command"] == f"odf verify {RATES} --repair"
+    add_row(odf, 20)
+    assert (RATES, "damaged") in remarks(odf, RATES), "more blocks mend nothing"
+    file.write_bytes(before)
+    assert odf("verify", RATES, "--integrity").code == 0
+    assert remarks(odf, RATES) == []
+
+
+def test_a_failed_verification_of_a_history_that_is_gone_is_not_told(odf: Odf, workspace: Path) -> None:
+    head = Workspace.open(workspace).storage.get(RATES).state.head
+    data = dataset_folder(workspace, RATES) / "data"
+    before = set(data.iterdir())
+    add_row(odf, 20)
+    (newest,) = set(data.iterdir()) - before
+    flip(newest)
+    assert odf("verify", RATES, "--integrity").code == 1
+    assert remarks(odf, RATES) == [(RATES, "damaged")]
+    assert odf("reset", RATES, str(head), "-y").code == 0
+    assert remarks(odf, RATES) == []
+
+
+def test_a_pull_that_failed_for_damage_is_forgotten_once_the_dataset_is_verified(odf: Odf, workspace: Path) -> None:
+    failed = OdfError("Damaged object"), IntegrityError("Damaged object")
+    dataset = Workspace.open(workspace).storage.get(RATES)
+    for error in failed:
+        remember(dataset, error)
+        assert remarks(odf, RATES) == [(RATES, "failed")]
+    assert odf("verify", RATES, "--integrity").code == 0
+    assert remarks(odf, RATES) == []
+    remember(dataset, failed[0])
+    assert odf("verify", RATES, "--integrity").code == 0
+    assert remarks(odf, RATES) == [(RATES, "failed")], "it failed for something else"
 
 
 def test_what_was_not_pushed_and_what_other_places_say(odf: Odf, workspace: Path, tmp_path: Path) -> None:

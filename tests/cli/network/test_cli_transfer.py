@@ -104,6 +104,13 @@ def test_a_scheme_alone_is_no_place(place: str, odf: Odf, workspace: Path) -> No
     assert "s3://bucket/folder" in refused.err
 
 
+def test_a_url_of_a_node_without_a_name_is_told(odf: Odf, workspace: Path) -> None:
+    refused = odf("push", NAME, "--to", "odf+http://127.0.0.1:9")
+    assert "hint: End it with a slash, or add the name: --to odf+http://127.0.0.1:9/com.example.rates" in refused.says
+    assert "odf+http://127.0.0.1:9 is the URL of a node, and names no dataset" in refused.says
+    assert "names no dataset" not in odf("push", NAME, "--to", "odf+http://127.0.0.1:9/").says
+
+
 @pytest.mark.parametrize("place", ["{0}", "{0}/", "{0}/other", "named"])
 def test_no_dataset_comes_to_be_within_another(place: str, odf: Odf, workspace: Path, tmp_path: Path) -> None:
     outer = tmp_path / "mirror" / NAME

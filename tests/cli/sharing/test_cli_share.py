@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from cli.conftest import Odf
+from cli.conftest import Odf, Outcome
 from deltalake import write_deltalake
 from support.processes.terminal import terminal
 from support.servers.azure import azure_containers
@@ -231,6 +231,60 @@ def test_a_file_declares_all_of_it(odf: Odf, workspace: Path) -> None:
     assert odf("share", "apply", "-f", "-", stdin=declared).out == planned.out
     assert odf("share", "apply", "-f", "-", "--prune", stdin=declared).out == ""
     assert len(odf("share", "show", "sales", "-o", "json").json) == 1
+
+
+def test_grants_that_a_file_does_not_declare_are_told(odf: Odf, workspace: Path) -> None:
+    (workspace / "files").mkdir()
+    pq.write_table(ROWS, workspace / "files/a.parquet")
+    declared = (
+        "{kind: Shares, version: 1, shares: {sales: {tables: {eu.files: {parquet: files}}}},"
+        " recipients: {acme: }, grants: [{to: acme, path: sales.eu.files%s}]}"
+    )
+    first = odf("share", "apply", "-f", "-", stdin=(declared % "").encode())
+    assert "warning" not in first.err
+    tighter = (declared % ", rows: 'id = 1'").encode()
+    stays = (
+        "warning: 1 grant that the file does not declare stays in force: grant: acme reads sales.eu.files."
+        " --prune removes it\n"
+    )
+    for words in (["--dry-run"], [], []):
+        told = odf("share", "apply", "-f", "-", *words, stdin=tighter)
+        assert (told.code, stays in told.err) == (0, True), words
+    assert "warning" not in odf("share", "apply", "-f", "-", "--prune", stdin=tighter).err
+    assert [one["rows"] for one in odf("grant", "list", "-o", "json").json] == ["id = 1"]
+
+
+def test_columns_of_grants_on_shares_have_to_be_in_a_table(odf: Odf, workspace: Path) -> None:
+    for name, rows in {"a": ROWS, "b": pa.table({"total": [1]})}.items():
+        (workspace / name).mkdir()
+        pq.write_table(rows, workspace / name / "a.parquet")
+    declared = (
+        "{kind: Shares, version: 1, shares: {sales: {tables: {eu.a: {parquet: a}, eu.b: {parquet: b}}}},"
+        " recipients: {acme: }, grants: [{to: acme, path: %s}]}"
+    )
+
+    def applied(grant: str, *words: str) -> Outcome:
+        return odf("share", "apply", "-f", "-", *words, stdin=(declared % grant).encode())
+
+    for words in (["--dry-run"], []):
+        refused = applied("sales, rows: nosuch = 1", *words)
+        assert refused.says.startswith("error: No table of sales has all columns that the condition names: nosuch = 1")
+        assert (
+            "has a column 'totl' (E100)\nhint: Did you mean total?" in applied("sales.eu, columns: [totl]", *words).says
+        )
+        assert "No table of sales.eu has all columns" in applied("sales.eu, rows: id = total", *words).says
+    assert odf("share", "list", "-o", "json").json == []
+    told = applied("sales, rows: id = 1")
+    assert (told.code, told.err) == (
+        0,
+        "warning: The grant shows nothing of sales.eu.b: columns that it names are not there\n",
+    )
+    assert "(E761)" in odf("grant", "add", "acme", "sales", "--rows", "nosuch = 1").says
+    assert "no column 'nosuch'" in odf("grant", "add", "acme", "sales.eu.a", "--rows", "nosuch = 1").says
+    told = odf("grant", "add", "acme", "sales.eu", "--columns", "total")
+    assert (told.code, "shows nothing of sales.eu.a:" in told.err) == (0, True)
+    assert "warning" not in odf("grant", "add", "acme", "sales", "--columns", "total,id").err
+    assert len(odf("grant", "list", "-o", "json").json) == 3
 
 
 # --- Passwords -------------------------------------------------------------------------------------------------------

@@ -273,6 +273,18 @@ def test_derivatives_are_told_of_and_made_again_where_asked(workspace: Workspace
     assert {result.outcome.value for result in workspace.pull(all=True, reset_derivatives=True)} == {"up to date"}
 
 
+def test_all_blocks_of_a_derivative_that_is_made_again_are_signed(workspace: Workspace) -> None:
+    shouted = derivative(query="select op, event_time, id, upper(name) as name from source")
+    workspace.add(load_snapshots(shouted, "manifest"), replace=True)
+    assert [result.error for result in workspace.pull(["derived"])] == [None]
+    workspace.maintenance.compact("root")
+    assert [result.error for result in workspace.pull(["derived"], reset_derivatives=True)] == [None]
+    (report,) = workspace.verify(["derived"])
+    assert report.findings == ()
+    assert report.signatures is not None
+    assert report.signatures.unsigned == 0
+
+
 def test_a_derivative_verifies_until_the_old_history_of_its_input_is_removed(workspace: Workspace) -> None:
     workspace.maintenance.compact("root")
     assert all(report.ok for report in workspace.verify(all=True))

@@ -191,6 +191,29 @@ def test_the_audit_log_counts_all_files_of_an_answer(shared: Shared, monkeypatch
     assert [one["files"] for one in seen if one["client"] == "counted"] == [len(sent)] == [3]
 
 
+@pytest.mark.parametrize(
+    ("asked", "token", "path"),
+    [
+        ("shares/fx/schemas/main/tables/nosuch/version", "all", "fx.main.nosuch"),
+        ("shares/nosuch/schemas/main/tables", "all", "nosuch.main"),
+        (f"{RATES}/metadata?version=1&timestamp=x", "all", "fx.main.rates"),
+        (f"{RATES}/version", None, "fx.main.rates"),
+        (f"shares/{'x' * 2000}/schemas", "all", f"{'x' * 999}…"),
+        ("shares", None, None),
+    ],
+)
+def test_the_audit_log_has_what_was_asked_for_and_refused(
+    asked: str, token: str | None, path: str | None, shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[dict[str, Any]] = []
+    monkeypatch.setattr(RecordLog, "record", lambda _, access: seen.append(access))
+    answer = shared.ask(asked, token, user_agent="refused")
+    assert answer.status >= 400
+    wait_until(lambda: any(one["client"] == "refused" for one in seen))
+    told = [(one["path"], one["granted"], one["status"]) for one in seen if one["client"] == "refused"]
+    assert told == [(path, False, answer.status)]
+
+
 def test_urls_are_refreshed_for_the_same_version(shared: Shared) -> None:
     lines = shared.lines(f"{RATES}/query", body={"includeRefreshToken": True})
     token = lines[-1]["endStreamAction"]["refreshToken"]

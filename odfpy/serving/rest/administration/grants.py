@@ -10,7 +10,8 @@ from pydantic import BaseModel, Field
 from odfpy.serving.rest.administration.admin import AdministrationRoute, AnAdmin
 from odfpy.serving.rest.administration.forms import PAGED, APage, IsText, Long, Name, Number, like, refusals
 from odfpy.serving.sharing.audited import note
-from odfpy.sharing.checked import check_columns
+from odfpy.sharing.checked import check_grant
+from odfpy.sharing.conditions import check_condition
 from odfpy.sharing.model import Grant
 from odfpy.sharing.names import SharePath
 
@@ -72,9 +73,10 @@ def add_grant(request: Request, admin: AnAdmin, body: NewGrantModel) -> GrantMod
     """Let somebody read a share, a schema or a table, from the next request on. The same grant twice is one."""
     path = SharePath.parse(body.path)
     note(request.scope, path=str(path))
-    if path.table is not None:
-        table = request.app.state.sharing.tables.open(admin.sharing.shares.table(path).source)
-        check_columns(table, body.columns, body.rows)
+    if body.rows is not None:
+        check_condition(body.rows)
+    tables = request.app.state.sharing.tables
+    check_grant(path, admin.sharing.shares.sources(path), tables.open, body.columns, body.rows)
     return grant_model(admin.sharing.grants.add(body.principal, path, columns=body.columns, rows=body.rows))
 
 
