@@ -7,9 +7,8 @@ from typing import Final
 
 from odfpy.data.scalars import U64
 from odfpy.settings.sections import EngineSection
+from odfpy.settings.setting import bytes_of_size
 from odfpy.values import dataclass
-
-_UNITS = {"k": 10, "m": 20, "g": 30, "t": 40}
 
 
 class SandboxMode(Enum):
@@ -77,4 +76,4 @@ class EngineSettings:
 
 
 def _bytes_of(size: str | None) -> int | None:
-    return None if size is None else int(size[:-1]) << _UNITS[size[-1].lower()]
+    return None if size is None else bytes_of_size(size)

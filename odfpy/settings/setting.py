@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cached_property
 from inspect import get_annotations
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Union, get_args, get_origin
 
 from odfpy.values import dataclass
 
@@ -55,6 +55,26 @@ class AtLeast:
     least: int
 
 
+@dataclass(frozen=True, slots=True)
+class SizeBounds:
+    """The smallest and the greatest of some sizes, in bytes."""
+
+    least: int
+    most: int
+
+    def allow(self, size: str) -> bool:
+        """Tell whether a size is between them."""
+        return self.least <= bytes_of_size(size) <= self.most
+
+
+_UNITS: Final = {"k": 10, "m": 20, "g": 30, "t": 40}
+
+
+def bytes_of_size(size: str) -> int:
+    """Return the bytes of a size such as `512m`."""
+    return int(size[:-1]) << _UNITS[size[-1].lower()]
+
+
 class Section:
     """Settings that belong together, with the values in force.
 
@@ -81,7 +101,7 @@ class Setting:
         type: type of its values, without None.
         default: value where nothing is set, None for none.
         meaning: its use.
-        marks: further conditions: `Form`, `AtLeast`.
+        marks: further conditions: `Form`, `AtLeast`, `SizeBounds`.
     """
 
     key: str
@@ -89,7 +109,7 @@ class Setting:
     type: Any
     default: Value | None
     meaning: Help
-    marks: tuple[Form | AtLeast, ...] = ()
+    marks: tuple[Form | AtLeast | SizeBounds, ...] = ()
 
     @property
     def description(self) -> str:
@@ -107,7 +127,7 @@ class Setting:
         for mark in self.marks:
             if isinstance(mark, Form):
                 return mark.words
-            if mark.least:
+            if isinstance(mark, AtLeast) and mark.least:
                 return f"a whole number from {mark.least} on"
         if get_origin(self.type) is Literal:
             *others, last = get_args(self.type)
@@ -116,7 +136,8 @@ class Setting:
 
     def accepts(self, value: object) -> bool:
         """Tell whether a value is one of this setting."""
-        return self._validator.isinstance_python(value)
+        bounds = [mark for mark in self.marks if isinstance(mark, SizeBounds)]
+        return self._validator.isinstance_python(value) and all(one.allow(str(value)) for one in bounds)
 
     def read(self, text: str) -> Value:
         """Return what a text from a command line stands for, which may be no value of this setting."""
@@ -150,7 +171,7 @@ def settings_in(section: type[Section]) -> tuple[Setting, ...]:
 def _setting(section: type[Section], name: str, declared: Any) -> Setting:
     kind, marks = _unwrapped(declared)
     (meaning,) = (mark for mark in marks if isinstance(mark, Help))
-    rules = tuple(mark for mark in marks if isinstance(mark, Form | AtLeast))
+    rules = tuple(mark for mark in marks if isinstance(mark, Form | AtLeast | SizeBounds))
     return Setting(f"{section.NAME}.{_camel(name)}", name, kind, getattr(section, name), meaning, rules)
 
 

@@ -24,6 +24,7 @@ from odfpy.engine.registry import EngineRegistry
 from odfpy.engine.settings import EngineSettings
 from odfpy.errors import EngineError
 from odfpy.settings.sections import EngineSection, IngestSection
+from odfpy.settings.setting import bytes_of_size
 from odfpy.stages import stage
 from odfpy.values import dataclass
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from odfpy.ingest.pipeline import IngestedData
 from odfpy.ingest.retractions import RetractionLimit
 
-_UNITS: Final = {"k": 10, "m": 20, "g": 30, "t": 40}
 _TEXT_GROWS, _PARQUET_GROWS, _STATE_GROWS = 4, 10, 10
 """How many bytes of memory a byte of a file takes at most, roughly, by what has been measured."""
 
@@ -83,7 +83,7 @@ def choose_lane(config: Config, state: ChainState, source: SetPollingSource | Ad
     needed = size * (_PARQUET_GROWS if isinstance(source.read, ReadParquet) else _TEXT_GROWS)
     if isinstance(source.merge, MergeSnapshot):  # all of the current state is compared with
         needed += state.data_bytes * _STATE_GROWS
-    is_large = needed > _bytes_of(ingest.memory)
+    is_large = needed > bytes_of_size(ingest.memory)
     what = f"input and state may take {_describe(needed)}" if needed else "there is nothing to read"
     return Lane(is_large, f"{what}, {'more than' if is_large else 'within'} ingest.memory ({ingest.memory})")
 
@@ -187,11 +187,6 @@ def read_rows(
         return preprocess(source.preprocess, rows, engines, spool=made)
     finally:
         made.unlink(missing_ok=True)  # what is mapped into memory stays there
-
-
-def _bytes_of(size: str) -> int:
-    """Bytes of a size such as `512m`."""
-    return int(size[:-1]) << _UNITS[size[-1].lower()]
 
 
 def _describe(size: int) -> str:

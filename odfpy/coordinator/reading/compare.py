@@ -266,9 +266,7 @@ def _helper(taken: Collection[str]) -> str:
     return _q(name)
 
 
-def _by_key(
-    sides: Sequence[_Side], columns: Sequence[str], key: Sequence[str], offset: str | None, helper: str
-) -> str:
+def _by_key(sides: Sequence[_Side], columns: Sequence[str], key: Sequence[str], offset: str | None, helper: str) -> str:
     """A query for which change it is (a number of `Change`), and the old and the new cell of each column.
 
     Args:

@@ -203,7 +203,7 @@ CONFIGURATIONS = {
     "no mapping": ("- a", ["No setting"]),
     "an unknown key": ("engine: {memry: 2g}", ["engine.memry", "Did you mean engine.memory?"]),
     "another type": ("fetch: {timeout: soon}", ["fetch.timeout", "a whole number", "'soon'"]),
-    "another form": ("engine: {memory: '9'}", ["engine.memory", "512m or 2g", "'9'"]),
+    "another form": ("engine: {memory: '9'}", ["engine.memory", "from 700m on", "'9'"]),
     "a negative count": ("fetch: {maxSize: -1}", ["fetch.maxSize", "-1"]),
     "no text": ("\udcff", ["config.yaml"]),
 }
