@@ -229,6 +229,22 @@ def test_the_version_of_a_workspace(odf: Odf, workspace: Path) -> None:
         refused = odf("list")
         assert refused.code == 1
         assert "layout version" in refused.says
+        assert ("newer release" in refused.says) is (text == b"99")
+
+
+def test_a_workspace_without_its_version_file_is_a_damaged_one(odf: Odf, workspace: Path) -> None:
+    version = workspace / ".odf" / "version"
+    version.write_bytes(b"0")
+    refused = odf("list").says
+    assert "newer" not in refused
+    assert f"echo 1 > {version}." in refused
+    version.unlink()
+    for command in (["list"], ["init", "."], ["add", "x.yaml"]):
+        refused = odf(*command).says
+        assert f"The workspace in {workspace} is damaged: {version} is missing (E220)" in refused
+        assert f"echo 1 > {version}." in refused
+    version.write_text("1\n")
+    assert odf("list").code == 0
 
 
 # --- Without permission ----------------------------------------------------------------------------------------------
