@@ -90,6 +90,18 @@ def test_a_damaged_chain_is_named_and_the_others_are_listed(case: str, odf: Odf,
     assert odf("list").code == 0
 
 
+@pytest.mark.parametrize("damage", [flip, Path.unlink], ids=["damaged", "missing"])
+def test_a_lost_block_is_named_by_its_number_with_what_mends_it(
+    damage: Callable[[Path], object], odf: Odf, workspace: Path
+) -> None:
+    hashes = [record["blockHash"] for record in odf("log", NAME, "-o", "json").json]
+    damage(dataset_folder(workspace, NAME) / "blocks" / hashes[1])
+    shutil.rmtree(workspace / ".odf" / "cache")
+    for done in (odf("list"), odf("verify", NAME)):
+        assert f"Block {len(hashes) - 2}: " in done.err + done.out
+        assert f"hint: `odf verify {NAME} --repair` fetches it" in done.err + done.out
+
+
 NAMES: dict[str, Callable[[Path], object]] = {
     "nothing": lambda alias: alias.write_text(""),
     "a path": lambda alias: alias.write_text("../../x\n"),
