@@ -87,7 +87,10 @@ class Principals:
         with self._database.writing() as connection:
             known = connection.execute(sa.select(*_COLUMNS).where(PRINCIPALS.c.folded == folded(name))).first()
             if known is not None:
-                raise AlreadyExists(f"There is a {known.kind} {known.name!r} already", hint="Choose another name.")
+                hint = "Choose another name."
+                if kind is PrincipalKind.RECIPIENT and known.kind == kind.value:
+                    hint = f"Choose another name; or `odf recipient rotate {known.name}` gives a new token."
+                raise AlreadyExists(f"There is a {known.kind} {known.name!r} already", hint=hint)
             key = connection.execute(sa.insert(PRINCIPALS).values(row)).inserted_primary_key
             assert key is not None  # noqa: S101  there is one for one row
             return self._by_id(connection, key[0])

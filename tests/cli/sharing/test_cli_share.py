@@ -136,6 +136,7 @@ def test_a_profile_that_cannot_be_written_changes_nothing(odf: Odf, workspace: P
     assert "Cannot write tree" in odf("recipient", "rotate", "acme", "--overlap", "0s", "--to", "tree").says
     old, new = odf("recipient", "show", "acme", "-o", "json").json["tokens"]
     assert (old["revokedAt"], new["revokedAt"] is None) == (None, False)
+    assert "`odf recipient rotate acme` gives a new token" in odf("recipient", "add", "acme").says
     assert odf("recipient", "rotate", "acme", "--overlap", "999999w").code == 2
     assert odf("recipient", "rotate", "acme", "--overlap", "0s").code == 0
     ended = [one["revokedAt"] is not None for one in odf("recipient", "show", "acme", "-o", "json").json["tokens"]]
