@@ -8,6 +8,7 @@ import typer
 
 from odfpy.cli.grammar import Form, command, complete_names, group, session_of
 from odfpy.cli.shares.opened import read_file, sharing_of
+from odfpy.data.data_warning import count_of
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def apply(
     if not found:
         session.output.say(f"All is as {file} declares it")
     elif dry_run:
-        session.output.say(f"{len(found)} changes; nothing was changed")
+        session.output.say(f"{count_of(len(found), 'change')}; nothing was changed")
 
 
 @command(schema, "odf schema add sales.eu", name="add")
