@@ -85,12 +85,10 @@ class Principals:
             "created_at": Timestamp.now().nanos,
         }
         with self._database.writing() as connection:
-            known = connection.execute(sa.select(*_COLUMNS).where(PRINCIPALS.c.folded == folded(name))).first()
-            if known is not None:
-                hint = "Choose another name."
-                if kind is PrincipalKind.RECIPIENT and known.kind == kind.value:
-                    hint = f"Choose another name; or `odf recipient rotate {known.name}` gives a new token."
-                raise AlreadyExists(f"There is a {known.kind} {known.name!r} already", hint=hint)
+            old = connection.execute(sa.select(*_COLUMNS).where(PRINCIPALS.c.folded == folded(name))).first()
+            if old is not None:
+                more = f" `odf recipient rotate {old.name}` gives a new token." if old.kind == "recipient" else ""
+                raise AlreadyExists(f"There is a {old.kind} {old.name!r} already", hint=f"Choose another name.{more}")
             key = connection.execute(sa.insert(PRINCIPALS).values(row)).inserted_primary_key
             assert key is not None  # noqa: S101  there is one for one row
             return self._by_id(connection, key[0])
