@@ -13,7 +13,7 @@ from odfpy.chain.stores.object_store import ObjectStore
 from odfpy.chain.stores.ref_store import HEAD, RefStore
 from odfpy.data.multihash import Multihash
 from odfpy.data.timestamp import Timestamp
-from odfpy.errors import HashMismatch, IntegrityError, MalformedData, ReferenceNotFound
+from odfpy.errors import HashMismatch, IntegrityError, MalformedData, ObjectNotFound, ReferenceNotFound
 
 if TYPE_CHECKING:
     from odfpy.chain.new_blocks import NewBlocks
@@ -72,7 +72,12 @@ class MetadataChain:
         name: Multihash | None = head or self.head()
         number: int | None = None
         while name is not None and name != until:
-            hashed = self.block(name)
+            try:
+                hashed = self.block(name)
+            except (HashMismatch, MalformedData, ObjectNotFound) as error:
+                if number is None:
+                    raise
+                raise error.with_context(f"Block {number - 1}") from error
             # Sequence numbers fall with every step, so that a walk ends whatever the links say.
             if number is not None and hashed.block.sequence_number != number - 1:
                 raise IntegrityError(

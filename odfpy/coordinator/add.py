@@ -310,6 +310,9 @@ def _remarks_on_sources(before: ChainState, after: ChainState) -> tuple[str, ...
     remarks = tuple(f"the push source {name!r} is disabled: the manifest does not have it" for name in gone)
     if len(after.source_states) < len(before.source_states) and after.polling_source is not None:
         return (*remarks, "the source fetches from another place: the next pull takes in all that is there")
+    old, new = before.polling_source, after.polling_source
+    if old is not None and new is not None and old.merge != new.merge and before.source_states:
+        return (*remarks, "rows that were taken in before are merged anew only by `odf pull --force`")
     return remarks
 
 

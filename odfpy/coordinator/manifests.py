@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
@@ -17,7 +18,7 @@ from odfpy.codec.tree import TreeError
 from odfpy.coordinator.schedules.scheduled_snapshot import with_schedule
 from odfpy.data.vocabulary import DEFAULT_VOCABULARY
 from odfpy.dataset.names import DatasetAlias
-from odfpy.errors import InvalidValue, MalformedManifest, NotFound, OdfError, UsageError
+from odfpy.errors import InvalidValue, MalformedManifest, NotFound, OdfError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from odfpy.ingest.source_checks import SourceFault
@@ -153,6 +154,9 @@ def _read(file: Path) -> bytes:
         with file.open("rb") as stream:
             return _limited(stream, str(file))
     except FileNotFoundError:
+        with suppress(OSError):
+            others = [one.name for one in file.parent.iterdir() if one.suffix in _SUFFIXES]
+            raise NotFound(f"No such file: {file}", hint=did_you_mean(file.name, others)) from None
         raise NotFound(f"No such file: {file}") from None
     except OSError as error:
         raise OdfError(f"Cannot read {file}: {error.strerror}") from error

@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odfpy.coordinator.storage.workspace_folder import ODF_FOLDER
+from odfpy.coordinator.storage.workspace_folder import ODF_FOLDER, version_missing
 from odfpy.errors import AlreadyExists, NotFound, OdfError
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def lay_down(folder: Path) -> None:
     Raises:
         NotFound: there is no such folder.
         AlreadyExists: it is a workspace already.
+        IntegrityError: it is a damaged one.
         OdfError: the folder cannot be written to.
     """
     if not folder.is_dir():
@@ -37,7 +38,7 @@ def lay_down(folder: Path) -> None:
     target = folder / ODF_FOLDER
     already = AlreadyExists(f"{folder} is a workspace already", hint="Use it as it is; `odf list` shows what is in it.")
     if target.exists() or target.is_symlink():
-        raise already
+        raise already if target.joinpath("version").exists() else version_missing(folder)
     # Built aside under a name of its own and renamed, so that nobody ever meets half a workspace.
     scratch = folder / f"{ODF_FOLDER}.{secrets.token_hex(8)}"
     try:

@@ -39,6 +39,7 @@ _DAMAGE = (
     IndexError,
 )
 _DRIVE = re.compile(r"[A-Za-z]:")
+_SHAPEFILE = b"\x00\x00\x27\x0a"
 _CLUTTER = ("__MACOSX", ".DS_Store")  # what archivers of macOS add for themselves
 
 
@@ -246,6 +247,8 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _other_format(magic: bytes) -> str:
+    if magic == _SHAPEFILE:
+        return "It is a part of a shapefile: put its .shp, .dbf and .shx into one zip file."
     if magic.startswith(b"\x1f\x8b"):
         return "It is a gzip file; say `format: Gzip`."
     return "Perhaps it is not packed at all, or the server sent an error page in its place."

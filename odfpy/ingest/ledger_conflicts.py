@@ -92,6 +92,6 @@ def warning_of(count: int, first: Sequence[Mapping[str, Any]]) -> tuple[DataWarn
     is_, them = ("is", "it") if count == 1 else ("are", "them")
     message = (
         f"{count_of(count, 'key')} {is_} known with other values, which a ledger leaves as they are"
-        f" (-v lists {them}); Snapshot or UpsertStream would record corrections"
+        f" (-v lists {them}, after a pull with --force); Snapshot or UpsertStream would record corrections"
     )
     return (DataWarning(WarningKind.KNOWN_OTHERWISE, message, count, tuple(map(key_text, first))),)

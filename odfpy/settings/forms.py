@@ -2,15 +2,19 @@
 
 # No `from __future__ import annotations` here, as in `sections`.
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from odfpy.data.duration import DURATION_FORM
-from odfpy.settings.setting import AtLeast, Form
+from odfpy.settings.setting import AtLeast, Form, SizeBounds
 
 Count = Annotated[int, AtLeast(0)]
 Positive = Annotated[int, AtLeast(1)]
 Text = Annotated[str, Form(".*", "text")]  # of one line
-Size = Annotated[str, Form("[0-9]+[kmgtKMGT]", "a size such as 512m or 2g")]
+_SIZE: Final = "[0-9]{1,15}[kmgtKMGT]"
+_ADDRESSES: Final = 1 << 47  # bytes that a process can have
+Size = Annotated[str, Form(_SIZE, "a size such as 512m or 2g, up to 128t"), SizeBounds(0, _ADDRESSES)]
+# Spark wants 450 MiB of a heap, of which Java counts two thirds.
+Heap = Annotated[str, Form(_SIZE, "a size from 700m on, such as 2g"), SizeBounds(700 << 20, _ADDRESSES)]
 Master = Annotated[
     str,
     Form(

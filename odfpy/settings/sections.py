@@ -13,6 +13,7 @@ from odfpy.settings.forms import (
     Address,
     Count,
     Folders,
+    Heap,
     HttpUrl,
     Master,
     Nodes,
@@ -49,7 +50,7 @@ class EngineSection(Section):
     job_timeout: Annotated[Count | None, Help("Seconds that one job of an engine may take; unlimited if not set")] = (
         None
     )
-    memory: Annotated[Size | None, Help("Greatest heap of the engine's Java process, for example 2g")] = None
+    memory: Annotated[Heap | None, Help("Greatest heap of the engine's Java process, for example 2g")] = None
     sandbox: Annotated[
         Literal["required", "best-effort", "off"],
         Help("Run the engine in a sandbox: always, if the system allows it, or never", "Execution Model"),

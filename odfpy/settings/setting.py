@@ -12,6 +12,7 @@ from inspect import get_annotations
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
 
+from odfpy.data.amounts import parse_size
 from odfpy.values import dataclass
 
 if TYPE_CHECKING:
@@ -55,6 +56,18 @@ class AtLeast:
     least: int
 
 
+@dataclass(frozen=True, slots=True)
+class SizeBounds:
+    """The smallest and the greatest of some sizes, in bytes."""
+
+    least: int
+    most: int
+
+    def allow(self, size: str) -> bool:
+        """Tell whether a size is between them."""
+        return self.least <= parse_size(size) <= self.most
+
+
 class Section:
     """Settings that belong together, with the values in force.
 
@@ -81,7 +94,7 @@ class Setting:
         type: type of its values, without None.
         default: value where nothing is set, None for none.
         help: its use.
-        marks: further conditions: `Form`, `AtLeast`.
+        marks: further conditions: `Form`, `AtLeast`, `SizeBounds`.
     """
 
     key: str
@@ -89,7 +102,7 @@ class Setting:
     type: Any
     default: Value | None
     help: Help
-    marks: tuple[Form | AtLeast, ...] = ()
+    marks: tuple[Form | AtLeast | SizeBounds, ...] = ()
 
     @property
     def description(self) -> str:
@@ -107,7 +120,7 @@ class Setting:
         for mark in self.marks:
             if isinstance(mark, Form):
                 return mark.words
-            if mark.least:
+            if isinstance(mark, AtLeast) and mark.least:
                 return f"a whole number, at least {mark.least}"
         if get_origin(self.type) is Literal:
             *others, last = get_args(self.type)
@@ -116,7 +129,8 @@ class Setting:
 
     def accepts(self, value: object) -> bool:
         """Tell whether a value is one of this setting."""
-        return self._validator.isinstance_python(value)
+        bounds = [mark for mark in self.marks if isinstance(mark, SizeBounds)]
+        return self._validator.isinstance_python(value) and all(one.allow(str(value)) for one in bounds)
 
     def read(self, text: str) -> Value:
         """Return what a text from a command line stands for, which may not be a value of this setting."""
@@ -150,7 +164,7 @@ def settings_in(section: type[Section]) -> tuple[Setting, ...]:
 def _setting(section: type[Section], name: str, declared: Any) -> Setting:
     kind, marks = _unwrapped(declared)
     (described,) = (mark for mark in marks if isinstance(mark, Help))
-    rules = tuple(mark for mark in marks if isinstance(mark, Form | AtLeast))
+    rules = tuple(mark for mark in marks if isinstance(mark, Form | AtLeast | SizeBounds))
     return Setting(f"{section.NAME}.{_camel(name)}", name, kind, getattr(section, name), described, rules)
 
 

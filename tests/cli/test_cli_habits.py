@@ -330,6 +330,16 @@ def test_names_of_wrong_usage_in_one_of_several_is_still_a_failure(odf: Odf, wor
     assert odf("push", "com.example.rates", "com.example.cities").code == 2, "one has not been pushed anywhere yet"
 
 
+def test_what_is_wrong_with_several_in_the_same_way_is_said_once(odf: Odf, workspace: Path) -> None:
+    odf("push", "com.example.rates", "--to", str(workspace / "pushed"))
+    pushed = odf("push", "--all")
+    lines = [line for line in pushed.err.splitlines() if line.startswith(("error:", "hint:"))]
+    assert sum("not been pushed anywhere yet (E100)" in line for line in lines) <= 2
+    assert "com.example.cities, com.example.empty" in pushed.err
+    assert " have not been pushed anywhere yet (E100)" in pushed.err
+    assert len(odf("push", "--all", "-o", "json").json) == 6
+
+
 # --- Asking ----------------------------------------------------------------------------------------------------------
 
 

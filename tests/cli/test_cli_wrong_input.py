@@ -168,6 +168,12 @@ def test_files_that_are_no_manifests(odf: Odf, workspace: Path) -> None:
         assert said in odf("add", *words).says
 
 
+def test_a_manifest_with_another_ending_is_suggested(odf: Odf, workspace: Path) -> None:
+    (workspace / "orders.yaml").write_text("")
+    (workspace / "orders.csv").write_text("")
+    assert "hint: Did you mean orders.yaml?" in odf("add", "orders.yml").says
+
+
 # --- Data ------------------------------------------------------------------------------------------------------------
 
 

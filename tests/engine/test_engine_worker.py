@@ -316,7 +316,7 @@ def test_a_java_that_does_not_start_is_a_clear_error(tmp_path: Path, monkeypatch
     java.parents[1].joinpath("release").write_text('JAVA_VERSION="21.0.1"\n')
     monkeypatch.setenv("JAVA_HOME", str(java.parents[1]))
     engine = SparkEngine(tmp_path / "run", SETTINGS)
-    with pytest.raises(EngineUnavailable, match="could not start: it ended with code 7") as error:
+    with pytest.raises(EngineUnavailable, match=r"could not start: it ended with code 7: no memory$") as error:
         engine.sql(query("SELECT 1 AS one", tmp_path))
     assert "engine.log" in str(error.value.hint)
     assert "no memory" in engine.run.log.read_text()

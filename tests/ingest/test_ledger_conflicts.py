@@ -38,8 +38,8 @@ def test_keys_with_other_values_are_counted_and_named(ledger: Workspace) -> None
     assert otherwise(result) == [
         DataWarning(
             WarningKind.KNOWN_OTHERWISE,
-            "2 keys are known with other values, which a ledger leaves as they are (-v lists them); Snapshot or"
-            " UpsertStream would record corrections",
+            "2 keys are known with other values, which a ledger leaves as they are (-v lists them, after a pull with"
+            " --force); Snapshot or UpsertStream would record corrections",
             2,
             ("id = 3", "id = 2"),
         )
@@ -51,7 +51,7 @@ def test_they_are_told_also_if_nothing_is_new(ledger: Workspace) -> None:
     result = feed(ledger, "root", "1 A")
     assert result.outcome is PullOutcome.UP_TO_DATE
     assert otherwise(result)[0].message.startswith("1 key is known with other values")
-    assert "(-v lists it)" in otherwise(result)[0].message
+    assert "(-v lists it, after a pull with --force)" in otherwise(result)[0].message
 
 
 def test_a_null_is_another_value(ledger: Workspace) -> None:

@@ -13,6 +13,7 @@ from odfpy.cli.relay.demo import demo
 from odfpy.cli.relay.opened import OpenedRelay, relay_of, who
 from odfpy.cli.relay.serve import serve
 from odfpy.cli.relay.users import users
+from odfpy.data.amounts import count_of
 from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def apply(
     if not prepared.steps:
         output.say(f"All is as {', '.join(file)} declares it")
     elif dry_run:
-        output.say(f"{len(prepared.steps)} changes; nothing was changed")
+        output.say(f"{count_of(len(prepared.steps), 'change')}; nothing was changed")
 
 
 @command(app, "odf relay status", "odf relay status --check")

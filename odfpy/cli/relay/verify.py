@@ -49,14 +49,18 @@ def print_kept(output: Output, found: Verification) -> None:
     for one in found.missing:
         output.warn(f"the rows of {one.relay} are missing: {one.why}")
     relays = ", ".join(sorted({one.relay for one in found.signed})) or "nobody"
-    output.say(f"Kept {found.rows:,} rows as {found.name}, signed by {relays}: odf web verify {found.name}")
+    output.say(f"Kept {_rows(found.rows)} as {found.name}, signed by {relays}: odf web verify {found.name}")
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row{'' if count == 1 else 's'}"
 
 
 def _show(output: Output, found: Verification) -> None:
     if found.query:
         who = "an unknown requester" if found.subject is None else f"{found.subject} ({found.requester[:16]})"
         when = "" if found.at is None else f", {_time(found.at)}"
-        output.text(f"{found.rows:,} rows, asked by {who}{when}: {found.sql}")
+        output.text(f"{_rows(found.rows)}, asked by {who}{when}: {found.sql}")
     if found.signed:
         columns = {
             "Fragment": "fragment",

@@ -11,12 +11,14 @@ from odfpy.cli.screen.output import Format, Output, error_tree
 from odfpy.cli.screen.progress import ProgressLine
 from odfpy.cli.screen.terminal import paint
 from odfpy.data.amounts import count_of
+from odfpy.errors import UsageError
 
 if TYPE_CHECKING:
     from odfpy.chain.signatures import SignatureReport
     from odfpy.cli.screen.profile import CommandProfile
     from odfpy.coordinator.storage.results import PullResult
     from odfpy.data.data_warning import DataWarning
+    from odfpy.errors import OdfError
 
 # What became of the rows of an input, in the words of a person.
 _FATES = {
@@ -56,15 +58,15 @@ def report(
     trees = []
     outcomes = []
     told: set[str] = set()
+    errors = _Errors(output)
     try:
         for result in results:
             outcomes.append(result.outcome.value)
             progress.clear()
+            errors.tell_others(result)
             if result.error is not None:
                 codes.add(result.error.exit_code)
-                message = result.error.message
-                error = message if message.startswith(result.name) else f"{result.name}: {message}"
-                output.error(error, result.error.hint, result.error.code)
+                errors.take(result)
                 if result.num_blocks and output.for_people:
                     output.say(f"  committed before that: {_committed(result)}")
             elif output.for_people:
@@ -75,6 +77,7 @@ def report(
                 trees.append(_tree(result))
         if not outcomes and if_none and output.for_people:
             output.say(if_none)
+        errors.tell()
         if output.for_people:
             print_counts(outcomes, output)
     finally:  # what is done is done, and a program wants to know of it too
@@ -88,6 +91,47 @@ def report(
         if not output.for_people and output.form is not Format.NDJSON:
             output.tree(trees)
     return 1 if 1 in codes else max(codes)
+
+
+class _Errors:
+    """Errors of results. What is wrong in the same way with several datasets after another is said once."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._error: OdfError | None = None
+        self._names: list[str] = []
+
+    def take(self, result: PullResult) -> None:
+        """Tell an error now, or with those like it."""
+        error = result.error
+        if error is None:
+            return
+        self._names.append(result.name)
+        self._error = error
+        if not isinstance(error, UsageError) or not error.message.startswith(f"{result.name} has "):
+            self.tell()
+
+    def tell_others(self, result: PullResult) -> None:
+        """Tell what waits, unless the next result has the same error."""
+        error, ours = result.error, self._error
+        if ours is None:
+            return
+        last = self._names[-1]
+        if error is None or error.hint != ours.hint or error.message != result.name + ours.message[len(last) :]:
+            self.tell()
+
+    def tell(self) -> None:
+        """Tell what waits."""
+        error, names = self._error, self._names
+        self._error, self._names = None, []
+        if error is None:
+            return
+        name, message = names[-1], error.message
+        if len(names) > 1:
+            message = f"{', '.join(names)}{message[len(name) :].replace(' has ', ' have ', 1)}"
+        elif not message.startswith(name):
+            message = f"{name}: {message}"
+        self._output.error(message, error.hint, error.code)
 
 
 def print_counts(outcomes: Sequence[str], output: Output) -> None:

@@ -84,4 +84,4 @@ def remove(
 ) -> None:
     """Withdraw a grant, from the next request on; urls of files that were given for it end, too."""
     grant = sharing_of(context).grants.remove(whole_number(number, "N") or 0)
-    session_of(context).output.say(f"{grant.principal} reads {grant.path} no more by this grant")
+    session_of(context).output.say(f"grant {grant.id} revoked")

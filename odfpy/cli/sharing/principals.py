@@ -202,7 +202,7 @@ def revoke_recipient(
 def disable(context: typer.Context, name: Name) -> None:
     """Keep somebody out, from the next request on; `enable` lets them in again."""
     sharing_of(context).principals.change(name, is_disabled=True)
-    session_of(context).output.say(f"{name} is kept out")
+    session_of(context).output.say(f"{name} is disabled")
 
 
 @command(recipient, "odf recipient enable acme", name="enable")

@@ -166,7 +166,7 @@ def apply(
     if not found:
         session.output.say(f"All is as {file} declares it")
     elif dry_run:
-        session.output.say(f"{len(found)} changes; nothing was changed")
+        session.output.say(f"{count_of(len(found), 'change')}; nothing was changed")
 
 
 @command(schema, "odf schema add sales.eu", name="add")

@@ -187,7 +187,7 @@ def _ingest_file(
         what = (file.path, file.name, file.event_time)
         ingested, remarks = ingest_by_spark(dataset, read_as, what, engines, scratch, system_time, limit)
     else:
-        ingested, remarks = _ingest_here(dataset, read_as, file, engines, scratch / "data", system_time, keys, limit)
+        ingested, remarks = _ingest_here(dataset, read_as, file, engines, scratch, system_time, keys, limit)
     events = events_of(dataset.state, ingested, file.state, policy, source.read.schema)
     written = {item.info.physical_hash: item.path for item in ingested.slices}
     with stage("commit"):
@@ -219,7 +219,7 @@ def _ingest_here(
     source: SetPollingSource | AddPushSource,
     file: SourceFile,
     engines: EngineRegistry,
-    out: Path,
+    scratch: Path,
     system_time: Timestamp,
     keys: DatasetKeys,
     limit: RetractionLimit | None,
@@ -228,7 +228,7 @@ def _ingest_here(
     from odfpy.ingest.pipeline import ingest_rows
 
     state = dataset.state
-    rows, remarks = read_rows(source, file.path, file.name, state.vocab, engines)
+    rows, remarks = read_rows(source, file.path, file.name, state.vocab, engines, scratch)
     ingested = ingest_rows(
         rows,
         strategy=source.merge,
@@ -238,7 +238,7 @@ def _ingest_here(
         system_time=system_time,
         source_event_time=file.event_time,
         watermark=state.watermark,
-        out=out,
+        out=scratch / "data",
         state=keys.state,
         limit=limit,
     )

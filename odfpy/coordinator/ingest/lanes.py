@@ -162,6 +162,7 @@ def read_rows(
     name: str,
     vocab: DatasetVocabulary,
     engines: EngineRegistry,
+    scratch: Path,
 ) -> tuple[pa.Table, tuple[str, ...]]:
     """The rows of a file, read and preprocessed, and remarks for the person.
 
@@ -171,6 +172,7 @@ def read_rows(
         name: what messages call the file.
         vocab: names of the system columns.
         engines: the engines of the workspace.
+        scratch: a folder for the rows on the way to the engine and back, swept if this process is killed.
     """
     from odfpy.ingest.normalize import coerce_inferred_event_time
     from odfpy.ingest.preprocess import preprocess
@@ -180,4 +182,8 @@ def read_rows(
         rows = read(source.read, path, name=name)
         if schema_of(source.read) is None:
             rows = coerce_inferred_event_time(rows, vocab)
-    return preprocess(source.preprocess, rows, engines)
+    made = scratch / "preprocessed"
+    try:
+        return preprocess(source.preprocess, rows, engines, spool=made)
+    finally:
+        made.unlink(missing_ok=True)  # what is mapped into memory stays there

@@ -48,7 +48,7 @@ from odfpy.errors import ChainRuleViolation, HashMismatch, ObjectNotFound, OdfEr
 from odfpy.repository.transfer.clock import FromTheFuture, ahead
 
 _RESTORE = (
-    "`odf verify --repair` fetches it from where the dataset was pulled from or pushed to. Or copy the file of that"
+    "`odf verify {} --repair` fetches it from where the dataset was pulled from or pushed to. Or copy the file of that"
     " name from another copy."
 )
 _MAKE_AGAIN = (
@@ -136,7 +136,9 @@ def _verify_chain(this: Verification) -> None:
         while (hashed := next(walk, None)) is not None:
             this.blocks.append(hashed)
     except OdfError as error:
-        this.error("block", error.message, hint=error.hint or _RESTORE, cause=type(error))
+        is_lost = isinstance(error, (HashMismatch, ObjectNotFound))
+        hint = error.hint if error.hint and not is_lost else _RESTORE.format(this.dataset.handle)
+        this.error("block", error.message, hint=hint, cause=type(error))
         this.blocks.clear()  # the rules need the whole chain, from its seed on
         return
     this.blocks.reverse()
@@ -205,7 +207,7 @@ def _verify_object(
     this: Verification, hashed: HashedBlock, check: str, store: ObjectStore, name: Multihash, size: int
 ) -> bool:
     """Size and physical hash of one file."""
-    file, restore = store.describe(name), _MAKE_AGAIN if check == CHECKPOINT else _RESTORE
+    file, restore = store.describe(name), _MAKE_AGAIN if check == CHECKPOINT else _RESTORE.format(this.dataset.handle)
     damage = damage_of(store, name, check, size)
     if damage is not None:
         this.error(check, damage.message, hashed, file=file, hint=restore, cause=damage.cause)

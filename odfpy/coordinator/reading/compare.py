@@ -6,7 +6,7 @@ each row that is different. The rows of the difference come as they are made, in
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
@@ -222,11 +222,12 @@ def compare(
             )
     # By the primary key only if both states have it: one of them may be older than the key.
     known = tuple(key) or (primary if all(set(primary) <= set(side.columns) for side in sides) else ())
+    helper = _helper({name for schema in schemas for name in schema.names})
     if known:
         offset = None if set(known) == set(primary) else state.vocab.offset_column
-        text = _by_key(sides, columns, known, offset)
+        text = _by_key(sides, columns, known, offset, helper)
     else:
-        text = _by_rows(sides, columns, schemas)
+        text = _by_rows(sides, columns, schemas, helper)
     return Comparison(known, columns, service.run(Query(text, _DIALECT.name), control), _column_changes(sides, schemas))
 
 
@@ -257,7 +258,15 @@ def _column_changes(sides: Sequence[_Side], schemas: Sequence[pa.Schema]) -> tup
     return tuple(ColumnChange(one, old.get(one), new.get(one)) for one in names if old.get(one) != new.get(one))
 
 
-def _by_key(sides: Sequence[_Side], columns: Sequence[str], key: Sequence[str], offset: str | None) -> str:
+def _helper(taken: Collection[str]) -> str:
+    """A name for a column, quoted, that no state has."""
+    name = "__odf"
+    while name in taken:
+        name += "_"
+    return _q(name)
+
+
+def _by_key(sides: Sequence[_Side], columns: Sequence[str], key: Sequence[str], offset: str | None, helper: str) -> str:
     """A query for which change it is (a number of `Change`), and the old and the new cell of each column.
 
     Args:
@@ -265,6 +274,7 @@ def _by_key(sides: Sequence[_Side], columns: Sequence[str], key: Sequence[str], 
         columns: of data.
         key: which of these rows are known by.
         offset: where the key is not that of the state, the column by which the last row of several is found.
+        helper: a quoted name that no column has.
     """
     tables = []
     for side in sides:
@@ -273,9 +283,10 @@ def _by_key(sides: Sequence[_Side], columns: Sequence[str], key: Sequence[str], 
             by = ", ".join(map(_q, key))
             inner = (
                 f"(SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY {by} ORDER BY {_q(offset)} DESC)"  # noqa: S608
-                f' AS "__n" FROM {inner}) WHERE "__n" = 1)'
+                f" AS {helper} FROM {inner}) WHERE {helper} = 1)"
             )
-        tables.append(f'(SELECT *, TRUE AS "__is" FROM {inner})')  # noqa: S608
+            inner = f"(SELECT * EXCEPT ({helper}) FROM {inner})"  # noqa: S608
+        tables.append(f"(SELECT *, TRUE AS {helper} FROM {inner})")  # noqa: S608
     a, b = (f"{name}." for name in ("a", "b"))
     cells = [(sides[0].cell(name, a), sides[1].cell(name, b)) for name in columns]
     shown = "".join(f', {old} AS "a{at}", {new} AS "b{at}"' for at, (old, new) in enumerate(cells))
@@ -283,16 +294,16 @@ def _by_key(sides: Sequence[_Side], columns: Sequence[str], key: Sequence[str], 
     differ = [
         f"({old} IS DISTINCT FROM {new})" for name, (old, new) in zip(columns, cells, strict=True) if name not in key
     ]
-    where = " OR ".join(['(a."__is" IS NULL)', '(b."__is" IS NULL)', *differ])
+    where = " OR ".join([f"(a.{helper} IS NULL)", f"(b.{helper} IS NULL)", *differ])
     order = ", ".join(f"coalesce(b.{_q(name)}, a.{_q(name)})" for name in key)
     return (
-        f'SELECT CASE WHEN a."__is" IS NULL THEN 0 WHEN b."__is" IS NULL THEN 1 ELSE 2 END AS "__change"{shown}'  # noqa: S608
+        f"SELECT CASE WHEN a.{helper} IS NULL THEN 0 WHEN b.{helper} IS NULL THEN 1 ELSE 2 END AS {helper}{shown}"  # noqa: S608
         f" FROM {tables[0]} AS a FULL JOIN {tables[1]} AS b ON {on} WHERE {where} ORDER BY {order}"
     )
 
 
-def _by_rows(sides: Sequence[_Side], columns: Sequence[str], schemas: Sequence[pa.Schema]) -> str:
-    """A query for how many more there are of each row, and its cells."""
+def _by_rows(sides: Sequence[_Side], columns: Sequence[str], schemas: Sequence[pa.Schema], helper: str) -> str:
+    """A query for how many more there are of each row, and its cells; `helper` is a quoted name that no column has."""
     import pyarrow as pa
 
     names = ", ".join(map(_q, columns))
@@ -302,12 +313,12 @@ def _by_rows(sides: Sequence[_Side], columns: Sequence[str], schemas: Sequence[p
         shown = {name: f"(SELECT {_q(name)} FROM {other.table} WHERE FALSE)" for name in columns}  # noqa: S608
         shown |= {name: _q(name) for name in side.columns}
         cells = ", ".join(f"{shown[name]} AS {_q(name)}" for name in columns)
-        parts.append(f'SELECT {cells}, {count} AS "__n" FROM {side.table}')  # noqa: S608
+        parts.append(f"SELECT {cells}, {count} AS {helper} FROM {side.table}")  # noqa: S608
     nested = {field.name for schema in schemas for field in schema if pa.types.is_nested(field.type)}
-    order = ", ".join(_q(name) for name in columns if name not in nested) or '"__count"'
+    order = ", ".join(_q(name) for name in columns if name not in nested) or helper
     return (
-        f'SELECT sum("__n") AS "__count", {names} FROM ({" UNION ALL ".join(parts)}) GROUP BY {names}'  # noqa: S608
-        f' HAVING sum("__n") <> 0 ORDER BY {order}'
+        f"SELECT * FROM (SELECT sum({helper}) AS {helper}, {names} FROM ({' UNION ALL '.join(parts)})"  # noqa: S608
+        f" GROUP BY {names}) WHERE {helper} <> 0 ORDER BY {order}"
     )
 
 

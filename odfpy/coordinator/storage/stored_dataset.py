@@ -21,7 +21,7 @@ from odfpy.coordinator.storage.workspace_folder import WorkspaceFolder
 from odfpy.data.multihash import Multihash
 from odfpy.dataset.identity import DID_ODF_PREFIX, DatasetId
 from odfpy.dataset.names import DatasetAlias
-from odfpy.errors import DatasetLocked, IntegrityError, InvalidValue, OdfError, UsageError
+from odfpy.errors import DatasetLocked, HashMismatch, IntegrityError, InvalidValue, OdfError, UsageError
 from odfpy.files import read_regular
 from odfpy.stages import stage
 from odfpy.values import dataclass
@@ -29,7 +29,10 @@ from odfpy.values import dataclass
 if TYPE_CHECKING:
     from odfpy.chain.new_blocks import NewBlocks
 
-_RESTORE = "Restore the dataset from a backup, or delete it and pull it again from a repository that has it."
+_RESTORE = (
+    "`odf verify {} --repair` fetches it from where the dataset was pulled from or pushed to. Or restore the dataset"
+    " from a backup."
+)
 
 
 def inputs_in(state: ChainState) -> list[DatasetId]:
@@ -146,7 +149,8 @@ class StoredDataset:
 
     def named(self, error: OdfError) -> OdfError:
         """The same error with the dataset's name before its message, and something to try."""
-        return error.with_context(self.handle, hint=_RESTORE)
+        hint = error.hint if error.hint and not isinstance(error, HashMismatch) else _RESTORE.format(self.handle)
+        return error.with_message(f"{self.handle}: {error.message}", hint=hint)
 
     @property
     def input_ids(self) -> list[DatasetId]:

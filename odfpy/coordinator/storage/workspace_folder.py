@@ -17,6 +17,7 @@ import fcntl
 import hashlib
 import os
 import secrets
+import shlex
 import shutil
 import time
 from collections.abc import Iterator
@@ -28,7 +29,7 @@ from typing import TYPE_CHECKING
 from odfpy.coordinator.storage.chain_cache import ChainCache
 from odfpy.coordinator.storage.key_store import KeyStore
 from odfpy.dataset.identity import DatasetId
-from odfpy.errors import OdfError, UnsupportedVersion, UsageError, WorkspaceNotFound
+from odfpy.errors import IntegrityError, OdfError, UnsupportedVersion, UsageError, WorkspaceNotFound
 from odfpy.files import cache_folder, try_lock
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class WorkspaceFolder:
         Raises:
             WorkspaceNotFound: there is none, or no such folder.
             UnsupportedVersion: a newer release has made it.
+            IntegrityError: its version file is damaged, or missing.
             UsageError: its path is not text.
         """
         if not os.path.isdir(folder):  # noqa: PTH112  of Path, it fails for names that no folder can have
@@ -76,15 +78,11 @@ class WorkspaceFolder:
         for candidate in (start, *start.parents):
             version = candidate / ODF_FOLDER / "version"
             if version.is_file():
-                found = _version_in(version)
-                if found != LAYOUT_VERSION:
-                    raise UnsupportedVersion(
-                        f"The workspace in {candidate} has layout version {found!r}, this release knows"
-                        f" {LAYOUT_VERSION}",
-                        hint="Use a newer release of odfpy.",
-                    )
+                _check_version(candidate, _version_in(version))
                 require_text(candidate)
                 return cls(candidate)
+            if version.parent.joinpath("datasets").is_dir():
+                raise version_missing(candidate)
         raise WorkspaceNotFound(
             f"No workspace in {start} or any folder above it", hint="Make one here with `odf init`."
         )
@@ -274,6 +272,28 @@ def _remove(folder: Path) -> None:
     except KeyboardInterrupt:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def version_missing(folder: Path) -> IntegrityError:
+    """The error of a folder that has the folder of a workspace without its version file."""
+    version = folder / ODF_FOLDER / "version"
+    return IntegrityError(f"The workspace in {folder} is damaged: {version} is missing", hint=_mend(version))
+
+
+def _check_version(folder: Path, found: str) -> None:
+    if found == LAYOUT_VERSION:
+        return
+    message = f"The workspace in {folder} has layout version {found!r}, this release knows {LAYOUT_VERSION}"
+    if found.isdecimal() and int(found[:9]) > int(LAYOUT_VERSION):
+        raise UnsupportedVersion(message, hint="Use a newer release of odfpy.")
+    raise IntegrityError(message, hint=_mend(folder / ODF_FOLDER / "version"))
+
+
+def _mend(version: Path) -> str:
+    return (
+        f"If it was made by this release: echo {LAYOUT_VERSION} > {shlex.quote(str(version))}."
+        " If other files are missing, too, restore the folder from a backup."
+    )
 
 
 def _version_in(file: Path) -> str:

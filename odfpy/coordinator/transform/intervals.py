@@ -113,7 +113,7 @@ def recorded_intervals(
 def _diverged(dataset: StoredDataset, source: StoredDataset, block: Multihash) -> InputDiverged:
     return InputDiverged(
         f"{dataset.handle} cannot go on: its input {source.handle} was compacted, reset or overwritten since, or is an"
-        f" older copy (it has block {block} no more)",
+        f" older copy (block {block} is no longer in its history)",
         hint=f"`odf pull {source.handle}` brings an older copy up to date. Otherwise make the derivative again from the"
         f" first row: `odf pull {dataset.handle} --reset-derivatives-on-diverged-input`",
     )

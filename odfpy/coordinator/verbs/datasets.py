@@ -263,7 +263,8 @@ class DatasetRegistry:
             if others:
                 raise UsageError(
                     f"{dataset.handle} is an input of {', '.join(map(str, others))}",
-                    hint="--recursive deletes these too; --force leaves them: they can be pulled or verified no more.",
+                    hint="--recursive deletes these too; --force leaves them, but they can no longer be pulled or"
+                    " verified.",
                 )
         return lineage.in_order(chosen, with_inputs=False)[::-1]
 

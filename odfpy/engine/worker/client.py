@@ -33,10 +33,11 @@ from odfpy.engine.contract import (
 )
 from odfpy.engine.settings import EngineSettings, SandboxMode
 from odfpy.engine.spark.process.java import find_java
+from odfpy.engine.spark.process.jvm import JvmDied
 from odfpy.engine.tracing import TraceRequest, TraceResponse, TraceResponseSuccess
 from odfpy.engine.worker.admin import POLL_SECONDS, SILENCE_SECONDS, greet, stop_engine
 from odfpy.engine.worker.job_profile import JobProfile
-from odfpy.engine.worker.launch import exit_code, last_words, launch, reap, recent_fingerprint
+from odfpy.engine.worker.launch import exit_code, last_words, last_words_of_java, launch, reap, recent_fingerprint
 from odfpy.engine.worker.leftovers import remove_output
 from odfpy.engine.worker.messages import (
     Answer,
@@ -258,7 +259,8 @@ class SparkEngine:
                     case Breakdown() as ended:
                         error = ended.raised()
                         hint = " ".join(filter(None, (error.hint, self._see_log)))
-                        raise error.with_message(error.message, hint=hint)
+                        words = last_words_of_java(self.run) if isinstance(error, JvmDied) else ""
+                        raise error.with_message(f"{error.message}: {words}" if words else error.message, hint=hint)
                     case None:
                         if control is not None:
                             control.check()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -27,6 +28,7 @@ _INHERITED: Final = frozenset(
     ("HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "XDG_CACHE_HOME")
 )
 _LOG_LINES: Final = 3
+_OURS: Final = re.compile(r"(\S+Z )?engine [0-9]+: ")
 _CODE: Final = (
     "chain",
     "codec",
@@ -174,3 +176,15 @@ def last_words(run: RunFolder) -> str:
     except OSError:
         return ""
     return "\n".join(lines[-_LOG_LINES:])
+
+
+def last_words_of_java(run: RunFolder) -> str:
+    """The last line that Java has printed at a start that failed; empty if it printed nothing."""
+    try:
+        lines = run.log.read_text("utf-8", "replace").strip().splitlines()
+    except OSError:
+        return ""
+    while lines and _OURS.match(lines[-1]):  # what the worker says of it
+        lines.pop()
+    begin = next((at for at in range(len(lines), 0, -1) if _OURS.match(lines[at - 1])), 0)  # of an earlier worker
+    return lines[-1].strip() if lines[begin:] else ""

@@ -85,9 +85,10 @@ class Principals:
             "created_at": Timestamp.now().nanos,
         }
         with self._database.writing() as connection:
-            known = connection.execute(sa.select(*_COLUMNS).where(PRINCIPALS.c.folded == folded(name))).first()
-            if known is not None:
-                raise AlreadyExists(f"There is a {known.kind} {known.name!r} already", hint="Choose another name.")
+            old = connection.execute(sa.select(*_COLUMNS).where(PRINCIPALS.c.folded == folded(name))).first()
+            if old is not None:
+                more = f" `odf recipient rotate {old.name}` gives a new token." if old.kind == "recipient" else ""
+                raise AlreadyExists(f"There is a {old.kind} {old.name!r} already", hint=f"Choose another name.{more}")
             key = connection.execute(sa.insert(PRINCIPALS).values(row)).inserted_primary_key
             assert key is not None  # noqa: S101  there is one for one row
             return self._by_id(connection, key[0])

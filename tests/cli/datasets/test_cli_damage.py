@@ -95,6 +95,18 @@ def test_a_damaged_chain_is_named_and_the_others_are_listed(case: str, odf: Odf,
     assert odf("list").code == 0
 
 
+@pytest.mark.parametrize("damage", [flip, Path.unlink], ids=["damaged", "missing"])
+def test_a_lost_block_is_named_by_its_number_with_what_mends_it(
+    damage: Callable[[Path], object], odf: Odf, workspace: Path
+) -> None:
+    hashes = [record["blockHash"] for record in odf("log", NAME, "-o", "json").json]
+    damage(dataset_folder(workspace, NAME) / "blocks" / hashes[1])
+    shutil.rmtree(workspace / ".odf" / "cache")
+    for done in (odf("list"), odf("verify", NAME)):
+        assert f"Block {len(hashes) - 2}: " in done.err + done.out
+        assert f"hint: `odf verify {NAME} --repair` fetches it" in done.err + done.out
+
+
 NAMES: dict[str, Callable[[Path], object]] = {
     "nothing": lambda alias: alias.write_text(""),
     "a path": lambda alias: alias.write_text("../../x\n"),
@@ -208,7 +220,7 @@ CONFIGURATIONS = {
     "no mapping": ("- a", ["No setting"]),
     "an unknown key": ("engine: {memry: 2g}", ["engine.memry", "Did you mean engine.memory?"]),
     "another type": ("fetch: {timeout: soon}", ["fetch.timeout", "a whole number", "'soon'"]),
-    "another form": ("engine: {memory: '9'}", ["engine.memory", "512m or 2g", "'9'"]),
+    "another form": ("engine: {memory: '9'}", ["engine.memory", "from 700m on", "'9'"]),
     "a negative count": ("fetch: {maxSize: -1}", ["fetch.maxSize", "-1"]),
     "no text": ("\udcff", ["config.yaml"]),
 }
@@ -234,6 +246,22 @@ def test_the_version_of_a_workspace(odf: Odf, workspace: Path) -> None:
         refused = odf("list")
         assert refused.code == 1
         assert "layout version" in refused.says
+        assert ("newer release" in refused.says) is (text == b"99")
+
+
+def test_a_workspace_without_its_version_file_is_a_damaged_one(odf: Odf, workspace: Path) -> None:
+    version = workspace / ".odf" / "version"
+    version.write_bytes(b"0")
+    refused = odf("list").says
+    assert "newer" not in refused
+    assert f"echo 1 > {version}." in refused
+    version.unlink()
+    for command in (["list"], ["init", "."], ["add", "x.yaml"]):
+        refused = odf(*command).says
+        assert f"The workspace in {workspace} is damaged: {version} is missing (E220)" in refused
+        assert f"echo 1 > {version}." in refused
+    version.write_text("1\n")
+    assert odf("list").code == 0
 
 
 # --- Without permission ----------------------------------------------------------------------------------------------

@@ -217,3 +217,19 @@ def test_a_member_of_a_struct_that_came_later_was_empty_before(key: str, tmp_pat
         assert sorted(changes, key=str) == sorted([(whole[0], None), (None, new)], key=str)
     else:
         assert sorted(changes, key=str) == sorted([(None, new), (None, whole[1]), (None, None)], key=str)
+
+
+@pytest.mark.parametrize("key", ["id", "__is", ""])
+def test_columns_may_have_any_names(key: str, tmp_path: Path) -> None:
+    merge = "{kind: Snapshot, primaryKey: [id]}" if key else "{kind: Append}"
+    workspace = workspace_with(tmp_path / "workspace", NESTED.format(merge=merge))
+    names = ("__is", "__n", "__count", "__change", "__odf", "__odf_", "a0", "b1", "a")
+    file = tmp_path / "rows.ndjson"
+    for value in (1, 2):
+        row = {"event_time": "2024-01-01T00:00:00Z", "id": 1, **dict.fromkeys(names, value)}
+        file.write_text(f"{json.dumps(row)}\n")
+        assert [result.error for result in workspace.ingest("ds", [file])] == [None]
+    with workspace.compare("ds", str(3), "head", key=[key] if key else []) as found:
+        changes = [((one.old or {}).get("__is"), (one.new or {}).get("a0")) for one in found]
+    both = {"id": [(1, 2)], "__is": [(None, 2), (1, None)], "": [(None, 2)]}
+    assert sorted(changes, key=str) == sorted(both[key], key=str)

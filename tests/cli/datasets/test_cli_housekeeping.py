@@ -139,6 +139,7 @@ def test_deleting_what_others_are_derived_from(odf: Odf, workspace: Path) -> Non
     refused = odf("delete", NAME)
     assert refused.code == 2
     assert f"{NAME} is an input of {DERIVED}" in refused.says
+    assert "but they can no longer be pulled or verified." in refused.says
     unasked = odf("delete", NAME, "-r")
     assert f"Delete {DERIVED}, {NAME}, with all data?" in unasked.says
     assert odf("delete", NAME, "-r", "-y").err == f"Deleted {DERIVED}\nDeleted {NAME}\n"

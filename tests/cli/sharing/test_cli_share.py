@@ -136,6 +136,7 @@ def test_a_profile_that_cannot_be_written_changes_nothing(odf: Odf, workspace: P
     assert "Cannot write tree" in odf("recipient", "rotate", "acme", "--overlap", "0s", "--to", "tree").says
     old, new = odf("recipient", "show", "acme", "-o", "json").json["tokens"]
     assert (old["revokedAt"], new["revokedAt"] is None) == (None, False)
+    assert "`odf recipient rotate acme` gives a new token" in odf("recipient", "add", "acme").says
     assert odf("recipient", "rotate", "acme", "--overlap", "999999w").code == 2
     assert odf("recipient", "rotate", "acme", "--overlap", "0s").code == 0
     ended = [one["revokedAt"] is not None for one in odf("recipient", "show", "acme", "-o", "json").json["tokens"]]
@@ -207,9 +208,9 @@ def test_groups_and_grants(odf: Odf, workspace: Path) -> None:
         "a = 1",
     )
     assert odf("group", "remove", "partners", "--members", "ann").code == 0
-    assert odf("recipient", "disable", "acme").code == 0
+    assert odf("recipient", "disable", "acme").err == "acme is disabled\n"
     assert odf("recipient", "list", "-o", "json").json[0]["disabled"] is True
-    assert odf("grant", "remove", str(grant["number"])).code == 0
+    assert odf("grant", "remove", str(grant["number"])).err == f"grant {grant['number']} revoked\n"
     assert odf("grant", "list").err == "No grants; add one with `odf grant add NAME PATH`.\n"
     assert odf("group", "remove", "partners").code == 0
     assert odf("recipient", "remove", "acme").code == 0
@@ -227,6 +228,9 @@ def test_a_file_declares_all_of_it(odf: Odf, workspace: Path) -> None:
     assert planned.out.splitlines() == [
         "+ recipient acme", "+ share sales", "+ table sales.eu.files: parquet files", "+ grant: acme reads sales",
     ]  # fmt: skip
+    assert planned.err == "4 changes; nothing was changed\n"
+    one = odf("share", "apply", "-f", "-", "--dry-run", stdin=b"{kind: Shares, version: 1, recipients: {acme: }}")
+    assert one.err == "1 change; nothing was changed\n"
     assert odf("share", "list", "-o", "json").json == []
     assert odf("share", "apply", "-f", "-", stdin=declared).out == planned.out
     assert odf("share", "apply", "-f", "-", "--prune", stdin=declared).out == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -77,6 +78,17 @@ def test_a_person_decides(workspace: Workspace, source: AddPushSource) -> None:
     assert lane(workspace, source) == "spark: ingest.lane is spark"
     with pytest.raises(UsageError, match=r"ingest\.lane is auto, local or spark"):
         workspace.config.set("ingest.lane", "fast")
+
+
+def test_rows_to_preprocess_stay_in_the_workspace_which_is_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = "      preprocess: {kind: Sql, engine: datafusion, query: select * from input}\n      merge:"
+    workspace = workspace_with(tmp_path / "w", root().replace("      merge:", query))
+    feed(workspace, "root", "1 x")  # what the engine's process needs is there
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+    assert feed(workspace, "root", "1 x", "2 y").error is None
+    assert rows(workspace, "root") == ["+A 1 x", "+A 2 y"]
 
 
 @pytest.mark.spark

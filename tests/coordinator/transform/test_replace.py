@@ -161,6 +161,21 @@ def test_what_is_known_of_one_place_is_not_held_against_another(workspace: Works
     assert rows(workspace, "a") == ["+A 1 x", "+A 2 y", "+A 3 z"]
 
 
+def test_another_merge_strategy_takes_in_what_was_there_only_by_force(workspace: Workspace):
+    ledger, upsert = "{kind: Ledger, primaryKey: [id]}", "{kind: UpsertStream, primaryKey: [id]}"
+    put(workspace, "data/4.ndjson", "3 z")
+    assert len(replaced(workspace, polling(merge=ledger)).notes) == 1
+    pull(workspace)
+    put(workspace, "data/5.ndjson", "3 Z")
+    pull(workspace)
+    assert rows(workspace, "a")[-1] == "+A 3 z", "a ledger leaves rows as they are"
+    note = "rows that were taken in before are merged anew only by `odf pull --force`"
+    assert replaced(workspace, polling(merge=upsert)).notes == (note,)
+    assert pull(workspace) is PullOutcome.UP_TO_DATE
+    assert [one.error for one in workspace.pull(["a"], force=True)] == [None]
+    assert rows(workspace, "a")[-2:] == ["-C 3 z", "+C 3 Z"]
+
+
 def test_the_same_url_goes_on_where_it_was(workspace: Workspace):
     put(workspace, "other/1.ndjson", "2 y")
     url = "kind: Url, url: 'file:other/1.ndjson'"
