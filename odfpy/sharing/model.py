@@ -28,7 +28,7 @@ class Principal:
         kind: what they are.
         name: how they are called; unique among all principals, whatever the case.
         attributes: what conditions on rows may name, such as the country of a partner.
-        is_disabled: whether they are kept out for now.
+        is_disabled: whether they are disabled for now.
         created_at: when they were added.
         is_admin: whether they may administer the workspace over the network.
     """

@@ -22,7 +22,7 @@ const FINDINGS: Record<string, [string, string]> = {
     "The key that the file names has not signed it. Rely on nothing in it, whoever it seems to be from.",
   ],
   "VerificationFailed::EndedKey": [
-    "the key that has signed it counts no more",
+    "the key that signed it is no longer valid",
     "The key was revoked, or has expired, and nothing shows that the file was signed before. Ask for the answer once more, signed with another key.",
   ],
   "VerificationFailed::OutputMismatch": [

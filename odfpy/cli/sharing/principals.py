@@ -207,9 +207,9 @@ def disable(context: typer.Context, name: Name) -> None:
 
 @command(recipient, "odf recipient enable acme", name="enable")
 def enable(context: typer.Context, name: Name) -> None:
-    """Let somebody in again who was kept out."""
+    """Enable a user or recipient who was disabled."""
     sharing_of(context).principals.change(name, is_disabled=False)
-    session_of(context).output.say(f"{name} is let in")
+    session_of(context).output.say(f"{name} is enabled")
 
 
 @command(recipient, "odf recipient set acme --attribute country=FR", name="set")

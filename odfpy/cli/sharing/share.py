@@ -121,7 +121,7 @@ def show(
 
 @command(share, "odf share remove sales.eu.orders", "odf share remove sales")
 def remove(context: typer.Context, path: Path) -> None:
-    """Share something no more, from the next request on; its grants go, too. The data stays."""
+    """Stop sharing something, from the next request on; its grants are removed, too. The data stays."""
     from odfpy.sharing.names import SharePath
 
     where = SharePath.parse(path)

@@ -82,7 +82,7 @@ class Passwords:
         return self._hash_of(user.id) is not None
 
     def check(self, name: str, password: str) -> Principal | None:
-        """The user of a name and password; None for a wrong one, an unknown name, or somebody who is kept out.
+        """The user of a name and password; None for a wrong one, an unknown name, or somebody who is disabled.
 
         It takes the same time, whichever it is.
         """

@@ -127,7 +127,7 @@ def test_somebody_is_kept_out_and_let_in(page: Page, served: Administered) -> No
     enter(page, served, "admin/users/user")
     page.get_by_role("button", name="Keep out").click()
     page.get_by_role("button", name="Keep user out").click()
-    expect(page.get_by_text("kept out", exact=True)).to_be_visible()
+    expect(page.get_by_text("disabled", exact=True)).to_be_visible()
     assert served.ask("GET", "token", who="user").status == 401
     page.get_by_role("button", name="Let in again").click()
     page.get_by_role("button", name="Let user in again").click()

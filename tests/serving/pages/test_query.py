@@ -293,7 +293,7 @@ def test_a_proof_that_does_not_hold_says_in_plain_words_what_is_false(
         (changed(proof, "output", "data", [[9]], other), "Not true: other rows come out", "has no name for"),
         (
             changed(proof, "output", "data", [[9]], ended),
-            "Not true: the key that has signed it counts no more",
+            "Not true: the key that signed it is no longer valid",
             "Signed",
         ),
         (

@@ -61,12 +61,12 @@ export function WithdrawButton({ grant, open }: { grant: Grant; open: (grant: Gr
 export function Withdraw({ grant, close, done }: { grant: Grant; close: () => void; done: (text: string) => void }) {
   const run = async () => {
     await change("DELETE", of("grants", grant.number));
-    done(`${grant.principal} reads ${grant.path} no more by this grant.`);
+    done(`${grant.principal} no longer reads ${grant.path} by this grant.`);
   };
   return (
     <Confirm title={`Withdraw grant ${grant.number}?`} action={`Withdraw it from ${grant.principal}`} run={run} close={close}>
       <p>
-        <strong>{grant.principal}</strong> reads {grant.words} of <strong>{grant.path}</strong>, from now on no more by this
+        <strong>{grant.principal}</strong> reads {grant.words} of <strong>{grant.path}</strong>, from now on no longer by this
         grant. URLs of files that were given for it end, too.
       </p>
     </Confirm>

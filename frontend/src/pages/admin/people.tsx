@@ -53,7 +53,7 @@ function People({ kind }: { kind: Kind }) {
         row={(person) => (
           <tr key={person.name}>
             <th scope="row">
-              <a href={href(personPath(kind, person.name))}>{person.name}</a> {person.isDisabled && <Badge tone="bad">{kind === "groups" ? "grants nothing" : "kept out"}</Badge>}
+              <a href={href(personPath(kind, person.name))}>{person.name}</a> {person.isDisabled && <Badge tone="bad">{kind === "groups" ? "grants nothing" : "disabled"}</Badge>}
               {person.isAdmin && <Badge tone="warn">admin</Badge>}
             </th>
             <td>

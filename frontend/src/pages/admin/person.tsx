@@ -45,7 +45,7 @@ export function PersonPage({ kind, name }: { kind: Kind; name: string }) {
       </p>
       <h2>
         {person.name} <Badge tone="info">{person.kind}</Badge>
-        {person.isDisabled && <Badge tone="bad">{isGroup ? "grants nothing" : "kept out"}</Badge>}
+        {person.isDisabled && <Badge tone="bad">{isGroup ? "grants nothing" : "disabled"}</Badge>}
         {person.isAdmin && <Badge tone="warn">admin</Badge>}
       </h2>
       <Facts>

@@ -73,7 +73,7 @@ export function Acts(properties: Properties) {
     }
     case "admin": {
       const words = isAdmin
-        ? `${name} sees these pages no more.`
+        ? `${name} no longer sees these pages.`
         : `${name} may do all that you can do on these pages, such as to grant data to anybody. Tokens that write, files outside of the workspace and repositories need an access token with the scope admin.`;
       const turn = async () => {
         await change("PATCH", path, { isAdmin: !isAdmin });
@@ -136,7 +136,7 @@ export function Acts(properties: Properties) {
         await change("DELETE", of("groups", name, "members", member));
         return `${member} is not in ${name} any more.`;
       };
-      const words = "The grants of the group are theirs no more, from the next request on.";
+      const words = "They no longer have the grants of the group, from the next request on.";
       return asked(`Take ${member} out`, words, take, `Take ${member} out of ${name}?`);
     }
   }

@@ -90,7 +90,7 @@ function Rows({ kind, name, table }: Properties & { table: string[] }) {
   return (
     <>
       <h2>{value.path}</h2>
-      {value.isDisabled && <p class="wrong">{name} is kept out now, and sees nothing until you let them in.</p>}
+      {value.isDisabled && <p class="wrong">{name} is disabled now, and sees nothing until you enable them.</p>}
       <Words of={value.words} />
       <p role="status">
         {counted(value.numRows ?? 0, "row")} in {counted(value.columns.length, "column")}

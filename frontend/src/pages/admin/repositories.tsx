@@ -87,7 +87,7 @@ export function RepositoriesTab() {
           }}
         >
           <p>
-            What is in {removed.url} stays. Datasets that are pulled from it or pushed to it by this name find it no more.
+            What is in {removed.url} stays. Datasets that are pulled from it or pushed to it by this name no longer find it.
           </p>
         </Confirm>
       )}

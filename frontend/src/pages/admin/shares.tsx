@@ -100,7 +100,7 @@ export function SharesTab() {
           }}
         >
           <p>
-            Its {count(opened.share.numTables)} tables are shared no more, from now on, and all grants on them go. The data
+            Its {count(opened.share.numTables)} tables are no longer shared, from now on, and all grants on them are removed. The data
             stays. This cannot be undone.
           </p>
         </Confirm>
@@ -115,18 +115,18 @@ export function SharesTab() {
             done(`The schema ${opened.schema.name} is removed.`);
           }}
         >
-          <p>Its {count(opened.schema.numTables)} tables are shared no more, and all grants on them go. The data stays. This cannot be undone.</p>
+          <p>Its {count(opened.schema.numTables)} tables are no longer shared, and all grants on them are removed. The data stays. This cannot be undone.</p>
         </Confirm>
       )}
       {opened?.what === "remove table" && (
         <Confirm
-          title={`Share ${opened.table.path} no more?`}
+          title={`Stop sharing ${opened.table.path}?`}
           action={`Remove ${opened.table.path}`}
           close={close}
           run={async () => {
             const [share, schema, table] = opened.table.names;
             await change("DELETE", of("shares", share, "schemas", schema, "tables", table));
-            done(`${opened.table.path} is shared no more.`);
+            done(`${opened.table.path} is no longer shared.`);
           }}
         >
           <p>Whoever reads it is refused from now on, and the grants on it go. The data stays. This cannot be undone.</p>

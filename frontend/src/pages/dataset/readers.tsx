@@ -120,7 +120,7 @@ function ReaderTable({ readers }: { readers: Reader[] }) {
         <tr key={reader.name}>
           <th scope="row">
             <a href={href(personPath(`${reader.kind}s`, reader.name))}>{reader.name}</a> <Badge tone="info">{reader.kind}</Badge>
-            {reader.isDisabled && <Badge tone="bad">kept out now</Badge>}
+            {reader.isDisabled && <Badge tone="bad">disabled now</Badge>}
           </th>
           <td>
             {reader.readsAll && <Badge tone="warn">all of it: may also pull and query it</Badge>}

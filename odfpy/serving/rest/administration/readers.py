@@ -93,7 +93,7 @@ class ReaderModel(BaseModel):
 
     name: str
     kind: PrincipalKind
-    isDisabled: Annotated[bool, Field(description="Whether they are kept out now.")]  # noqa: N815
+    isDisabled: Annotated[bool, Field(description="Whether they are disabled now.")]  # noqa: N815
     readsAll: Annotated[  # noqa: N815
         bool, Field(description="Whether they see the whole changelog, so that they may also pull and query it.")
     ]

@@ -129,7 +129,7 @@ def add_table(request: Request, admin: AnAdmin, body: NewTableModel) -> SharedTa
     responses=refusals(404),
 )
 def remove_table(request: Request, admin: AnAdmin, share: ShareName, schema: SchemaName, table: TableName) -> Response:
-    """Share a table no more, from the next request on; grants on it go, the data stays."""
+    """Stop sharing a table, from the next request on; grants on it are removed, the data stays."""
     path = SharePath(share, schema, table)
     note(request.scope, path=str(path))
     admin.sharing.shares.remove(path)

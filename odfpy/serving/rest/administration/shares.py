@@ -102,7 +102,7 @@ def add_share(admin: AnAdmin, body: NewShareModel) -> ShareModel:
 
 @router.delete("/shares/{share}", status_code=204, response_class=Response, responses=refusals(404))
 def remove_share(admin: AnAdmin, share: ShareName) -> Response:
-    """Share something no more, from the next request on: tables and grants go, the data stays."""
+    """Stop sharing something, from the next request on: tables and grants are removed, the data stays."""
     return _removed(admin, SharePath(share))
 
 

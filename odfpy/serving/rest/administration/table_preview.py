@@ -93,7 +93,7 @@ class PreviewModel(SeenTableModel):
 
     isPreview: bool = True  # noqa: N815
     seenAs: str  # noqa: N815
-    isDisabled: Annotated[bool, Field(description="Whether they are kept out: then they see nothing now.")]  # noqa: N815
+    isDisabled: Annotated[bool, Field(description="Whether they are disabled: then they see nothing now.")]  # noqa: N815
     rows: Annotated[list[list[Any]], Field(description="Cells in the order of the columns.")]
 
 
