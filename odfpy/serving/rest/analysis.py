@@ -93,7 +93,7 @@ async def analysis(request: Request, caller: AnyCaller, dataset: Readable) -> Re
         known = not_modified(request, tag)
         if known is not None:
             return known
-        engines = request.app.state.own_engines[storage.root].of(caller).with_cancellation(control)
+        engines = request.app.state.own_engines[storage.root].get(caller).with_cancellation(control)
         try:
             found = analyze(storage, engines, transform, state, lambda item: storage.get(item).state)
         except OdfError as error:

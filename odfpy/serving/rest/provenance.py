@@ -141,7 +141,7 @@ async def provenance(
 
     def work(control: CancellationToken) -> Response:
         guard = RowGuard(_visibility(storage, caller), settings.max_rows, settings.max_answer, control)
-        engines = request.app.state.own_engines[storage.root].of(caller).with_cancellation(control)
+        engines = request.app.state.own_engines[storage.root].get(caller).with_cancellation(control)
         try:
             answer = row_provenance(
                 storage,

@@ -137,7 +137,7 @@ def status(request: Request, caller: AnyCaller, dataset: Readable) -> Verificati
 def start(request: Request, caller: AnyCaller, place: Writable, wanted: VerificationWanted) -> VerificationStatus:
     """Begin to verify the dataset in the background; needs the scope write. It ends with the server."""
     dataset = _there(place)
-    engines = request.app.state.own_engines[dataset.workspace_folder.root].of(caller)
+    engines = request.app.state.own_engines[dataset.workspace_folder.root].get(caller)
     name = caller.token.name if caller.token is not None else ""
     try:
         _verifications(request).start(

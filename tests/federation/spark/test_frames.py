@@ -193,7 +193,7 @@ def test_a_source_that_breaks_fails_the_task(web: ServedWeb, reading: Any) -> No
 def test_tickets_that_are_good_once_say_so(reading: Any) -> None:
     frame = reading(single_use="true")
     assert rows_of(frame) == ROWS
-    with pytest.raises(Exception, match=r"used before.*load\(\) again"):
+    with pytest.raises(Exception, match=r"already used.*load\(\) again"):
         frame.collect()
 
 
