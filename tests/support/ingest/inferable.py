@@ -162,10 +162,10 @@ WORKING: dict[str, tuple[str, bytes]] = {
 
 
 REFUSED: dict[str, tuple[str, bytes, str]] = {
-    "nothing": ("a.csv", b"", "a.csv has nothing in it"),
-    "blanks": ("a.csv", b" \n\t\r\n", "a.csv has nothing in it"),
-    "zeros": ("a.csv", b"\0" * 100, "a.csv has nothing in it"),
-    "a binary file": ("a.csv", b"a,b\n\x00\x01\x02", "is not text"),
+    "nothing": ("a.csv", b"", "a.csv is empty"),
+    "blanks": ("a.csv", b" \n\t\r\n", "a.csv is empty"),
+    "zeros": ("a.csv", b"\0" * 100, "a.csv is empty"),
+    "a binary file": ("a.csv", b"a,b\n\x00\x01\x02", "is neither text"),
     "uneven lines": ("a.csv", b"a,b\n1,2\n1,2,3\n", "a.csv, line 3"),
     "a title above": ("a.csv", b"My table\na,b\n1,2\n", "a.csv, line 2"),
     "a quote that never closes": ("a.csv", b'a,b\n1,2\n"x,3\n4,5,"\n', "a.csv, line"),
