@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from odfpy.ingest.inference.infer import Findings
 
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-_WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})  # of some YAML or other
+_WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})  # special in some YAML version
 _UNBROKEN: Final = re.compile(r"(?:`[^`]*`|[^ ])+")
 _MAX_LENGTH: Final = 110  # characters of a line of comment
 _MAX_NAMED: Final = 10

@@ -154,8 +154,7 @@ def ingest_file(
 
 @contextmanager
 def _naming_file(name: str) -> Iterator[None]:
-    """Add the name of a file to errors without it: those of merges and schemas. Readers add name and line themselves.
-    """
+    """Add the name of a file to errors without it, of merges and schemas; readers add name and line themselves."""
     try:
         yield
     except (IngestError, SchemaError) as error:

@@ -122,8 +122,7 @@ class UserKeys:
         return self._own.with_name(f"revoked-{str(key).rpartition(':')[2]}")
 
     def _make(self) -> KeyPair:
-        """Make a new key. If several processes make one at the same time, the first wins, and the others use its key.
-        """
+        """Make a new key. If several processes do so at the same time, the first wins, and the others use its key."""
         pair, folder = KeyPair.generate(), self._own.parent
         temporary = folder / f"{TEMPORARY}{secrets.token_hex(8)}"
         try:

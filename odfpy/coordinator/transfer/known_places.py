@@ -25,7 +25,7 @@ def was_head_here(dataset: StoredDataset, url: str, head: Multihash) -> bool:
         url: address of the other place.
         head: its head.
     """
-    return head in dataset.layout.blocks or head == heads_seen(dataset.folder).get(url)  # after `odf gc`, it was seen
+    return head in dataset.layout.blocks or head == heads_seen(dataset.folder).get(url)  # seen before `odf gc`
 
 
 class KnownPlaces:

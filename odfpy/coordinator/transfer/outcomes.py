@@ -114,8 +114,16 @@ def pull_result(
     if_ahead: str | None = None,
     if_dropped: str | None = None,
 ) -> PullResult:
-    """The result of a transfer as that of a pull.
-Return the result of a transfer as that of a pull.
+    """Return the result of a transfer as that of a pull.
+
+    Args:
+        name: name of the dataset.
+        moved: the result of the transfer.
+        read_state: reads the chain state, if the transfer does not know it.
+        target: the target, for remarks.
+        source: the source, for remarks.
+        if_ahead: a hint if the target has everything, and more.
+        if_dropped: a hint if the target has lost blocks.
     """
     updated = moved.outcome is TransferOutcome.UPDATED
     state = (moved.state or read_state()) if updated else None  # long chains take long to read

@@ -202,7 +202,7 @@ class SparkEngine:
         if control is None and self._control is not None:
             with CancellationToken(
                 parent=self._control
-            ) as own:  # so that the parent forgets it with the job
+            ) as own:  # so that the parent forgets it together with the job, however many jobs there are
                 return self._ask(job, *success, control=own)
         with stage("Spark"):
             return self._tried(job, *success, control=control)
