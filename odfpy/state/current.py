@@ -53,7 +53,7 @@ class KeyedState(Protocol):
     def seen_keys(
         self, db: duckdb.DuckDBPyConnection, keys: Sequence[StateColumn], *, among: str | None = None
     ) -> duckdb.DuckDBPyRelation:
-        """All keys that ever were, each at least once; with the fingerprints of their last values if that is cheap.
+        """Return all keys ever, each at least once; with fingerprints of their last values if that is cheap.
 
         Args:
             db: the connection on which the relation is made.

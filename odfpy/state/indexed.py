@@ -155,7 +155,7 @@ def _relation(
     rows: pa.Table,
     more: Mapping[str, pa.Array | pa.ChunkedArray],
 ) -> duckdb.DuckDBPyRelation:
-    """Columns of a table under their roles, null where the table lacks them, and more columns as they are."""
+    """Make a relation with columns of a table under their roles, null where it lacks them, and more columns."""
     present = [column for column in columns if column.name in rows.column_names]
     table = pa.table({**more, **{column.role: comparable(rows.column(column.name)) for column in present}})
     casts = (
