@@ -49,7 +49,10 @@ def spark_frame_of_slices(
 ) -> DataFrame | None:
     """Return columns of a log as a DataFrame that reads the slices itself when it is used, without another process.
 
-    names of its columns, each with its name in the DataFrame.
+    Args:
+        source: the log.
+        columns: names of its columns, each with its name in the DataFrame.
+        session: the session, as for `spark_frame`.
 
     Returns:
         None if the session cannot read them: it runs elsewhere, or lacks types of the slices.

@@ -21,8 +21,8 @@ def was_head_here(dataset: StoredDataset, url: str, head: Multihash) -> bool:
     """Return whether the head of another place was once the head here, before the history was replaced.
 
     Args:
-        dataset: URL of the other place.
-        url: address of the other place.
+        dataset: the dataset here.
+        url: URL of the other place.
         head: its head.
     """
     return head in dataset.layout.blocks or head == heads_seen(dataset.folder).get(url)  # seen before `odf gc`

@@ -59,7 +59,8 @@ class PlanWalk(ABC):
     def part(self, plan: Node) -> ClosedPlan:
         """Return the closed rows of a part of the plan.
 
-        NotComparable: no rule tells what one of its operators waits for.
+        Raises:
+            NotComparable: no rule tells what one of its operators waits for.
         """
 
     @cached_property

@@ -95,7 +95,12 @@ def row_by_row_plan(
 ) -> RowByRowPlan | None:
     """Return the plan of a transform, or None when a step is not row by row. It is analyzed in a session of its own.
 
-    the session of the process.
+    Args:
+        spark: the session of the process.
+        key: everything that the plan depends on.
+        transform: the queries.
+        vocab: names of the system columns of the output.
+        tables: the inputs, in declared order.
 
     Raises:
         InvalidQuery, UnsupportedQuery, NondeterministicQuery: a query is at fault.

@@ -171,7 +171,8 @@ class FragmentRun:
             stateful_input: the stateful input.
             touched: the keys, None for all there are.
 
-        HistoryNeeded: they have to be read from the history of the inputs.
+        Raises:
+            HistoryNeeded: they have to be read from the history of the inputs.
         """
         found = self.arranged.old(stateful_input, touched.stored if touched is not None else None)
         return found or self.rows.old(stateful_input)

@@ -79,9 +79,9 @@ class Planner:
         """Begin a walk.
 
         Args:
-            catalyst: the text of the step, for the places in errors.
-            source: inputs and fragments so far; the walk adds the fragments that it cuts off.
-            sources: inputs and fragments so far; what the walk cuts off is added.
+            catalyst: the session.
+            source: the text of the step, for the places in errors.
+            sources: inputs and fragments so far; the walk adds the fragments that it cuts off.
             fragments: fragments so far; what the walk cuts off is added.
             operators: the planning functions of stateful operators, by name.
         """

@@ -125,11 +125,11 @@ def temporal_table(
 
     Args:
         catalyst: the session.
-        table: the properties of the plan that becomes a temporal table; it is stateless.
-        info: the part, which is stateless.
-        event_time: number of the source that the temporal table forms.
-        number: sources with smaller numbers are inputs.
-        num_inputs: numbers below it are those of inputs.
+        table: the declaration.
+        info: the properties of the plan that becomes a temporal table; it is stateless.
+        event_time: name of the column with the event time.
+        number: number of the source that the temporal table forms.
+        num_inputs: sources with smaller numbers are inputs.
 
     Raises:
         InvalidQuery: a column is missing, or one of the added columns exists already.

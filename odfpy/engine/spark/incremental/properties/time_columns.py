@@ -39,8 +39,8 @@ def time_of(catalyst: Catalyst, column: Node, child: PlanInfo) -> TimeColumn | N
 
     Args:
         catalyst: access to Catalyst.
-        column: the properties of the plan below.
-        child: the properties of what is below.
+        column: the column.
+        child: the properties of the plan below.
     """
     if expression_name(column) != "Alias":
         return child.times.get(column_id(column))
